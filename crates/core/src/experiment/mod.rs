@@ -1,0 +1,3 @@
+//! Experiments (work in progress).
+mod data;
+pub use data::{DataSettings, Features};

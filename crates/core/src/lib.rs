@@ -1,0 +1,3 @@
+//! The algorithms (work in progress).
+pub mod dataset;
+pub mod experiment;

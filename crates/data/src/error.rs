@@ -1,0 +1,75 @@
+//! What can be wrong with the settings or with a file.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a data set could not be loaded. Every message names the place, the value found there and
+/// what would be right.
+#[derive(Debug, thiserror::Error)]
+pub enum DataError {
+    /// A key of the `[data]` table has a value that cannot work.
+    #[error("data.{key} = {value}: {expected}")]
+    Setting {
+        /// The key, as written in the experiment.
+        key: &'static str,
+        /// The value it has.
+        value: String,
+        /// What would be right.
+        expected: String,
+    },
+
+    /// The set lives in files, and there is no folder, or nothing in it.
+    #[error("{problem}; set SELVEDGE_DATA or --data-dir to the folder that holds {file}\n{origin}")]
+    Missing {
+        /// What was looked for in vain.
+        problem: String,
+        /// The file, below the data folder.
+        file: String,
+        /// Where the set comes from, and what works without it.
+        origin: &'static str,
+    },
+
+    /// The file as a whole is not what it should be.
+    #[error("{}: {problem}", .file.display())]
+    File {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong and what would be right.
+        problem: String,
+    },
+
+    /// One line of the file is not what it should be.
+    #[error("{}, line {line}: {problem}", .file.display())]
+    Line {
+        /// The file.
+        file: PathBuf,
+        /// The line, counted from 1 (the header is line 1).
+        line: usize,
+        /// What is wrong and what would be right.
+        problem: String,
+    },
+
+    /// One value of the file is not what it should be.
+    #[error("{}, line {line}, column {column}: {value:?} is not {expected}", .file.display())]
+    Value {
+        /// The file.
+        file: PathBuf,
+        /// The line, counted from 1 (the header is line 1).
+        line: usize,
+        /// The column's name.
+        column: String,
+        /// What stands there.
+        value: String,
+        /// What would be right.
+        expected: String,
+    },
+
+    /// The operating system could not open or read the file.
+    #[error("{}: {source}", .file.display())]
+    Io {
+        /// The file.
+        file: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}

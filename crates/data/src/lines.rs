@@ -1,0 +1,93 @@
+//! Text files line by line: plain or gzipped, numbered, checked.
+//!
+//! Receives the bytes of a file, hands out lines without their ending. Never holds more than one
+//! line, and refuses a "line" that no table has, so that a wrong file cannot fill the memory.
+
+use crate::DataError;
+use flate2::bufread::MultiGzDecoder;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+/// The longest line that is still taken for a line of a table.
+const LONGEST_LINE: u64 = 1 << 16;
+
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+
+const BYTE_ORDER_MARK: &str = "\u{feff}";
+
+/// The lines of one file.
+pub(crate) struct Lines {
+    file: PathBuf,
+    reader: Box<dyn BufRead>,
+    buffer: Vec<u8>,
+    number: usize,
+    compressed: bool,
+}
+
+impl Lines {
+    /// Opens a file. Its first bytes, not its name, say whether it is compressed: browsers and
+    /// archivers unpack files without renaming them.
+    pub(crate) fn open(file: &Path) -> Result<Self, DataError> {
+        let failed = |source| DataError::Io { file: file.to_owned(), source };
+        let mut plain = BufReader::with_capacity(1 << 16, File::open(file).map_err(failed)?);
+        let compressed = plain.fill_buf().map_err(failed)?.starts_with(&GZIP_MAGIC);
+        let reader: Box<dyn BufRead> = if compressed {
+            Box::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(plain)))
+        } else {
+            Box::new(plain)
+        };
+        Ok(Lines { file: file.to_owned(), reader, buffer: Vec::new(), number: 0, compressed })
+    }
+
+    /// The next line, or nothing at the end of the file.
+    pub(crate) fn next_line(&mut self) -> Result<Option<&str>, DataError> {
+        self.buffer.clear();
+        let mut bounded = (&mut self.reader).take(LONGEST_LINE);
+        if let Err(source) = bounded.read_until(b'\n', &mut self.buffer) {
+            return Err(self.broken(source));
+        }
+        if self.buffer.is_empty() {
+            return Ok(None);
+        }
+        self.number += 1;
+        if self.buffer.len() as u64 == LONGEST_LINE && !self.buffer.ends_with(b"\n") {
+            let problem = format!("longer than {LONGEST_LINE} bytes: not a line of a table");
+            return Err(self.line_error(problem));
+        }
+        let length = line_length(&self.buffer);
+        let Ok(line) = str::from_utf8(&self.buffer[..length]) else {
+            let problem = "not UTF-8 text: expected a table of comma-separated values";
+            return Err(self.line_error(problem.into()));
+        };
+        let mark = if self.number == 1 { BYTE_ORDER_MARK } else { "" };
+        Ok(Some(line.strip_prefix(mark).unwrap_or(line)))
+    }
+
+    /// The number of the line last handed out, counted from 1.
+    pub(crate) fn number(&self) -> usize {
+        self.number
+    }
+
+    fn line_error(&self, problem: String) -> DataError {
+        DataError::Line { file: self.file.clone(), line: self.number, problem }
+    }
+
+    fn broken(&self, source: io::Error) -> DataError {
+        if !self.compressed {
+            return DataError::Io { file: self.file.clone(), source };
+        }
+        let what = match source.kind() {
+            io::ErrorKind::UnexpectedEof => "the gzip data ends early (a truncated download?)",
+            _ => "the gzip data is corrupt",
+        };
+        let problem = format!("{what} after line {}: {source}", self.number);
+        DataError::File { file: self.file.clone(), problem }
+    }
+}
+
+/// The length of a line without `\n` or `\r\n`.
+fn line_length(bytes: &[u8]) -> usize {
+    let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    bytes.strip_suffix(b"\r").unwrap_or(bytes).len()
+}

@@ -1,0 +1,226 @@
+//! `synthetic`: generated patients, no files.
+//!
+//! Receives the settings and the seed, gives M groups of K devices, with validation and test rows
+//! from the mix of all groups on top. [`patient`] says what the patients are like. Every row is made
+//! from a key of its own: rows can be made in parallel, and the first thousand devices of a group are
+//! the same whether it has a thousand or a million.
+
+mod patient;
+
+use crate::DataError;
+use crate::settings::{at_least_one, check_shares, rows_of, wrong};
+use crate::standardise::Scale;
+use patient::{Hospital, World};
+use rayon::prelude::*;
+use selvedge_core::dataset::{Dataset, Group, Samples};
+use selvedge_core::experiment::DataSettings;
+use selvedge_nn::{Shape, random::Key};
+
+/// Device offsets are 32-bit.
+const MOST_ROWS_PER_GROUP: u128 = 1 << 31;
+
+/// Beyond this a set is a slip of the keyboard, and would only end in a killed process.
+const MOST_BYTES: u128 = 64 << 30;
+
+const MOST_CLASSES: usize = 10_000;
+
+/// Rows that one thread makes at a time.
+const ROWS_PER_TASK: usize = 1024;
+
+/// Training rows, evenly spaced, that are measured for standardisation.
+const MEASURED_ROWS: usize = 4096;
+
+/// Values that are measured at most, so that very wide rows do not fill the memory.
+const MEASURED_VALUES: usize = 1 << 24;
+
+/// First words of the keys: what a stream of numbers is for.
+mod word {
+    pub(super) const WORLD: u64 = u64::from_be_bytes(*b"synworld");
+    pub(super) const TRAINING: u64 = u64::from_be_bytes(*b"syntrain");
+    pub(super) const VALIDATION: u64 = u64::from_be_bytes(*b"synvalid");
+    pub(super) const TEST: u64 = u64::from_be_bytes(*b"syn.test");
+}
+
+/// Generates the set.
+pub(crate) fn load(settings: &DataSettings, seed: u64) -> Result<Dataset, DataError> {
+    let counts = Counts::check(settings)?;
+    let generator = Generator::new(settings, seed, &counts);
+    let groups = (0..settings.groups as u64).into_par_iter().map(|group| {
+        let hospital = generator.world.hospital(group);
+        let key = generator.key.with(word::TRAINING).with(group);
+        let samples = generator.rows(counts.per_group, |row, x1, x2| {
+            generator.patient(&hospital, key.with(row), x1, x2)
+        });
+        let offsets = (0..=counts.per_group).step_by(settings.samples_per_device);
+        let offsets = offsets.map(|offset| offset as u32).collect();
+        Group { name: format!("group {group}"), samples, offsets }
+    });
+    Ok(Dataset {
+        name: "synthetic".into(),
+        hospital: Shape::Flat(settings.features.hospital),
+        device: Shape::Flat(settings.features.device),
+        classes: (0..settings.classes).map(|class| class.to_string()).collect(),
+        groups: groups.collect(),
+        validation: generator.mixed_rows(word::VALIDATION, counts.validation),
+        test: generator.mixed_rows(word::TEST, counts.test),
+    })
+}
+
+/// How many rows there are to make.
+struct Counts {
+    per_group: usize,
+    validation: usize,
+    test: usize,
+}
+
+impl Counts {
+    fn check(settings: &DataSettings) -> Result<Self, DataError> {
+        let DataSettings { groups, devices, samples_per_device, features, classes, .. } = *settings;
+        at_least_one("groups", groups)?;
+        at_least_one("devices", devices)?;
+        at_least_one("samples_per_device", samples_per_device)?;
+        for side in [features.hospital, features.device] {
+            if side == 0 {
+                let value = format!("[{}, {}]", features.hospital, features.device);
+                return Err(wrong("features", value, "expected at least 1 on each side"));
+            }
+        }
+        if !(2..=MOST_CLASSES).contains(&classes) {
+            return Err(wrong("classes", classes, format!("expected 2 to {MOST_CLASSES}")));
+        }
+        let noise = settings.noise;
+        if !(0.0..=1e6).contains(&noise) {
+            let expected = "expected 0 (none) or more; 1 hides as much as the signal shows";
+            return Err(wrong("noise", noise, expected));
+        }
+        if settings.split != "paper" {
+            let expected = "\"synthetic\" is generated group by group: expected \"paper\"";
+            return Err(wrong("split", format!("{:?}", settings.split), expected));
+        }
+        check_shares(settings)?;
+        Self::check_size(settings)?;
+
+        let per_group = devices * samples_per_device;
+        let training = per_group * groups;
+        let validation = rows_of(settings.validation, training);
+        Ok(Counts { per_group, validation, test: rows_of(settings.test, training + validation) })
+    }
+
+    /// Refuses what cannot be held; after this, no product of counts overflows.
+    fn check_size(settings: &DataSettings) -> Result<(), DataError> {
+        let DataSettings { groups, devices, samples_per_device, features, .. } = *settings;
+        let rows = (devices as u128).saturating_mul(samples_per_device as u128);
+        if rows > MOST_ROWS_PER_GROUP {
+            let expected = format!(
+                "with samples_per_device = {samples_per_device} a group has {rows} rows; \
+                 expected at most {MOST_ROWS_PER_GROUP}"
+            );
+            return Err(wrong("devices", devices, expected));
+        }
+        // Two sides of 32-bit features, a label and an offset.
+        let row_bytes = (features.hospital as u128 + features.device as u128) * 4 + 8;
+        let held_out = (1.0 + settings.validation) * (1.0 + settings.test);
+        let bytes = rows.saturating_mul(groups as u128).saturating_mul(row_bytes);
+        let bytes = (bytes as f64 * held_out) as u128;
+        if bytes > MOST_BYTES {
+            let expected = format!(
+                "{groups} groups of {rows} rows of {} features take {:.0} GiB; expected at most {} \
+                 GiB: fewer groups, devices, samples_per_device or features",
+                features.hospital as u128 + features.device as u128,
+                bytes as f64 / (1u64 << 30) as f64,
+                MOST_BYTES >> 30,
+            );
+            return Err(wrong("groups", groups, expected));
+        }
+        Ok(())
+    }
+}
+
+/// The world, and what its features must be scaled by.
+struct Generator {
+    key: Key,
+    world: World,
+    groups: u64,
+    features: [usize; 2],
+    scales: [Vec<Scale>; 2],
+}
+
+impl Generator {
+    fn new(settings: &DataSettings, seed: u64, counts: &Counts) -> Self {
+        let key = Key::new(seed);
+        let features = [settings.features.hospital, settings.features.device];
+        let world =
+            World::new(key.with(word::WORLD), features, settings.classes, settings.noise);
+        let mut generator = Generator {
+            key,
+            world,
+            groups: settings.groups as u64,
+            features,
+            scales: [Vec::new(), Vec::new()],
+        };
+        generator.scales = generator.measure(counts.per_group);
+        generator
+    }
+
+    /// Measures each feature on training rows: all of them in a small set, else evenly spaced ones.
+    fn measure(&self, per_group: usize) -> [Vec<Scale>; 2] {
+        let training = per_group as u64 * self.groups;
+        let affordable = (MEASURED_VALUES / (self.features[0] + self.features[1])).max(2);
+        let measured = training.min(MEASURED_ROWS.min(affordable) as u64);
+        let raw = self.rows(measured as usize, |i, x1, x2| {
+            let index = (u128::from(i) * u128::from(training) / u128::from(measured)) as u64;
+            let (group, row) = (index / per_group as u64, index % per_group as u64);
+            let key = self.key.with(word::TRAINING).with(group).with(row);
+            self.world.patient(&self.world.hospital(group), key, x1, x2)
+        });
+        let columns = |values: &[f32], width: usize| {
+            let column = |feature| values[feature..].iter().step_by(width).copied();
+            (0..width).map(|feature| Scale::of(column(feature))).collect()
+        };
+        [columns(&raw.x1, self.features[0]), columns(&raw.x2, self.features[1])]
+    }
+
+    /// A standardised patient.
+    fn patient(&self, hospital: &Hospital, key: Key, x1: &mut [f32], x2: &mut [f32]) -> u32 {
+        let label = self.world.patient(hospital, key, x1, x2);
+        for (side, scales) in [x1, x2].into_iter().zip(&self.scales) {
+            for (x, scale) in side.iter_mut().zip(scales) {
+                *x = scale.apply(*x);
+            }
+        }
+        label
+    }
+
+    /// Patients of random groups.
+    fn mixed_rows(&self, purpose: u64, count: usize) -> Samples {
+        let key = self.key.with(purpose);
+        self.rows(count, |row, x1, x2| {
+            let group = key.with(row).stream().below(self.groups);
+            let hospital = self.world.hospital(group);
+            self.patient(&hospital, key.with(row).with(group), x1, x2)
+        })
+    }
+
+    /// `count` rows, made by `fill` in any order, straight into place.
+    fn rows(
+        &self,
+        count: usize,
+        fill: impl Fn(u64, &mut [f32], &mut [f32]) -> u32 + Sync,
+    ) -> Samples {
+        let [wide1, wide2] = self.features;
+        let mut x1 = vec![0.0; count * wide1];
+        let mut x2 = vec![0.0; count * wide2];
+        let mut y = vec![0; count];
+        x1.par_chunks_mut(ROWS_PER_TASK * wide1)
+            .zip(x2.par_chunks_mut(ROWS_PER_TASK * wide2))
+            .zip(y.par_chunks_mut(ROWS_PER_TASK))
+            .enumerate()
+            .for_each(|(task, ((x1, x2), y))| {
+                let sides = x1.chunks_mut(wide1).zip(x2.chunks_mut(wide2));
+                for (i, ((x1, x2), y)) in sides.zip(y).enumerate() {
+                    *y = fill((task * ROWS_PER_TASK + i) as u64, x1, x2);
+                }
+            });
+        Samples { x1, x2, y }
+    }
+}

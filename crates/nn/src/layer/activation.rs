@@ -1,0 +1,99 @@
+//! Elementwise layers.
+
+use super::{Backward, Layer};
+use crate::kernel::for_each_chunk;
+use crate::math;
+use crate::simd::{Kernel, Lanes, Level};
+
+/// max(0, x). The slope at 0 is 0.
+#[derive(Debug)]
+pub(super) struct Relu(pub usize);
+
+/// tanh x
+#[derive(Debug)]
+pub(super) struct Tanh(pub usize);
+
+struct ReluForward<'a>(&'a [f32], &'a mut [f32]);
+
+impl Kernel for ReluForward<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<L: Lanes>(self) {
+        for_each_chunk::<L, 1, _>([self.0], self.1, |[x], _| L::splat(0.0).max(x));
+    }
+}
+
+struct ReluBackward<'a>(&'a [f32], &'a [f32], &'a mut [f32]);
+
+impl Kernel for ReluBackward<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<L: Lanes>(self) {
+        for_each_chunk::<L, 2, _>([self.0, self.1], self.2, |[y, d], _| y.gate(d));
+    }
+}
+
+impl Layer for Relu {
+    fn output(&self) -> usize {
+        self.0
+    }
+
+    fn flops(&self) -> u64 {
+        self.0 as u64
+    }
+
+    fn forward(&self, level: Level, _: &[f32], input: &[f32], tape: &mut [f32]) {
+        level.run(ReluForward(input, tape));
+    }
+
+    fn backward(&self, level: Level, pass: Backward<'_>) {
+        if let Some(d_input) = pass.d_input {
+            level.run(ReluBackward(pass.tape, pass.d_output, d_input));
+        }
+    }
+}
+
+struct TanhForward<'a>(&'a [f32], &'a mut [f32]);
+
+impl Kernel for TanhForward<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<L: Lanes>(self) {
+        for_each_chunk::<L, 1, _>([self.0], self.1, |[x], _| math::tanh(x));
+    }
+}
+
+struct TanhBackward<'a>(&'a [f32], &'a [f32], &'a mut [f32]);
+
+impl Kernel for TanhBackward<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<L: Lanes>(self) {
+        for_each_chunk::<L, 2, _>([self.0, self.1], self.2, |[y, d], _| {
+            // d·(1 − y²)
+            let slope = L::splat(0.0).sub(y).mul_add(y, L::splat(1.0));
+            d.mul(slope)
+        });
+    }
+}
+
+impl Layer for Tanh {
+    fn output(&self) -> usize {
+        self.0
+    }
+
+    fn flops(&self) -> u64 {
+        // A reduction, a polynomial of degree 7 and a division.
+        20 * self.0 as u64
+    }
+
+    fn forward(&self, level: Level, _: &[f32], input: &[f32], tape: &mut [f32]) {
+        level.run(TanhForward(input, tape));
+    }
+
+    fn backward(&self, level: Level, pass: Backward<'_>) {
+        if let Some(d_input) = pass.d_input {
+            level.run(TanhBackward(pass.tape, pass.d_output, d_input));
+        }
+    }
+}

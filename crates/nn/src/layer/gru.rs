@@ -1,0 +1,238 @@
+//! Gated recurrent unit; the output is the last hidden state.
+//!
+//! ```text
+//! r = σ(b_r + W_ir x + W_hr h)    z = σ(b_z + W_iz x + W_hz h)
+//! n = tanh(b_n + W_in x + r · (W_hn h))    h' = n + z · (h − n)
+//! ```
+//!
+//! Weights lie input by input, `[in][3·hidden]`, gates in the order r, z, n.
+
+use super::{Backward, Layer};
+use crate::Tensor;
+use crate::kernel::{self, Rows, for_each_chunk};
+use crate::math::{sigmoid, tanh};
+use crate::simd::{Kernel, Lanes, Level};
+
+#[derive(Debug)]
+pub(super) struct Gru {
+    pub steps: usize,
+    pub inputs: usize,
+    pub hidden: usize,
+}
+
+/// The tape: gates r, z, n after their nonlinearity, then W_h· h of all three gates, then hidden states.
+struct Tape<S> {
+    gates: S,
+    recurrent: S,
+    hiddens: S,
+}
+
+impl Gru {
+    fn width(&self) -> usize {
+        3 * self.hidden
+    }
+
+    fn weights(&self) -> (usize, usize) {
+        (self.inputs * self.width(), self.hidden * self.width())
+    }
+}
+
+struct Forward<'a> {
+    gru: &'a Gru,
+    params: &'a [f32],
+    input: &'a [f32],
+    tape: Tape<&'a mut [f32]>,
+}
+
+impl Kernel for Forward<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Lanes>(self) {
+        let Forward { gru, params, input, tape } = self;
+        let (hidden, width) = (gru.hidden, gru.width());
+        let (of_input, of_hidden) = gru.weights();
+        let (weight_ih, rest) = params.split_at(of_input);
+        let (weight_hh, bias) = rest.split_at(of_hidden);
+
+        for gates in tape.gates.chunks_exact_mut(width) {
+            gates.copy_from_slice(bias);
+        }
+        kernel::multiply::<L>(input, Rows::dense(gru.steps, gru.inputs), weight_ih, width, tape.gates);
+        tape.recurrent.fill(0.0);
+
+        for t in 0..gru.steps {
+            let (before, now) = tape.hiddens.split_at_mut(t * hidden);
+            let recurrent = &mut tape.recurrent[t * width..][..width];
+            if t > 0 {
+                let previous = &before[(t - 1) * hidden..];
+                kernel::multiply::<L>(previous, Rows::dense(1, hidden), weight_hh, width, recurrent);
+            }
+            let gates = &mut tape.gates[t * width..][..width];
+            let (r_z, n) = gates.split_at_mut(2 * hidden);
+            for_each_chunk::<L, 1, _>([&recurrent[..2 * hidden]], r_z, |[q], z| sigmoid(z.add(q)));
+            let (r, z) = r_z.split_at(hidden);
+            for_each_chunk::<L, 2, _>([r, &recurrent[2 * hidden..]], n, |[r, q], n| {
+                tanh(r.mul_add(q, n))
+            });
+            let now = &mut now[..hidden];
+            match t {
+                0 => now.fill(0.0),
+                _ => now.copy_from_slice(&before[(t - 1) * hidden..]),
+            }
+            for_each_chunk::<L, 2, _>([z, n], now, |[z, n], h| z.mul_add(h.sub(n), n));
+        }
+    }
+}
+
+struct BackwardPass<'a> {
+    gru: &'a Gru,
+    prepared: &'a [f32],
+    input: &'a [f32],
+    tape: Tape<&'a [f32]>,
+    d_output: &'a [f32],
+    gradient: &'a mut [f32],
+    d_input: Option<&'a mut [f32]>,
+    scratch: &'a mut [f32],
+}
+
+impl Kernel for BackwardPass<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Lanes>(self) {
+        let BackwardPass { gru, prepared, input, tape, d_output, gradient, d_input, scratch } = self;
+        let (steps, hidden, width) = (gru.steps, gru.hidden, gru.width());
+        let (of_input, of_hidden) = gru.weights();
+        let (turned_hh, turned_ih) = prepared.split_at(of_hidden);
+        // Gradients of what is summed from the input, and of what is summed from the hidden state:
+        // they differ for gate n, whose recurrent part is scaled by r.
+        let (d_inputs, rest) = scratch.split_at_mut(steps * width);
+        let (d_recurrents, rest) = rest.split_at_mut(steps * width);
+        let (sums, rest) = rest.split_at_mut(width);
+        let (d_hidden, zeros) = rest.split_at_mut(hidden);
+        d_hidden.copy_from_slice(d_output);
+        zeros.fill(0.0);
+        let one = || L::splat(1.0);
+
+        for t in (0..steps).rev() {
+            let gates = &tape.gates[t * width..][..width];
+            let [r, z, n]: [&[f32]; 3] = std::array::from_fn(|k| &gates[k * hidden..][..hidden]);
+            let q = &tape.recurrent[t * width + 2 * hidden..][..hidden];
+            let previous = match t {
+                0 => &*zeros,
+                _ => &tape.hiddens[(t - 1) * hidden..][..hidden],
+            };
+            let d_input = &mut d_inputs[t * width..][..width];
+            let (d_r, rest) = d_input.split_at_mut(hidden);
+            let (d_z, d_n) = rest.split_at_mut(hidden);
+            for_each_chunk::<L, 3, _>([d_hidden, z, n], d_n, |[dh, z, n], _| {
+                dh.mul(one().sub(z)).mul(one().sub(n.mul(n)))
+            });
+            for_each_chunk::<L, 4, _>([d_hidden, previous, n, z], d_z, |[dh, h, n, z], _| {
+                dh.mul(h.sub(n)).mul(z.mul(one().sub(z)))
+            });
+            for_each_chunk::<L, 3, _>([d_n, q, r], d_r, |[dn, q, r], _| {
+                dn.mul(q).mul(r.mul(one().sub(r)))
+            });
+            let d_recurrent = &mut d_recurrents[t * width..][..width];
+            d_recurrent[..2 * hidden].copy_from_slice(&d_inputs[t * width..][..2 * hidden]);
+            let d_n = &d_inputs[t * width + 2 * hidden..][..hidden];
+            for_each_chunk::<L, 2, _>([d_n, r], &mut d_recurrent[2 * hidden..], |[dn, r], _| dn.mul(r));
+            if t > 0 {
+                sums.fill(0.0);
+                for gate in 0..3 {
+                    let turned = &turned_hh[gate * hidden * hidden..][..hidden * hidden];
+                    let delta = &d_recurrent[gate * hidden..][..hidden];
+                    let sum = &mut sums[gate * hidden..][..hidden];
+                    kernel::multiply::<L>(delta, Rows::dense(1, hidden), turned, hidden, sum);
+                }
+                let [of_r, of_z, of_n]: [&[f32]; 3] =
+                    std::array::from_fn(|k| &sums[k * hidden..][..hidden]);
+                for_each_chunk::<L, 4, _>([of_r, of_z, of_n, z], d_hidden, |[a, b, c, z], dh| {
+                    dh.mul_add(z, a.add(b).add(c))
+                });
+            }
+        }
+
+        let (d_weight_ih, rest) = gradient.split_at_mut(of_input);
+        let (d_weight_hh, d_bias) = rest.split_at_mut(of_hidden);
+        kernel::correlate::<L>(input, Rows::dense(steps, gru.inputs), d_inputs, width, d_weight_ih);
+        let later = Rows::dense(steps - 1, hidden);
+        kernel::correlate::<L>(tape.hiddens, later, &d_recurrents[width..], width, d_weight_hh);
+        kernel::add_rows::<L>(d_inputs, d_bias);
+        if let Some(d_input) = d_input {
+            d_input.fill(0.0);
+            kernel::multiply::<L>(d_inputs, Rows::dense(steps, width), turned_ih, gru.inputs, d_input);
+        }
+    }
+}
+
+impl Layer for Gru {
+    fn output(&self) -> usize {
+        self.hidden
+    }
+
+    fn tape(&self) -> usize {
+        7 * self.steps * self.hidden
+    }
+
+    fn tensors(&self) -> Vec<Tensor> {
+        let width = self.width();
+        vec![
+            Tensor::permuted("weight_ih", vec![width, self.inputs], vec![1, width]),
+            Tensor::permuted("weight_hh", vec![width, self.hidden], vec![1, width]),
+            Tensor::vector("bias", width),
+        ]
+    }
+
+    fn prepared(&self) -> usize {
+        (self.inputs + self.hidden) * self.width()
+    }
+
+    fn scratch(&self) -> usize {
+        2 * self.steps * self.width() + self.width() + 2 * self.hidden
+    }
+
+    fn flops(&self) -> u64 {
+        let products = 2 * (self.inputs + self.hidden) * self.width();
+        // Three nonlinearities of about twenty operations, seven for the states.
+        (self.steps * (products + 67 * self.hidden)) as u64
+    }
+
+    fn initial_bound(&self) -> f32 {
+        1.0 / (self.hidden as f32).sqrt()
+    }
+
+    fn forward(&self, level: Level, params: &[f32], input: &[f32], tape: &mut [f32]) {
+        let (gates, rest) = tape.split_at_mut(self.steps * self.width());
+        let (recurrent, hiddens) = rest.split_at_mut(self.steps * self.width());
+        let tape = Tape { gates, recurrent, hiddens };
+        level.run(Forward { gru: self, params, input, tape });
+    }
+
+    /// W_hh turned, then W_ih turned.
+    fn prepare(&self, params: &[f32], prepared: &mut [f32], input_gradient: bool) {
+        let (of_input, of_hidden) = self.weights();
+        let (turned_hh, turned_ih) = prepared.split_at_mut(of_hidden);
+        kernel::transpose(&params[of_input..][..of_hidden], self.hidden, self.width(), turned_hh);
+        if input_gradient {
+            kernel::transpose(&params[..of_input], self.inputs, self.width(), turned_ih);
+        }
+    }
+
+    fn backward(&self, level: Level, pass: Backward<'_>) {
+        let (gates, rest) = pass.tape.split_at(self.steps * self.width());
+        let (recurrent, hiddens) = rest.split_at(self.steps * self.width());
+        level.run(BackwardPass {
+            gru: self,
+            prepared: pass.prepared,
+            input: pass.input,
+            tape: Tape { gates, recurrent, hiddens },
+            d_output: pass.d_output,
+            gradient: pass.gradient,
+            d_input: pass.d_input,
+            scratch: pass.scratch,
+        });
+    }
+}

@@ -1,0 +1,90 @@
+//! `y = W x + b`. Weights lie input by input, so that lanes run along the outputs.
+
+use super::{Backward, Layer};
+use crate::Tensor;
+use crate::kernel::{self, Rows};
+use crate::simd::{Kernel, Lanes, Level};
+
+#[derive(Debug)]
+pub(super) struct Linear {
+    pub inputs: usize,
+    pub out: usize,
+}
+
+struct Forward<'a> {
+    weight: &'a [f32],
+    input: &'a [f32],
+    output: &'a mut [f32],
+}
+
+impl Kernel for Forward<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<L: Lanes>(self) {
+        let n = self.output.len();
+        kernel::multiply::<L>(self.input, Rows::dense(1, self.input.len()), self.weight, n, self.output);
+    }
+}
+
+struct WeightGradient<'a> {
+    input: &'a [f32],
+    d_output: &'a [f32],
+    weight: &'a mut [f32],
+    bias: &'a mut [f32],
+}
+
+impl Kernel for WeightGradient<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<L: Lanes>(self) {
+        let rows = Rows::dense(1, self.input.len());
+        kernel::correlate::<L>(self.input, rows, self.d_output, self.d_output.len(), self.weight);
+        kernel::add_rows::<L>(self.d_output, self.bias);
+    }
+}
+
+impl Layer for Linear {
+    fn output(&self) -> usize {
+        self.out
+    }
+
+    fn tensors(&self) -> Vec<Tensor> {
+        vec![
+            Tensor::permuted("weight", vec![self.out, self.inputs], vec![1, self.out]),
+            Tensor::vector("bias", self.out),
+        ]
+    }
+
+    fn prepared(&self) -> usize {
+        self.inputs * self.out
+    }
+
+    fn flops(&self) -> u64 {
+        2 * (self.inputs * self.out) as u64
+    }
+
+    fn initial_bound(&self) -> f32 {
+        1.0 / (self.inputs as f32).sqrt()
+    }
+
+    fn forward(&self, level: Level, params: &[f32], input: &[f32], tape: &mut [f32]) {
+        let (weight, bias) = params.split_at(self.inputs * self.out);
+        tape.copy_from_slice(bias);
+        level.run(Forward { weight, input, output: tape });
+    }
+
+    fn prepare(&self, params: &[f32], prepared: &mut [f32], input_gradient: bool) {
+        if input_gradient {
+            kernel::transpose(&params[..self.inputs * self.out], self.inputs, self.out, prepared);
+        }
+    }
+
+    fn backward(&self, level: Level, pass: Backward<'_>) {
+        let (weight, bias) = pass.gradient.split_at_mut(self.inputs * self.out);
+        level.run(WeightGradient { input: pass.input, d_output: pass.d_output, weight, bias });
+        if let Some(d_input) = pass.d_input {
+            d_input.fill(0.0);
+            level.run(Forward { weight: pass.prepared, input: pass.d_output, output: d_input });
+        }
+    }
+}

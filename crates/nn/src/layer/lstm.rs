@@ -1,0 +1,266 @@
+//! Long short-term memory; the output is the last hidden state.
+//!
+//! ```text
+//! z = b + W_ih x_t + W_hh h_{t−1}        gates i, f, g, o, each `hidden` wide
+//! c_t = σ(f) c_{t−1} + σ(i) tanh(g)      h_t = σ(o) tanh(c_t)
+//! ```
+//!
+//! Weights lie input by input, `[in][4·hidden]`, so that lanes run along the gates. The sum for h_{t−1}'s
+//! gradient runs gate by gate and then over the four gates: four sums in flight instead of one.
+
+use super::{Backward, Layer};
+use crate::Tensor;
+use crate::kernel::{self, Rows, for_each_chunk};
+use crate::math::{sigmoid, tanh};
+use crate::simd::{Kernel, Lanes, Level};
+
+#[derive(Debug)]
+pub(super) struct Lstm {
+    pub steps: usize,
+    pub inputs: usize,
+    pub hidden: usize,
+}
+
+/// The tape: gates after their nonlinearity, cell states, their tanh, hidden states; step by step.
+struct Tape<S> {
+    gates: S,
+    cells: S,
+    squashed: S,
+    hiddens: S,
+}
+
+impl Lstm {
+    fn width(&self) -> usize {
+        4 * self.hidden
+    }
+
+    fn states(&self) -> usize {
+        self.steps * self.hidden
+    }
+
+    fn weights(&self) -> (usize, usize) {
+        (self.inputs * self.width(), self.hidden * self.width())
+    }
+
+    fn read<'a>(&self, tape: &'a [f32]) -> Tape<&'a [f32]> {
+        let (gates, rest) = tape.split_at(4 * self.states());
+        let (cells, rest) = rest.split_at(self.states());
+        let (squashed, hiddens) = rest.split_at(self.states());
+        Tape { gates, cells, squashed, hiddens }
+    }
+
+    fn write<'a>(&self, tape: &'a mut [f32]) -> Tape<&'a mut [f32]> {
+        let (gates, rest) = tape.split_at_mut(4 * self.states());
+        let (cells, rest) = rest.split_at_mut(self.states());
+        let (squashed, hiddens) = rest.split_at_mut(self.states());
+        Tape { gates, cells, squashed, hiddens }
+    }
+}
+
+struct Forward<'a> {
+    lstm: &'a Lstm,
+    params: &'a [f32],
+    input: &'a [f32],
+    tape: Tape<&'a mut [f32]>,
+}
+
+impl Kernel for Forward<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Lanes>(self) {
+        let Forward { lstm, params, input, tape } = self;
+        let (hidden, width) = (lstm.hidden, lstm.width());
+        let (of_input, of_hidden) = lstm.weights();
+        let (weight_ih, rest) = params.split_at(of_input);
+        let (weight_hh, bias) = rest.split_at(of_hidden);
+
+        // The inputs of all steps at once: rows share the loads of the weights.
+        for z in tape.gates.chunks_exact_mut(width) {
+            z.copy_from_slice(bias);
+        }
+        kernel::multiply::<L>(input, Rows::dense(lstm.steps, lstm.inputs), weight_ih, width, tape.gates);
+
+        for t in 0..lstm.steps {
+            let z = &mut tape.gates[t * width..][..width];
+            let (before, now) = tape.hiddens.split_at_mut(t * hidden);
+            if t > 0 {
+                let previous = &before[(t - 1) * hidden..];
+                kernel::multiply::<L>(previous, Rows::dense(1, hidden), weight_hh, width, z);
+            }
+            let (i_f, g_o) = z.split_at_mut(2 * hidden);
+            let (g, o) = g_o.split_at_mut(hidden);
+            for_each_chunk::<L, 0, _>([], i_f, |[], z| sigmoid(z));
+            for_each_chunk::<L, 0, _>([], g, |[], z| tanh(z));
+            for_each_chunk::<L, 0, _>([], o, |[], z| sigmoid(z));
+
+            let (i, f) = i_f.split_at(hidden);
+            let (cells_before, cells) = tape.cells.split_at_mut(t * hidden);
+            let cell = &mut cells[..hidden];
+            for_each_chunk::<L, 2, _>([i, g], cell, |[i, g], _| i.mul(g));
+            if t > 0 {
+                let previous = &cells_before[(t - 1) * hidden..];
+                for_each_chunk::<L, 2, _>([f, previous], cell, |[f, c], sum| f.mul_add(c, sum));
+            }
+            let squashed = &mut tape.squashed[t * hidden..][..hidden];
+            for_each_chunk::<L, 1, _>([cell], squashed, |[c], _| tanh(c));
+            for_each_chunk::<L, 2, _>([o, squashed], &mut now[..hidden], |[o, s], _| o.mul(s));
+        }
+    }
+}
+
+struct BackwardPass<'a> {
+    lstm: &'a Lstm,
+    prepared: &'a [f32],
+    input: &'a [f32],
+    tape: Tape<&'a [f32]>,
+    d_output: &'a [f32],
+    gradient: &'a mut [f32],
+    d_input: Option<&'a mut [f32]>,
+    scratch: &'a mut [f32],
+}
+
+/// Turns dh_t and dc_t into the gates' gradients, and dc_t into dc_{t−1}.
+#[inline(always)]
+fn gate_gradients<L: Lanes>(
+    [i, f, g, o]: [&[f32]; 4],
+    squashed: &[f32],
+    previous_cell: Option<&[f32]>,
+    d_hidden: &[f32],
+    d_cell: &mut [f32],
+    [di, df, dg, d_o]: [&mut [f32]; 4],
+) {
+    let one = || L::splat(1.0);
+    let sigmoid_slope = |y: L| y.mul(one().sub(y));
+    let tanh_slope = |y: L| one().sub(y.mul(y));
+    for_each_chunk::<L, 3, _>([d_hidden, squashed, o], d_o, |[dh, s, o], _| {
+        dh.mul(s).mul(sigmoid_slope(o))
+    });
+    for_each_chunk::<L, 3, _>([d_hidden, squashed, o], d_cell, |[dh, s, o], dc| {
+        dh.mul(o).mul_add(tanh_slope(s), dc)
+    });
+    for_each_chunk::<L, 3, _>([d_cell, g, i], di, |[dc, g, i], _| dc.mul(g).mul(sigmoid_slope(i)));
+    for_each_chunk::<L, 3, _>([d_cell, i, g], dg, |[dc, i, g], _| dc.mul(i).mul(tanh_slope(g)));
+    match previous_cell {
+        Some(cell) => for_each_chunk::<L, 3, _>([d_cell, cell, f], df, |[dc, c, f], _| {
+            dc.mul(c).mul(sigmoid_slope(f))
+        }),
+        None => df.fill(0.0),
+    }
+    for_each_chunk::<L, 1, _>([f], d_cell, |[f], dc| dc.mul(f));
+}
+
+impl Kernel for BackwardPass<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Lanes>(self) {
+        let BackwardPass { lstm, prepared, input, tape, d_output, gradient, d_input, scratch } = self;
+        let (steps, hidden, width) = (lstm.steps, lstm.hidden, lstm.width());
+        let (of_input, of_hidden) = lstm.weights();
+        let (turned_hh, turned_ih) = prepared.split_at(of_hidden);
+        let (deltas, rest) = scratch.split_at_mut(steps * width);
+        let (sums, rest) = rest.split_at_mut(width);
+        let (d_hidden, d_cell) = rest.split_at_mut(hidden);
+        d_hidden.copy_from_slice(d_output);
+        d_cell.fill(0.0);
+
+        for t in (0..steps).rev() {
+            let gates = &tape.gates[t * width..][..width];
+            let gates = std::array::from_fn(|k| &gates[k * hidden..][..hidden]);
+            let delta = &mut deltas[t * width..][..width];
+            let (d_if, d_go) = delta.split_at_mut(2 * hidden);
+            let ((di, df), (dg, d_o)) = (d_if.split_at_mut(hidden), d_go.split_at_mut(hidden));
+            let squashed = &tape.squashed[t * hidden..][..hidden];
+            let previous = (t > 0).then(|| &tape.cells[(t - 1) * hidden..][..hidden]);
+            gate_gradients::<L>(gates, squashed, previous, d_hidden, d_cell, [di, df, dg, d_o]);
+            if t > 0 {
+                sums.fill(0.0);
+                for gate in 0..4 {
+                    let turned = &turned_hh[gate * hidden * hidden..][..hidden * hidden];
+                    let delta = &deltas[t * width + gate * hidden..][..hidden];
+                    let sum = &mut sums[gate * hidden..][..hidden];
+                    kernel::multiply::<L>(delta, Rows::dense(1, hidden), turned, hidden, sum);
+                }
+                let sums: [&[f32]; 4] = std::array::from_fn(|k| &sums[k * hidden..][..hidden]);
+                for_each_chunk::<L, 4, _>(sums, d_hidden, |[i, f, g, o], _| i.add(f).add(g).add(o));
+            }
+        }
+
+        let (d_weight_ih, rest) = gradient.split_at_mut(of_input);
+        let (d_weight_hh, d_bias) = rest.split_at_mut(of_hidden);
+        kernel::correlate::<L>(input, Rows::dense(steps, lstm.inputs), deltas, width, d_weight_ih);
+        // The hidden state before the first step is zero.
+        let later = Rows::dense(steps - 1, hidden);
+        kernel::correlate::<L>(tape.hiddens, later, &deltas[width..], width, d_weight_hh);
+        kernel::add_rows::<L>(deltas, d_bias);
+        if let Some(d_input) = d_input {
+            d_input.fill(0.0);
+            kernel::multiply::<L>(deltas, Rows::dense(steps, width), turned_ih, lstm.inputs, d_input);
+        }
+    }
+}
+
+impl Layer for Lstm {
+    fn output(&self) -> usize {
+        self.hidden
+    }
+
+    fn tape(&self) -> usize {
+        7 * self.states()
+    }
+
+    fn tensors(&self) -> Vec<Tensor> {
+        let width = self.width();
+        vec![
+            Tensor::permuted("weight_ih", vec![width, self.inputs], vec![1, width]),
+            Tensor::permuted("weight_hh", vec![width, self.hidden], vec![1, width]),
+            Tensor::vector("bias", width),
+        ]
+    }
+
+    fn prepared(&self) -> usize {
+        (self.inputs + self.hidden) * self.width()
+    }
+
+    fn scratch(&self) -> usize {
+        self.steps * self.width() + self.width() + 2 * self.hidden
+    }
+
+    fn flops(&self) -> u64 {
+        let products = 2 * (self.inputs + self.hidden) * self.width();
+        // Five nonlinearities of about twenty operations, four for the states.
+        (self.steps * (products + 104 * self.hidden)) as u64
+    }
+
+    fn initial_bound(&self) -> f32 {
+        1.0 / (self.hidden as f32).sqrt()
+    }
+
+    fn forward(&self, level: Level, params: &[f32], input: &[f32], tape: &mut [f32]) {
+        level.run(Forward { lstm: self, params, input, tape: self.write(tape) });
+    }
+
+    /// W_hh turned, then W_ih turned.
+    fn prepare(&self, params: &[f32], prepared: &mut [f32], input_gradient: bool) {
+        let (of_input, of_hidden) = self.weights();
+        let (turned_hh, turned_ih) = prepared.split_at_mut(of_hidden);
+        kernel::transpose(&params[of_input..][..of_hidden], self.hidden, self.width(), turned_hh);
+        if input_gradient {
+            kernel::transpose(&params[..of_input], self.inputs, self.width(), turned_ih);
+        }
+    }
+
+    fn backward(&self, level: Level, pass: Backward<'_>) {
+        level.run(BackwardPass {
+            lstm: self,
+            prepared: pass.prepared,
+            input: pass.input,
+            tape: self.read(pass.tape),
+            d_output: pass.d_output,
+            gradient: pass.gradient,
+            d_input: pass.d_input,
+            scratch: pass.scratch,
+        });
+    }
+}

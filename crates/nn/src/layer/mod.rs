@@ -1,0 +1,152 @@
+//! The layers, each forward and backward by hand, one sample at a time.
+//!
+//! A layer owns a stretch of its network's parameter slice, of the sample's *tape* (what the forward
+//! pass leaves for the backward pass; the output is the tape's end), of the *prepared* weights
+//! (transposed copies that input gradients need, made once per value of the parameters) and of the
+//! *scratch*.
+
+mod activation;
+mod conv;
+mod gru;
+mod linear;
+mod lstm;
+mod pool;
+mod reshape;
+
+use crate::simd::Level;
+use crate::{LayerSpec, Shape, ShapeError, Tensor};
+
+/// What a backward pass reads and writes.
+pub(crate) struct Backward<'a> {
+    pub prepared: &'a [f32],
+    pub input: &'a [f32],
+    pub tape: &'a [f32],
+    pub d_output: &'a [f32],
+    /// Added to.
+    pub gradient: &'a mut [f32],
+    /// Overwritten; absent where nobody asks for it.
+    pub d_input: Option<&'a mut [f32]>,
+    pub scratch: &'a mut [f32],
+}
+
+/// One layer.
+pub(crate) trait Layer: std::fmt::Debug + Send + Sync {
+    /// Numbers in the output, which is the end of the tape.
+    fn output(&self) -> usize;
+    /// Numbers on the tape, the output included.
+    fn tape(&self) -> usize {
+        self.output()
+    }
+    /// The tensors in the parameter slice, one after the other.
+    fn tensors(&self) -> Vec<Tensor> {
+        Vec::new()
+    }
+    /// Numbers in the prepared weights.
+    fn prepared(&self) -> usize {
+        0
+    }
+    /// Numbers that the backward pass needs for itself.
+    fn scratch(&self) -> usize {
+        0
+    }
+    /// Floating-point operations of a forward pass, a multiply-add being two.
+    fn flops(&self) -> u64;
+    /// Weights are uniform in ± this (the usual initialisation: 1/√fan-in, or 1/√hidden).
+    fn initial_bound(&self) -> f32 {
+        0.0
+    }
+
+    fn forward(&self, level: Level, params: &[f32], input: &[f32], tape: &mut [f32]);
+    /// Makes the transposed copies; those for the input's gradient only where it will be asked for.
+    fn prepare(&self, _params: &[f32], _prepared: &mut [f32], _input_gradient: bool) {}
+    fn backward(&self, level: Level, pass: Backward<'_>);
+}
+
+/// A layer, and the shape that comes out of it. Images are channels-last from here on.
+pub(crate) fn build(spec: &LayerSpec, input: Shape) -> Result<(Box<dyn Layer>, Shape), ShapeError> {
+    let wrong = |wanted: &str| {
+        ShapeError(format!("layer `{}` takes {wanted}, but is given {input}", spec.name()))
+    };
+    let positive = |what: &str, value: usize| match value {
+        0 => Err(ShapeError(format!("layer `{}`: {what} = 0; it must be at least 1", spec.name()))),
+        _ => Ok(()),
+    };
+    Ok(match (spec, input) {
+        (&LayerSpec::Linear { out }, Shape::Flat(inputs)) => {
+            positive("out", out)?;
+            (Box::new(linear::Linear { inputs, out }), Shape::Flat(out))
+        }
+        (LayerSpec::Linear { .. }, _) => return Err(wrong("[features] (put \"flatten\" before it)")),
+        (LayerSpec::Conv1d(conv), Shape::Steps(steps, features)) => {
+            let layer = conv::Conv::one_dimensional(conv, steps, features)?;
+            let shape = Shape::Steps(layer.out_width(), conv.out);
+            (Box::new(layer), shape)
+        }
+        (LayerSpec::Conv1d(_), _) => {
+            return Err(wrong("[steps, features] (a `window` layer makes steps of flat features)"));
+        }
+        (LayerSpec::Conv2d(conv), Shape::Image(channels, height, width)) => {
+            let layer = conv::Conv::two_dimensional(conv, channels, height, width)?;
+            let shape = Shape::Image(conv.out, layer.out_height(), layer.out_width());
+            (Box::new(layer), shape)
+        }
+        (LayerSpec::Conv2d(_), _) => return Err(wrong("[channels, height, width]")),
+        (&LayerSpec::Maxpool { size }, Shape::Steps(steps, features)) => {
+            positive("size", size)?;
+            let layer = pool::MaxPool { height: 1, width: steps, channels: features, rows: 1, columns: size };
+            fits("maxpool", size, steps, "steps")?;
+            (Box::new(layer), Shape::Steps(steps / size, features))
+        }
+        (&LayerSpec::Maxpool { size }, Shape::Image(channels, height, width)) => {
+            positive("size", size)?;
+            fits("maxpool", size, height.min(width), "pixels")?;
+            let layer = pool::MaxPool { height, width, channels, rows: size, columns: size };
+            (Box::new(layer), Shape::Image(channels, height / size, width / size))
+        }
+        (LayerSpec::Maxpool { .. }, _) => {
+            return Err(wrong("[steps, features] or [channels, height, width]"));
+        }
+        (LayerSpec::Relu, shape) => (Box::new(activation::Relu(shape.len())), shape),
+        (LayerSpec::Tanh, shape) => (Box::new(activation::Tanh(shape.len())), shape),
+        (LayerSpec::Flatten, shape) => (channels_first(shape), Shape::Flat(shape.len())),
+        (&LayerSpec::Window { size }, Shape::Flat(n)) => {
+            positive("size", size)?;
+            let steps = n.div_ceil(size);
+            (Box::new(reshape::Pad { from: n, to: steps * size }), Shape::Steps(steps, size))
+        }
+        (LayerSpec::Window { .. }, _) => return Err(wrong("[features]")),
+        (&LayerSpec::Lstm { hidden }, Shape::Steps(steps, inputs)) => {
+            positive("hidden", hidden)?;
+            (Box::new(lstm::Lstm { steps, inputs, hidden }), Shape::Flat(hidden))
+        }
+        (&LayerSpec::Gru { hidden }, Shape::Steps(steps, inputs)) => {
+            positive("hidden", hidden)?;
+            (Box::new(gru::Gru { steps, inputs, hidden }), Shape::Flat(hidden))
+        }
+        (LayerSpec::Lstm { .. } | LayerSpec::Gru { .. }, _) => {
+            return Err(wrong("[steps, features] (a `window` layer makes steps of flat features)"));
+        }
+    })
+}
+
+fn fits(layer: &str, size: usize, room: usize, unit: &str) -> Result<(), ShapeError> {
+    if size <= room {
+        return Ok(());
+    }
+    Err(ShapeError(format!(
+        "layer `{layer}`: size = {size} is more than the {room} {unit} it is given; use at most {room}"
+    )))
+}
+
+/// From the layers' own order of an image to the row-major one of [`Shape`].
+pub(crate) fn channels_first(shape: Shape) -> Box<dyn Layer> {
+    match shape {
+        Shape::Image(c, h, w) => Box::new(reshape::Transpose { rows: h * w, columns: c }),
+        _ => Box::new(reshape::Pad { from: shape.len(), to: shape.len() }),
+    }
+}
+
+/// From the row-major order of [`Shape`] to the layers' own order of an image.
+pub(crate) fn channels_last(channels: usize, pixels: usize) -> Box<dyn Layer> {
+    Box::new(reshape::Transpose { rows: channels, columns: pixels })
+}

@@ -1,0 +1,60 @@
+//! Layers that only move numbers.
+
+use super::{Backward, Layer};
+use crate::kernel;
+use crate::simd::Level;
+
+/// `[from]` → `[to]`, zeros at the end. With `to == from`, a copy.
+#[derive(Debug)]
+pub(super) struct Pad {
+    pub from: usize,
+    pub to: usize,
+}
+
+impl Layer for Pad {
+    fn output(&self) -> usize {
+        self.to
+    }
+
+    fn flops(&self) -> u64 {
+        0
+    }
+
+    fn forward(&self, _: Level, _: &[f32], input: &[f32], tape: &mut [f32]) {
+        tape[..self.from].copy_from_slice(input);
+        tape[self.from..].fill(0.0);
+    }
+
+    fn backward(&self, _: Level, pass: Backward<'_>) {
+        if let Some(d_input) = pass.d_input {
+            d_input.copy_from_slice(&pass.d_output[..self.from]);
+        }
+    }
+}
+
+/// `[rows, columns]` → `[columns, rows]`
+#[derive(Debug)]
+pub(super) struct Transpose {
+    pub rows: usize,
+    pub columns: usize,
+}
+
+impl Layer for Transpose {
+    fn output(&self) -> usize {
+        self.rows * self.columns
+    }
+
+    fn flops(&self) -> u64 {
+        0
+    }
+
+    fn forward(&self, _: Level, _: &[f32], input: &[f32], tape: &mut [f32]) {
+        kernel::transpose(input, self.rows, self.columns, tape);
+    }
+
+    fn backward(&self, _: Level, pass: Backward<'_>) {
+        if let Some(d_input) = pass.d_input {
+            kernel::transpose(pass.d_output, self.columns, self.rows, d_input);
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Exponentials and logarithms of our own, so that no platform's library decides a bit.
+//!
+//! The exponential is the usual reduction: eˣ = 2ⁿ·eʳ with n = round(x / ln 2) and |r| ≤ ln 2 / 2, and a
+//! polynomial for eʳ − 1. Rounding to n adds and subtracts 1.5·2²³, which leaves n itself in the lowest
+//! bits of the sum; that is where [`Lanes::pow2_of_low_bits`] reads it.
+
+use crate::simd::Lanes;
+
+/// 1.5·2²³: adding it rounds to an integer and leaves that integer in the lowest bits.
+const ROUND: f32 = 12_582_912.0;
+/// ln 2 in two parts; the first has few enough bits that n times it is exact.
+const LN2_HIGH: f32 = 0.693_359_4;
+const LN2_LOW: f32 = -2.121_944_4e-4;
+
+/// eʳ − 1 and the carrier of 2ⁿ, for x = n·ln 2 + r.
+#[inline(always)]
+fn reduce<L: Lanes>(x: L) -> (L, L) {
+    let carrier = x.mul_add(L::splat(std::f32::consts::LOG2_E), L::splat(ROUND));
+    let n = carrier.sub(L::splat(ROUND));
+    let r = n.mul_add(L::splat(-LN2_HIGH), x);
+    let r = n.mul_add(L::splat(-LN2_LOW), r);
+    // eʳ − 1 = r + r²·(1/2 + r/6 + …): Taylor's series is within 2⁻²⁶ on this interval.
+    let mut p = L::splat(1.0 / 5040.0);
+    for c in [1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5] {
+        p = p.mul_add(r, L::splat(c));
+    }
+    (p.mul(r).mul_add(r, r), carrier)
+}
+
+/// eˣ; x is held to ±87, where the result is still a normal number. NaN stays NaN.
+#[inline(always)]
+pub fn exp<L: Lanes>(x: L) -> L {
+    let x = L::splat(-87.0).max(L::splat(87.0).min(x));
+    let (e, carrier) = reduce(x);
+    let scale = carrier.pow2_of_low_bits();
+    scale.mul_add(e, scale)
+}
+
+/// 1 / (1 + e⁻ˣ)
+#[inline(always)]
+pub fn sigmoid<L: Lanes>(x: L) -> L {
+    let one = L::splat(1.0);
+    one.div(one.add(exp(L::splat(0.0).sub(x))))
+}
+
+/// tanh x = E / (E + 2) with E = e²ˣ − 1, which loses nothing near zero.
+#[inline(always)]
+pub fn tanh<L: Lanes>(x: L) -> L {
+    // Beyond ±10 the result rounds to ±1.
+    let x = L::splat(-10.0).max(L::splat(10.0).min(x));
+    let (e, carrier) = reduce(x.add(x));
+    let scale = carrier.pow2_of_low_bits();
+    let minus_one = scale.mul_add(e, scale.sub(L::splat(1.0)));
+    minus_one.div(minus_one.add(L::splat(2.0)))
+}
+
+/// The natural logarithm, within a few units in the last place. Infinite at 0 and at infinity, NaN
+/// below 0.
+pub fn ln(x: f64) -> f64 {
+    if !x.is_finite() || x <= 0.0 {
+        return if x == 0.0 {
+            f64::NEG_INFINITY
+        } else if x > 0.0 {
+            x
+        } else {
+            f64::NAN
+        };
+    }
+    // Subnormal numbers are lifted into the normal range first.
+    let (x, lifted) = if x < f64::MIN_POSITIVE { (x * (1u64 << 54) as f64, 54) } else { (x, 0) };
+    let bits = x.to_bits();
+    let mut exponent = ((bits >> 52) as i64 - 1023 - lifted) as f64;
+    let mut mantissa = f64::from_bits((bits & 0x000f_ffff_ffff_ffff) | 1.0f64.to_bits());
+    if mantissa > std::f64::consts::SQRT_2 {
+        mantissa /= 2.0;
+        exponent += 1.0;
+    }
+    // ln m = 2·artanh(s) with s = (m − 1)/(m + 1), |s| ≤ 0.172: the series ends below 1 ulp at s²¹.
+    let s = (mantissa - 1.0) / (mantissa + 1.0);
+    let s2 = s * s;
+    let mut series = 0.0;
+    for k in (0..=10).rev() {
+        series = series * s2 + 1.0 / f64::from(2 * k + 1);
+    }
+    exponent * std::f64::consts::LN_2 + 2.0 * s * series
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simd::{Kernel, LANES, Level};
+
+    struct Apply(fn(f32) -> f32, [f32; LANES]);
+    #[derive(Clone, Copy)]
+    enum Function {
+        Exp,
+        Sigmoid,
+        Tanh,
+    }
+    struct Evaluate(Function, [f32; LANES]);
+
+    impl Kernel for Evaluate {
+        type Output = [f32; LANES];
+        #[inline(always)]
+        fn run<L: Lanes>(self) -> [f32; LANES] {
+            let x = L::load(&self.1);
+            let y = match self.0 {
+                Function::Exp => exp(x),
+                Function::Sigmoid => sigmoid(x),
+                Function::Tanh => tanh(x),
+            };
+            let mut out = [0.0; LANES];
+            y.store(&mut out);
+            out
+        }
+    }
+
+    impl Apply {
+        fn all(self) -> [f32; LANES] {
+            self.1.map(self.0)
+        }
+    }
+
+    /// Points every 1/1024 in ±40 and every 1/65536 in ±1, sixteen at a time.
+    fn points() -> impl Iterator<Item = [f32; LANES]> {
+        let coarse = (-40 * 64..40 * 64).map(|i| (i as f32 / 64.0, 1.0 / 1024.0));
+        let fine = (-4096..4096).map(|i| (i as f32 / 4096.0, 1.0 / 65536.0));
+        coarse.chain(fine).map(|(x, step)| std::array::from_fn(|j| x + j as f32 * step))
+    }
+
+    #[test]
+    fn within_3e_7_of_the_true_value() {
+        for x in points() {
+            for (function, truth) in [
+                (Function::Sigmoid, (|x: f32| (1.0 / (1.0 + (-f64::from(x)).exp())) as f32) as fn(f32) -> f32),
+                (Function::Tanh, |x: f32| f64::from(x).tanh() as f32),
+            ] {
+                let ours = Level::detect().run(Evaluate(function, x));
+                let truth = Apply(truth, x).all();
+                for i in 0..LANES {
+                    assert!((ours[i] - truth[i]).abs() <= 3e-7, "{} {} {}", x[i], ours[i], truth[i]);
+                }
+            }
+            let ours = Level::detect().run(Evaluate(Function::Exp, x));
+            for i in 0..LANES {
+                let truth = f64::from(x[i]).exp();
+                let relative = (f64::from(ours[i]) - truth).abs() / truth;
+                assert!(relative < 3e-7, "exp {} {} {truth}", x[i], ours[i]);
+            }
+        }
+    }
+
+    #[test]
+    fn tanh_keeps_its_relative_precision_near_zero() {
+        for i in 1..=16 {
+            let x = [10f32.powi(-i); LANES];
+            let ours = Level::detect().run(Evaluate(Function::Tanh, x))[0];
+            assert!((ours / x[0].tanh() - 1.0).abs() < 4e-7, "{} {ours}", x[0]);
+        }
+    }
+
+    #[test]
+    fn every_level_gives_the_same_bits() {
+        for x in points().step_by(7) {
+            for function in [Function::Exp, Function::Sigmoid, Function::Tanh] {
+                let plain = Level::PLAIN.run(Evaluate(function, x)).map(f32::to_bits);
+                for level in Level::available() {
+                    assert_eq!(level.run(Evaluate(function, x)).map(f32::to_bits), plain, "{x:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn extremes_stay_finite_and_nan_stays_nan() {
+        for level in Level::available() {
+            for (x, sigmoid, tanh) in [(1e30, 1.0, 1.0), (f32::NEG_INFINITY, 0.0, -1.0)] {
+                assert!((level.run(Evaluate(Function::Sigmoid, [x; LANES]))[0] - sigmoid).abs() < 1e-30);
+                assert_eq!(level.run(Evaluate(Function::Tanh, [x; LANES]))[0], tanh);
+            }
+            assert!(level.run(Evaluate(Function::Exp, [-1e9; LANES]))[0] > 0.0);
+            for function in [Function::Exp, Function::Sigmoid, Function::Tanh] {
+                assert!(level.run(Evaluate(function, [f32::NAN; LANES]))[0].is_nan());
+            }
+        }
+    }
+
+    #[test]
+    fn ln_agrees_with_the_platform() {
+        for i in 1..200_000 {
+            let x = f64::from(i) * 1.37e-3;
+            assert!((ln(x) - x.ln()).abs() <= 4e-16 * x.ln().abs().max(1.0), "{x}");
+        }
+        for x in [1e-310, 1e-300, f64::MAX, 1.0, 2.0] {
+            assert!((ln(x) - x.ln()).abs() <= 1e-15 * x.ln().abs(), "{x}");
+        }
+        assert_eq!(ln(0.0), f64::NEG_INFINITY);
+        assert_eq!(ln(f64::INFINITY), f64::INFINITY);
+        assert!(ln(-1.0).is_nan() && ln(f64::NAN).is_nan());
+    }
+}

@@ -1,0 +1,368 @@
+//! A list of layers over one flat parameter slice.
+
+use crate::layer::{self, Backward, Layer};
+use crate::random::Key;
+use crate::simd::Level;
+use crate::{LayerSpec, Shape, ShapeError};
+use std::ops::Range;
+
+/// A network: layers one after the other, over one flat slice of parameters.
+///
+/// It holds no numbers: parameters, tape, prepared weights, gradient and scratch belong to the caller,
+/// who sizes them with [`params`](Self::params), [`tape`](Self::tape), [`prepared`](Self::prepared) and
+/// [`scratch`](Self::scratch). So nothing is allocated in a step.
+#[derive(Debug)]
+pub struct Network {
+    level: Level,
+    input: Shape,
+    output: Shape,
+    stages: Vec<Stage>,
+    input_gradient: bool,
+}
+
+/// A layer and its stretches of the caller's slices.
+#[derive(Debug)]
+struct Stage {
+    /// Where the layer stands in the experiment's list; reorderings of images stand in none.
+    index: Option<usize>,
+    layer: Box<dyn Layer>,
+    params: Range<usize>,
+    tape: Range<usize>,
+    prepared: Range<usize>,
+    /// Numbers in the input.
+    input: usize,
+}
+
+impl Stage {
+    /// Where the output lies on the tape.
+    fn output(&self) -> Range<usize> {
+        self.tape.end - self.layer.output()..self.tape.end
+    }
+}
+
+/// A named tensor inside the parameter slice, in the shape PyTorch gives it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tensor {
+    /// `<layer index>.<name>`, like `0.weight_ih`.
+    pub name: String,
+    /// PyTorch's shape.
+    pub shape: Vec<usize>,
+    /// Where it begins in the parameter slice.
+    pub offset: usize,
+    /// How far apart neighbours along each dimension lie in the parameter slice.
+    strides: Vec<usize>,
+}
+
+impl Tensor {
+    pub(crate) fn permuted(name: &str, shape: Vec<usize>, strides: Vec<usize>) -> Self {
+        Tensor { name: name.into(), shape, offset: 0, strides }
+    }
+
+    pub(crate) fn vector(name: &str, len: usize) -> Self {
+        Self::permuted(name, vec![len], vec![1])
+    }
+
+    /// How many numbers it has.
+    pub fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Whether it has no numbers.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where its numbers lie in the parameter slice, in PyTorch's (row-major) order.
+    fn places(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.len()).map(|mut i| {
+            let dimensions = self.shape.iter().zip(&self.strides).rev();
+            dimensions.fold(self.offset, |place, (size, stride)| {
+                let coordinate = i % size;
+                i /= size;
+                place + coordinate * stride
+            })
+        })
+    }
+
+    /// Its numbers in PyTorch's order.
+    pub fn read(&self, params: &[f32]) -> Vec<f32> {
+        self.places().map(|place| params[place]).collect()
+    }
+
+    /// Puts numbers that are in PyTorch's order where they belong.
+    ///
+    /// # Panics
+    /// If `values` has another length than the tensor.
+    pub fn write(&self, values: &[f32], params: &mut [f32]) {
+        assert_eq!(values.len(), self.len(), "tensor {}", self.name);
+        for (place, value) in self.places().zip(values) {
+            params[place] = *value;
+        }
+    }
+}
+
+/// What one sample costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Numbers in the parameters.
+    pub params: usize,
+    /// Numbers kept between the forward and the backward pass.
+    pub activations: usize,
+    /// Operations of a forward pass, a multiply-add being two.
+    pub forward_flops: u64,
+    /// Operations of a backward pass: twice the products of the forward pass, or once where no
+    /// gradient of the input is needed.
+    pub backward_flops: u64,
+}
+
+impl Network {
+    /// A network for samples of shape `input`, on the fastest instructions this CPU has.
+    ///
+    /// # Errors
+    /// If a layer does not fit what comes before it.
+    pub fn new(input: Shape, specs: &[LayerSpec]) -> Result<Self, ShapeError> {
+        let mut network = Network {
+            level: Level::detect(),
+            input,
+            output: input,
+            stages: Vec::new(),
+            input_gradient: false,
+        };
+        if input.is_empty() {
+            return Err(ShapeError(format!("a network needs an input, but {input} has no numbers")));
+        }
+        if let Shape::Image(channels, height, width) = input {
+            network.push(None, layer::channels_last(channels, height * width));
+        }
+        let mut shape = input;
+        for (index, spec) in specs.iter().enumerate() {
+            let (layer, output) = layer::build(spec, shape)
+                .map_err(|e| ShapeError(format!("layer {index}: {e}")))?;
+            network.push(Some(index), layer);
+            shape = output;
+        }
+        if let Shape::Image(..) = shape {
+            network.push(None, layer::channels_first(shape));
+        }
+        network.output = Shape::Flat(shape.len());
+        Ok(network)
+    }
+
+    fn push(&mut self, index: Option<usize>, layer: Box<dyn Layer>) {
+        let after = |range: Option<&Range<usize>>, len| {
+            let start = range.map_or(0, |r| r.end);
+            start..start + len
+        };
+        let last = self.stages.last();
+        let params = layer.tensors().iter().map(Tensor::len).sum();
+        let stage = Stage {
+            index,
+            params: after(last.map(|s| &s.params), params),
+            tape: after(last.map(|s| &s.tape), layer.tape()),
+            prepared: after(last.map(|s| &s.prepared), layer.prepared()),
+            input: last.map_or(self.input.len(), |s| s.layer.output()),
+            layer,
+        };
+        self.stages.push(stage);
+    }
+
+    /// The same network, whose backward pass also gives the gradient of its input. (Raw data needs
+    /// none, embeddings do.)
+    #[must_use]
+    pub fn with_input_gradient(self) -> Self {
+        Network { input_gradient: true, ..self }
+    }
+
+    /// The same network on other instructions: the results are the same to the bit.
+    #[must_use]
+    pub fn with_level(self, level: Level) -> Self {
+        Network { level, ..self }
+    }
+
+    /// The instructions it runs on.
+    pub fn level(&self) -> Level {
+        self.level
+    }
+
+    /// The shape of a sample.
+    pub fn input(&self) -> Shape {
+        self.input
+    }
+
+    /// The shape that comes out, always flat.
+    pub fn output(&self) -> Shape {
+        self.output
+    }
+
+    /// Numbers in the parameter slice and in a gradient.
+    pub fn params(&self) -> usize {
+        self.stages.last().map_or(0, |s| s.params.end)
+    }
+
+    /// Numbers on a sample's tape.
+    pub fn tape(&self) -> usize {
+        self.stages.last().map_or(0, |s| s.tape.end)
+    }
+
+    /// Numbers in the prepared weights.
+    pub fn prepared(&self) -> usize {
+        self.stages.last().map_or(0, |s| s.prepared.end)
+    }
+
+    /// Numbers that a backward pass needs for itself.
+    pub fn scratch(&self) -> usize {
+        let own = self.stages.iter().map(|s| s.layer.scratch()).max().unwrap_or(0);
+        2 * self.widest() + own
+    }
+
+    fn widest(&self) -> usize {
+        self.stages.iter().map(|s| s.input.max(s.layer.output())).max().unwrap_or(0)
+    }
+
+    /// Every tensor, with its name, PyTorch's shape and its place.
+    pub fn tensors(&self) -> Vec<Tensor> {
+        let mut tensors = Vec::new();
+        for stage in &self.stages {
+            let mut offset = stage.params.start;
+            for mut tensor in stage.layer.tensors() {
+                if let Some(index) = stage.index {
+                    tensor.name = format!("{index}.{}", tensor.name);
+                }
+                tensor.offset = offset;
+                offset += tensor.len();
+                tensors.push(tensor);
+            }
+        }
+        tensors
+    }
+
+    /// Fills the parameters with the usual initialisation of each layer: weights and biases uniform in
+    /// ±1/√fan-in, or ±1/√hidden for recurrent layers. Every tensor has its own stream of `key`.
+    pub fn initialise(&self, key: Key, params: &mut [f32]) {
+        for stage in &self.stages {
+            let Some(index) = stage.index else { continue };
+            let bound = stage.layer.initial_bound();
+            let mut offset = stage.params.start;
+            for (i, mut tensor) in stage.layer.tensors().into_iter().enumerate() {
+                let mut stream = key.with(index as u64).with(i as u64).stream();
+                tensor.offset = offset;
+                offset += tensor.len();
+                // In PyTorch's order, so that the initial model does not depend on our layout.
+                let values: Vec<f32> =
+                    (0..tensor.len()).map(|_| bound * (2.0 * stream.uniform() - 1.0)).collect();
+                tensor.write(&values, params);
+            }
+        }
+    }
+
+    /// What one sample costs, layer by layer in the order of the list.
+    pub fn costs(&self) -> Vec<Cost> {
+        let first = self.first_to_differentiate();
+        let costs = self.stages.iter().enumerate().map(|(i, stage)| {
+            let flops = stage.layer.flops();
+            let passes = match (stage.params.is_empty(), self.input_gradient || i > first) {
+                (true, true) => 1,
+                (true, false) => 0,
+                (false, true) => 2,
+                (false, false) => 1,
+            };
+            Cost {
+                params: stage.params.len(),
+                activations: stage.tape.len(),
+                forward_flops: flops,
+                backward_flops: passes * flops,
+            }
+        });
+        costs.collect()
+    }
+
+    /// What one sample costs in all.
+    pub fn cost(&self) -> Cost {
+        self.costs().iter().fold(Cost::default(), |sum, c| Cost {
+            params: sum.params + c.params,
+            activations: sum.activations + c.activations,
+            forward_flops: sum.forward_flops + c.forward_flops,
+            backward_flops: sum.backward_flops + c.backward_flops,
+        })
+    }
+
+    /// The layers before the first one with parameters need no backward pass, unless the input's
+    /// gradient is asked for.
+    fn first_to_differentiate(&self) -> usize {
+        if self.input_gradient {
+            return 0;
+        }
+        self.stages.iter().position(|s| !s.params.is_empty()).unwrap_or(self.stages.len())
+    }
+
+    /// Computes one sample and leaves on its tape what the backward pass needs. The result is the
+    /// tape's end.
+    pub fn forward<'t>(&self, params: &[f32], input: &[f32], tape: &'t mut [f32]) -> &'t [f32] {
+        for (i, stage) in self.stages.iter().enumerate() {
+            let (before, rest) = tape.split_at_mut(stage.tape.start);
+            let input = if i == 0 { input } else { &before[self.stages[i - 1].output()] };
+            let tape = &mut rest[..stage.tape.len()];
+            stage.layer.forward(self.level, &params[stage.params.clone()], input, tape);
+        }
+        self.result(tape)
+    }
+
+    /// The result that a forward pass left on the tape.
+    pub fn result<'t>(&self, tape: &'t [f32]) -> &'t [f32] {
+        self.stages.last().map_or(&[], |s| &tape[s.output()])
+    }
+
+    /// Makes the transposed copies of the weights that [`backward`](Self::backward) reads. Once per
+    /// value of the parameters, for any number of samples.
+    pub fn prepare(&self, params: &[f32], prepared: &mut [f32]) {
+        let first = self.first_to_differentiate();
+        for (i, stage) in self.stages.iter().enumerate().skip(first) {
+            let prepared = &mut prepared[stage.prepared.clone()];
+            let input_gradient = i > first || self.input_gradient;
+            stage.layer.prepare(&params[stage.params.clone()], prepared, input_gradient);
+        }
+    }
+
+    /// Adds the gradient of one sample's loss to `gradient`, given its tape and the loss's gradient
+    /// with respect to the result. Writes the gradient of the input to `d_input` if the network was made
+    /// [with it](Self::with_input_gradient).
+    #[allow(clippy::too_many_arguments)]
+    pub fn backward(
+        &self,
+        prepared: &[f32],
+        input: &[f32],
+        tape: &[f32],
+        d_output: &[f32],
+        gradient: &mut [f32],
+        scratch: &mut [f32],
+        mut d_input: Option<&mut [f32]>,
+    ) {
+        let first = self.first_to_differentiate();
+        let (buffer_a, rest) = scratch.split_at_mut(self.widest());
+        let (buffer_b, scratch) = rest.split_at_mut(self.widest());
+        let (mut above, mut below) = (buffer_a, buffer_b);
+        above[..d_output.len()].copy_from_slice(d_output);
+        for (i, stage) in self.stages.iter().enumerate().skip(first).rev() {
+            let d_input = if i > first {
+                Some(&mut below[..stage.input])
+            } else if self.input_gradient {
+                d_input.take()
+            } else {
+                None
+            };
+            stage.layer.backward(
+                self.level,
+                Backward {
+                    prepared: &prepared[stage.prepared.clone()],
+                    input: if i == 0 { input } else { &tape[self.stages[i - 1].output()] },
+                    tape: &tape[stage.tape.clone()],
+                    d_output: &above[..stage.layer.output()],
+                    gradient: &mut gradient[stage.params.clone()],
+                    d_input,
+                    scratch: &mut scratch[..stage.layer.scratch()],
+                },
+            );
+            (above, below) = (below, above);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Sixteen lanes in two AVX2 registers.
+//!
+//! Soundness: every intrinsic here needs AVX2 or FMA and touches only its arguments or eight floats
+//! of an array of sixteen. [`Pair`] is private to this module and only [`run`] hands it to a kernel,
+//! and `run` is called only where the CPU was found to have the instructions.
+
+use super::{Kernel, LANES, Lanes};
+use std::arch::x86_64::*;
+
+#[derive(Clone, Copy)]
+struct Pair(__m256, __m256);
+
+/// Runs a kernel compiled for AVX2 with FMA.
+#[target_feature(enable = "avx2,fma")]
+pub(super) fn run<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run::<Pair>()
+}
+
+#[inline(always)]
+fn both(a: Pair, b: Pair, f: impl Fn(__m256, __m256) -> __m256) -> Pair {
+    Pair(f(a.0, b.0), f(a.1, b.1))
+}
+
+// SAFETY of all blocks below: see the module's first paragraph.
+#[allow(clippy::undocumented_unsafe_blocks)]
+impl Lanes for Pair {
+    const WIDE: bool = false;
+
+    #[inline(always)]
+    fn splat(x: f32) -> Self {
+        let v = unsafe { _mm256_set1_ps(x) };
+        Pair(v, v)
+    }
+
+    #[inline(always)]
+    fn load(x: &[f32; LANES]) -> Self {
+        unsafe { Pair(_mm256_loadu_ps(x.as_ptr()), _mm256_loadu_ps(x.as_ptr().add(8))) }
+    }
+
+    #[inline(always)]
+    fn store(self, out: &mut [f32; LANES]) {
+        unsafe {
+            _mm256_storeu_ps(out.as_mut_ptr(), self.0);
+            _mm256_storeu_ps(out.as_mut_ptr().add(8), self.1);
+        }
+    }
+
+    #[inline(always)]
+    fn add(self, b: Self) -> Self {
+        both(self, b, |a, b| unsafe { _mm256_add_ps(a, b) })
+    }
+
+    #[inline(always)]
+    fn sub(self, b: Self) -> Self {
+        both(self, b, |a, b| unsafe { _mm256_sub_ps(a, b) })
+    }
+
+    #[inline(always)]
+    fn mul(self, b: Self) -> Self {
+        both(self, b, |a, b| unsafe { _mm256_mul_ps(a, b) })
+    }
+
+    #[inline(always)]
+    fn div(self, b: Self) -> Self {
+        both(self, b, |a, b| unsafe { _mm256_div_ps(a, b) })
+    }
+
+    #[inline(always)]
+    fn mul_add(self, b: Self, c: Self) -> Self {
+        unsafe { Pair(_mm256_fmadd_ps(self.0, b.0, c.0), _mm256_fmadd_ps(self.1, b.1, c.1)) }
+    }
+
+    #[inline(always)]
+    fn max(self, b: Self) -> Self {
+        both(self, b, |a, b| unsafe { _mm256_max_ps(a, b) })
+    }
+
+    #[inline(always)]
+    fn min(self, b: Self) -> Self {
+        both(self, b, |a, b| unsafe { _mm256_min_ps(a, b) })
+    }
+
+    #[inline(always)]
+    fn gate(self, value: Self) -> Self {
+        both(self, value, |a, v| unsafe {
+            _mm256_and_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(a, _mm256_setzero_ps()), v)
+        })
+    }
+
+    #[inline(always)]
+    fn pow2_of_low_bits(self) -> Self {
+        let pow2 = |v| unsafe {
+            let exponent = _mm256_slli_epi32::<23>(_mm256_castps_si256(v));
+            _mm256_castsi256_ps(_mm256_add_epi32(exponent, _mm256_set1_epi32(0x3f80_0000)))
+        };
+        Pair(pow2(self.0), pow2(self.1))
+    }
+}

@@ -1,0 +1,106 @@
+//! Sixteen lanes in one AVX-512 register.
+//!
+//! Soundness: every intrinsic here needs AVX-512F and touches only its arguments or the sixteen
+//! floats behind an array reference. [`Register`] is private to this module and only [`run`] hands it
+//! to a kernel, and `run` is called only where the CPU was found to have the instructions.
+
+use super::{Kernel, LANES, Lanes};
+use std::arch::x86_64::*;
+
+#[derive(Clone, Copy)]
+struct Register(__m512);
+
+/// Runs a kernel compiled for AVX-512.
+#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
+pub(super) fn run<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run::<Register>()
+}
+
+// SAFETY of all blocks below: see the module's first paragraph.
+#[allow(clippy::undocumented_unsafe_blocks)]
+impl Lanes for Register {
+    const WIDE: bool = true;
+
+    #[inline(always)]
+    fn splat(x: f32) -> Self {
+        Register(unsafe { _mm512_set1_ps(x) })
+    }
+
+    #[inline(always)]
+    fn load(x: &[f32; LANES]) -> Self {
+        Register(unsafe { _mm512_loadu_ps(x.as_ptr()) })
+    }
+
+    #[inline(always)]
+    fn store(self, out: &mut [f32; LANES]) {
+        unsafe { _mm512_storeu_ps(out.as_mut_ptr(), self.0) }
+    }
+
+    #[inline(always)]
+    fn add(self, b: Self) -> Self {
+        Register(unsafe { _mm512_add_ps(self.0, b.0) })
+    }
+
+    #[inline(always)]
+    fn sub(self, b: Self) -> Self {
+        Register(unsafe { _mm512_sub_ps(self.0, b.0) })
+    }
+
+    #[inline(always)]
+    fn mul(self, b: Self) -> Self {
+        Register(unsafe { _mm512_mul_ps(self.0, b.0) })
+    }
+
+    #[inline(always)]
+    fn div(self, b: Self) -> Self {
+        Register(unsafe { _mm512_div_ps(self.0, b.0) })
+    }
+
+    #[inline(always)]
+    fn mul_add(self, b: Self, c: Self) -> Self {
+        Register(unsafe { _mm512_fmadd_ps(self.0, b.0, c.0) })
+    }
+
+    #[inline(always)]
+    fn max(self, b: Self) -> Self {
+        Register(unsafe { _mm512_max_ps(self.0, b.0) })
+    }
+
+    #[inline(always)]
+    fn min(self, b: Self) -> Self {
+        Register(unsafe { _mm512_min_ps(self.0, b.0) })
+    }
+
+    #[inline(always)]
+    fn gate(self, value: Self) -> Self {
+        Register(unsafe {
+            let positive = _mm512_cmp_ps_mask::<_CMP_GT_OQ>(self.0, _mm512_setzero_ps());
+            _mm512_maskz_mov_ps(positive, value.0)
+        })
+    }
+
+    #[inline(always)]
+    fn pow2_of_low_bits(self) -> Self {
+        Register(unsafe {
+            let exponent = _mm512_slli_epi32::<23>(_mm512_castps_si512(self.0));
+            let one = _mm512_set1_epi32(0x3f80_0000);
+            _mm512_castsi512_ps(_mm512_add_epi32(exponent, one))
+        })
+    }
+
+    #[inline(always)]
+    fn load_some(x: &[f32]) -> Self {
+        assert!(x.len() <= LANES);
+        let mask = ((1u32 << x.len()) - 1) as u16;
+        // The mask keeps the load inside the slice: masked-out lanes are not read.
+        Register(unsafe { _mm512_maskz_loadu_ps(mask, x.as_ptr()) })
+    }
+
+    #[inline(always)]
+    fn store_some(self, out: &mut [f32]) {
+        assert!(out.len() <= LANES);
+        let mask = ((1u32 << out.len()) - 1) as u16;
+        // The mask keeps the store inside the slice: masked-out lanes are not written.
+        unsafe { _mm512_mask_storeu_ps(out.as_mut_ptr(), mask, self.0) }
+    }
+}

@@ -1,0 +1,117 @@
+//! Every layer and several stacks against finite differences, and every level against plain code.
+
+mod common;
+
+use common::{network, normals, pass, stacks};
+use selvedge_nn::{Network, random::Key, simd::Level};
+
+/// Σ d_output · output, the function whose gradient the backward pass gives, in double precision.
+fn objective(network: &Network, params: &[f32], input: &[f32], d_output: &[f32]) -> f64 {
+    let mut tape = vec![0.0; network.tape()];
+    let output = network.forward(params, input, &mut tape);
+    output.iter().zip(d_output).map(|(y, d)| f64::from(*y) * f64::from(*d)).sum()
+}
+
+#[test]
+fn backward_is_the_derivative_of_forward() {
+    for (i, (shape, specs)) in stacks().into_iter().enumerate() {
+        let key = Key::new(i as u64);
+        let network = network(shape, &specs, Level::detect());
+        let mut params = vec![0.0; network.params()];
+        network.initialise(key, &mut params);
+        let input = normals(key.with(1), shape.len());
+        let d_output = normals(key.with(2), network.output().len());
+        let analytic = pass(&network, &params, &input, &d_output);
+
+        // A step of 2⁻⁹ balances the curvature against single precision; where it crosses a kink of
+        // relu or maxpool the two one-sided slopes differ, and the place is passed over.
+        let step = 1.0 / 512.0;
+        let mut kinks = 0;
+        let mut check = |what: &str, at: usize, analytic: f32, f: &mut dyn FnMut(f32) -> f64| {
+            let (ahead, here, behind) = (f(step), f(0.0), f(-step));
+            let slope = (ahead - behind) / (2.0 * f64::from(step));
+            let bend = (ahead - 2.0 * here + behind).abs() / f64::from(step);
+            if bend > 0.02 {
+                kinks += 1;
+                return;
+            }
+            let error = (slope - f64::from(analytic)).abs();
+            assert!(
+                error < 2e-3 * (1.0 + slope.abs()),
+                "stack {i} {specs:?}: {what}[{at}] is {analytic}, finite differences say {slope}"
+            );
+        };
+        for at in 0..params.len() {
+            check("gradient", at, analytic.gradient[at], &mut |step| {
+                let mut moved = params.clone();
+                moved[at] += step;
+                objective(&network, &moved, &input, &d_output)
+            });
+        }
+        for at in 0..input.len() {
+            check("d_input", at, analytic.d_input[at], &mut |step| {
+                let mut moved = input.clone();
+                moved[at] += step;
+                objective(&network, &params, &moved, &d_output)
+            });
+        }
+        assert!(kinks * 10 <= params.len() + input.len(), "stack {i}: {kinks} kinks");
+    }
+}
+
+#[test]
+fn every_level_gives_the_bits_of_plain_code() {
+    for (i, (shape, specs)) in stacks().into_iter().enumerate() {
+        let key = Key::new(100 + i as u64);
+        let plain = network(shape, &specs, Level::PLAIN);
+        let mut params = vec![0.0; plain.params()];
+        plain.initialise(key, &mut params);
+        let input = normals(key.with(1), shape.len());
+        let d_output = normals(key.with(2), plain.output().len());
+        let expected = pass(&plain, &params, &input, &d_output);
+        for level in Level::available() {
+            let ours = pass(&network(shape, &specs, level), &params, &input, &d_output);
+            assert_eq!(ours, expected, "stack {i} {specs:?} on {level:?}");
+        }
+    }
+}
+
+#[test]
+fn backward_adds_to_the_gradient() {
+    let (shape, specs) = stacks().remove(17);
+    let network = network(shape, &specs, Level::detect());
+    let mut params = vec![0.0; network.params()];
+    network.initialise(Key::new(1), &mut params);
+    let (a, b) = (normals(Key::new(2), shape.len()), normals(Key::new(3), shape.len()));
+    let d_output = normals(Key::new(4), network.output().len());
+    let one_by_one = [&a, &b].map(|x| pass(&network, &params, x, &d_output).gradient);
+
+    let mut tape = vec![0.0; network.tape()];
+    let mut prepared = vec![0.0; network.prepared()];
+    let mut scratch = vec![0.0; network.scratch()];
+    let mut gradient = vec![0.0; network.params()];
+    network.prepare(&params, &mut prepared);
+    for x in [&a, &b] {
+        network.forward(&params, x, &mut tape);
+        network.backward(&prepared, x, &tape, &d_output, &mut gradient, &mut scratch, None);
+    }
+    for i in 0..gradient.len() {
+        let sum = one_by_one[0][i] + one_by_one[1][i];
+        assert!((gradient[i] - sum).abs() < 1e-5, "{i}: {} {sum}", gradient[i]);
+    }
+}
+
+#[test]
+fn without_an_input_gradient_the_weights_get_the_same_bits() {
+    for (i, (shape, specs)) in stacks().into_iter().enumerate() {
+        let with = network(shape, &specs, Level::detect());
+        let without = Network::new(shape, &specs).unwrap();
+        let mut params = vec![0.0; with.params()];
+        with.initialise(Key::new(i as u64), &mut params);
+        let input = normals(Key::new(5), shape.len());
+        let d_output = normals(Key::new(6), with.output().len());
+        let expected = pass(&with, &params, &input, &d_output).gradient;
+        assert_eq!(pass(&without, &params, &input, &d_output).gradient, expected, "stack {i}");
+        assert!(without.cost().backward_flops <= with.cost().backward_flops);
+    }
+}
