@@ -1,5 +1,5 @@
 //! What the tests of networks share: the stacks, and one sample's pass through one of them.
-#![allow(dead_code, reason = "each test uses its part")]
+#![allow(dead_code, unreachable_pub, reason = "each test uses its part")]
 
 use selvedge_nn::{LayerSpec, Network, Shape, random::Key, simd::Level};
 
