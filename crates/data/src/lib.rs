@@ -17,12 +17,19 @@
 //! ```
 
 mod error;
+mod esr;
+mod fields;
+mod label_pairs;
+mod lines;
+mod npz;
 mod settings;
 mod standardise;
 mod suggest;
 mod synthetic;
+mod zip;
 
 pub use error::DataError;
+pub use npz::write_npz;
 
 use selvedge_core::dataset::Dataset;
 use selvedge_core::experiment::DataSettings;
@@ -42,5 +49,25 @@ pub fn load(
     seed: u64,
     data_dir: Option<&Path>,
 ) -> Result<Dataset, DataError> {
-    synthetic::load(settings, seed)
+    load_with_notes(settings, seed, data_dir).map(|(dataset, _)| dataset)
+}
+
+/// The same, and what a user should be told about it: rows that were left out, for instance.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_with_notes(
+    settings: &DataSettings,
+    seed: u64,
+    data_dir: Option<&Path>,
+) -> Result<(Dataset, Vec<String>), DataError> {
+    match settings.set.as_str() {
+        "synthetic" => Ok((synthetic::load(settings, seed)?, Vec::new())),
+        "esr" => esr::load(settings, seed, data_dir),
+        unknown => Err(settings::wrong(
+            "set",
+            format!("{unknown:?}"),
+            suggest::one_of(unknown, &SETS),
+        )),
+    }
 }

@@ -29,15 +29,27 @@ impl Lines {
     /// Opens a file. Its first bytes, not its name, say whether it is compressed: browsers and
     /// archivers unpack files without renaming them.
     pub(crate) fn open(file: &Path) -> Result<Self, DataError> {
-        let failed = |source| DataError::Io { file: file.to_owned(), source };
+        let failed = |source| DataError::Io {
+            file: file.to_owned(),
+            source,
+        };
         let mut plain = BufReader::with_capacity(1 << 16, File::open(file).map_err(failed)?);
         let compressed = plain.fill_buf().map_err(failed)?.starts_with(&GZIP_MAGIC);
         let reader: Box<dyn BufRead> = if compressed {
-            Box::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(plain)))
+            Box::new(BufReader::with_capacity(
+                1 << 16,
+                MultiGzDecoder::new(plain),
+            ))
         } else {
             Box::new(plain)
         };
-        Ok(Lines { file: file.to_owned(), reader, buffer: Vec::new(), number: 0, compressed })
+        Ok(Lines {
+            file: file.to_owned(),
+            reader,
+            buffer: Vec::new(),
+            number: 0,
+            compressed,
+        })
     }
 
     /// The next line, or nothing at the end of the file.
@@ -60,7 +72,11 @@ impl Lines {
             let problem = "not UTF-8 text: expected a table of comma-separated values";
             return Err(self.line_error(problem.into()));
         };
-        let mark = if self.number == 1 { BYTE_ORDER_MARK } else { "" };
+        let mark = if self.number == 1 {
+            BYTE_ORDER_MARK
+        } else {
+            ""
+        };
         Ok(Some(line.strip_prefix(mark).unwrap_or(line)))
     }
 
@@ -70,19 +86,29 @@ impl Lines {
     }
 
     fn line_error(&self, problem: String) -> DataError {
-        DataError::Line { file: self.file.clone(), line: self.number, problem }
+        DataError::Line {
+            file: self.file.clone(),
+            line: self.number,
+            problem,
+        }
     }
 
     fn broken(&self, source: io::Error) -> DataError {
         if !self.compressed {
-            return DataError::Io { file: self.file.clone(), source };
+            return DataError::Io {
+                file: self.file.clone(),
+                source,
+            };
         }
         let what = match source.kind() {
             io::ErrorKind::UnexpectedEof => "the gzip data ends early (a truncated download?)",
             _ => "the gzip data is corrupt",
         };
         let problem = format!("{what} after line {}: {source}", self.number);
-        DataError::File { file: self.file.clone(), problem }
+        DataError::File {
+            file: self.file.clone(),
+            problem,
+        }
     }
 }
 

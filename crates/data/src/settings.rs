@@ -10,7 +10,11 @@ pub(crate) fn wrong(
     value: impl Display,
     expected: impl Into<String>,
 ) -> DataError {
-    DataError::Setting { key, value: value.to_string(), expected: expected.into() }
+    DataError::Setting {
+        key,
+        value: value.to_string(),
+        expected: expected.into(),
+    }
 }
 
 /// A count that must not be zero.

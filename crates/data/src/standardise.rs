@@ -22,9 +22,14 @@ impl Scale {
         }
         let count = count.max(1) as f64;
         let mean = sum / count;
-        let squares: f64 = values.map(|v| (f64::from(v) - mean) * (f64::from(v) - mean)).sum();
+        let squares: f64 = values
+            .map(|v| (f64::from(v) - mean) * (f64::from(v) - mean))
+            .sum();
         let deviation = (squares / count).sqrt();
-        Scale { mean, deviation: if deviation > 0.0 { deviation } else { 1.0 } }
+        Scale {
+            mean,
+            deviation: if deviation > 0.0 { deviation } else { 1.0 },
+        }
     }
 
     /// One standardised value.
@@ -41,7 +46,13 @@ mod tests {
     fn mean_zero_variance_one() {
         let values = [1.0f32, 2.0, 3.0, 6.0];
         let scale = Scale::of(values.iter().copied());
-        assert_eq!(scale, Scale { mean: 3.0, deviation: 3.5f64.sqrt() });
+        assert_eq!(
+            scale,
+            Scale {
+                mean: 3.0,
+                deviation: 3.5f64.sqrt()
+            }
+        );
         let scaled = values.map(|v| f64::from(scale.apply(v)));
         assert!(scaled.iter().sum::<f64>().abs() < 1e-6);
         assert!((scaled.iter().map(|v| v * v).sum::<f64>() - 4.0).abs() < 1e-6);

@@ -17,19 +17,34 @@ struct Linear {
 impl Linear {
     fn new(inputs: usize, outputs: usize, stream: &mut Stream) -> Self {
         let scale = (1.0 / inputs as f64).sqrt();
-        let weight = (0..inputs * outputs).map(|_| scale * f64::from(stream.normal())).collect();
-        Linear { inputs, weight, bias: vec![0.0; outputs] }
+        let weight = (0..inputs * outputs)
+            .map(|_| scale * f64::from(stream.normal()))
+            .collect();
+        Linear {
+            inputs,
+            weight,
+            bias: vec![0.0; outputs],
+        }
     }
 
     fn forward(&self, x: &[f64]) -> Vec<f64> {
         let dot = |row: &[f64]| row.iter().zip(x).map(|(w, x)| w * x).sum::<f64>();
-        self.weight.chunks(self.inputs).zip(&self.bias).map(|(row, b)| dot(row) + b).collect()
+        self.weight
+            .chunks(self.inputs)
+            .zip(&self.bias)
+            .map(|(row, b)| dot(row) + b)
+            .collect()
     }
 
     /// One step down the gradient; returns the gradient of the input.
     fn learn(&mut self, x: &[f64], d_out: &[f64], rate: f64) -> Vec<f64> {
         let mut d_in = vec![0.0; self.inputs];
-        for ((row, b), d) in self.weight.chunks_mut(self.inputs).zip(&mut self.bias).zip(d_out) {
+        for ((row, b), d) in self
+            .weight
+            .chunks_mut(self.inputs)
+            .zip(&mut self.bias)
+            .zip(d_out)
+        {
             for ((w, x), d_in) in row.iter_mut().zip(x).zip(&mut d_in) {
                 *d_in += d * *w;
                 *w -= rate * d * x;
@@ -52,13 +67,26 @@ impl TwoTowers {
         let mut tower = |inputs| Linear::new(inputs, 16, stream);
         let towers = [tower(dataset.hospital.len()), tower(dataset.device.len())];
         let hidden = tower(32);
-        TwoTowers { towers, hidden, last: Linear::new(16, dataset.classes.len(), stream) }
+        TwoTowers {
+            towers,
+            hidden,
+            last: Linear::new(16, dataset.classes.len(), stream),
+        }
     }
 
     fn forward(&self, x: [&[f64]; 2]) -> [Vec<f64>; 3] {
-        let zeta = self.towers.iter().zip(x).flat_map(|(tower, x)| tower.forward(x));
+        let zeta = self
+            .towers
+            .iter()
+            .zip(x)
+            .flat_map(|(tower, x)| tower.forward(x));
         let zeta: Vec<f64> = zeta.map(f64::tanh).collect();
-        let hidden: Vec<f64> = self.hidden.forward(&zeta).iter().map(|h| h.max(0.0)).collect();
+        let hidden: Vec<f64> = self
+            .hidden
+            .forward(&zeta)
+            .iter()
+            .map(|h| h.max(0.0))
+            .collect();
         let logits = self.last.forward(&hidden);
         let largest = logits.iter().copied().fold(f64::MIN, f64::max);
         let exp: Vec<f64> = logits.iter().map(|l| (l - largest).exp()).collect();
@@ -70,9 +98,15 @@ impl TwoTowers {
         let [zeta, hidden, mut d] = self.forward(x);
         d[y as usize] -= 1.0;
         let mut d_hidden = self.last.learn(&hidden, &d, rate);
-        d_hidden.iter_mut().zip(&hidden).for_each(|(d, h)| *d *= f64::from(*h > 0.0));
+        d_hidden
+            .iter_mut()
+            .zip(&hidden)
+            .for_each(|(d, h)| *d *= f64::from(*h > 0.0));
         let mut d_zeta = self.hidden.learn(&zeta, &d_hidden, rate);
-        d_zeta.iter_mut().zip(&zeta).for_each(|(d, z)| *d *= 1.0 - z * z);
+        d_zeta
+            .iter_mut()
+            .zip(&zeta)
+            .for_each(|(d, z)| *d *= 1.0 - z * z);
         for ((tower, x), d) in self.towers.iter_mut().zip(x).zip(d_zeta.chunks(16)) {
             tower.learn(x, d, rate);
         }
@@ -88,7 +122,9 @@ const BOTH: Sides = Sides(true, true);
 fn sides(dataset: &Dataset, samples: &Samples, row: usize, Sides(s1, s2): Sides) -> [Vec<f64>; 2] {
     let part = |x: &[f32], width: usize, seen: bool| -> Vec<f64> {
         let row = &x[row * width..(row + 1) * width];
-        row.iter().map(|&v| if seen { f64::from(v) } else { 0.0 }).collect()
+        row.iter()
+            .map(|&v| if seen { f64::from(v) } else { 0.0 })
+            .collect()
     };
     [
         part(&samples.x1, dataset.hospital.len(), s1),
@@ -120,7 +156,11 @@ fn test_auc(dataset: &Dataset, groups: &[usize], seen: Sides, steps: usize) -> f
     scored.sort_by(|a, b| a.0.total_cmp(&b.0));
     let positives = scored.iter().filter(|s| s.1 == 1).count() as f64;
     let negatives = scored.len() as f64 - positives;
-    let ranks = scored.iter().zip(1..).filter(|(s, _)| s.1 == 1).map(|(_, r)| f64::from(r));
+    let ranks = scored
+        .iter()
+        .zip(1..)
+        .filter(|(s, _)| s.1 == 1)
+        .map(|(_, r)| f64::from(r));
     (ranks.sum::<f64>() - positives * (positives + 1.0) / 2.0) / (positives * negatives)
 }
 
@@ -132,17 +172,28 @@ fn both_sides_beat_one_and_all_groups_beat_one() {
         let both = test_auc(&dataset, &all, BOTH, 60_000);
         let hospital = test_auc(&dataset, &all, Sides(true, false), 60_000);
         let device = test_auc(&dataset, &all, Sides(false, true), 60_000);
-        let alone: Vec<f64> =
-            all.iter().map(|&group| test_auc(&dataset, &[group], BOTH, 20_000)).collect();
+        let alone: Vec<f64> = all
+            .iter()
+            .map(|&group| test_auc(&dataset, &[group], BOTH, 20_000))
+            .collect();
         println!(
             "seed {seed}: both {both:.3}, hospital {hospital:.3}, device {device:.3}, \
              one group alone {alone:.3?}"
         );
         assert!((0.87..0.95).contains(&both), "seed {seed}: {both:.3}");
-        assert!(both > hospital + 0.05, "seed {seed}: both {both:.3}, hospital {hospital:.3}");
-        assert!(both > device + 0.05, "seed {seed}: both {both:.3}, device {device:.3}");
+        assert!(
+            both > hospital + 0.05,
+            "seed {seed}: both {both:.3}, hospital {hospital:.3}"
+        );
+        assert!(
+            both > device + 0.05,
+            "seed {seed}: both {both:.3}, device {device:.3}"
+        );
         for (group, auc) in alone.into_iter().enumerate() {
-            assert!(both > auc + 0.03, "seed {seed}: all {both:.3}, group {group} alone {auc:.3}");
+            assert!(
+                both > auc + 0.03,
+                "seed {seed}: all {both:.3}, group {group} alone {auc:.3}"
+            );
         }
     }
 }

@@ -46,6 +46,7 @@ pub mod random;
 mod shape;
 pub mod simd;
 mod spec;
+pub mod vector;
 
 pub use network::{Cost, Network, Tensor};
 pub use shape::{Shape, ShapeError};

@@ -323,8 +323,8 @@ impl Network {
         }
     }
 
-    /// Adds the gradient of one sample's loss to `gradient`, given its tape and the loss's gradient
-    /// with respect to the result. Writes the gradient of the input to `d_input` if the network was made
+    /// Adds the gradient of one sample's loss to `gradient` (if the parameters are not frozen), given its
+    /// tape and the loss's gradient with respect to the result. Writes the gradient of the input to `d_input` if the network was made
     /// [with it](Self::with_input_gradient).
     #[allow(clippy::too_many_arguments)]
     pub fn backward(
@@ -333,7 +333,7 @@ impl Network {
         input: &[f32],
         tape: &[f32],
         d_output: &[f32],
-        gradient: &mut [f32],
+        mut gradient: Option<&mut [f32]>,
         scratch: &mut [f32],
         mut d_input: Option<&mut [f32]>,
     ) {
@@ -357,7 +357,7 @@ impl Network {
                     input: if i == 0 { input } else { &tape[self.stages[i - 1].output()] },
                     tape: &tape[stage.tape.clone()],
                     d_output: &above[..stage.layer.output()],
-                    gradient: &mut gradient[stage.params.clone()],
+                    gradient: gradient.as_deref_mut().map(|g| &mut g[stage.params.clone()]),
                     d_input,
                     scratch: &mut scratch[..stage.layer.scratch()],
                 },

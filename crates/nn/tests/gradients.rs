@@ -93,7 +93,7 @@ fn backward_adds_to_the_gradient() {
     network.prepare(&params, &mut prepared);
     for x in [&a, &b] {
         network.forward(&params, x, &mut tape);
-        network.backward(&prepared, x, &tape, &d_output, &mut gradient, &mut scratch, None);
+        network.backward(&prepared, x, &tape, &d_output, Some(&mut gradient), &mut scratch, None);
     }
     for i in 0..gradient.len() {
         let sum = one_by_one[0][i] + one_by_one[1][i];

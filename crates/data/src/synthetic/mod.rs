@@ -53,13 +53,19 @@ pub(crate) fn load(settings: &DataSettings, seed: u64) -> Result<Dataset, DataEr
         });
         let offsets = (0..=counts.per_group).step_by(settings.samples_per_device);
         let offsets = offsets.map(|offset| offset as u32).collect();
-        Group { name: format!("group {group}"), samples, offsets }
+        Group {
+            name: format!("group {group}"),
+            samples,
+            offsets,
+        }
     });
     Ok(Dataset {
         name: "synthetic".into(),
         hospital: Shape::Flat(settings.features.hospital),
         device: Shape::Flat(settings.features.device),
-        classes: (0..settings.classes).map(|class| class.to_string()).collect(),
+        classes: (0..settings.classes)
+            .map(|class| class.to_string())
+            .collect(),
         groups: groups.collect(),
         validation: generator.mixed_rows(word::VALIDATION, counts.validation),
         test: generator.mixed_rows(word::TEST, counts.test),
@@ -75,7 +81,14 @@ struct Counts {
 
 impl Counts {
     fn check(settings: &DataSettings) -> Result<Self, DataError> {
-        let DataSettings { groups, devices, samples_per_device, features, classes, .. } = *settings;
+        let DataSettings {
+            groups,
+            devices,
+            samples_per_device,
+            features,
+            classes,
+            ..
+        } = *settings;
         at_least_one("groups", groups)?;
         at_least_one("devices", devices)?;
         at_least_one("samples_per_device", samples_per_device)?;
@@ -86,7 +99,11 @@ impl Counts {
             }
         }
         if !(2..=MOST_CLASSES).contains(&classes) {
-            return Err(wrong("classes", classes, format!("expected 2 to {MOST_CLASSES}")));
+            return Err(wrong(
+                "classes",
+                classes,
+                format!("expected 2 to {MOST_CLASSES}"),
+            ));
         }
         let noise = settings.noise;
         if !(0.0..=1e6).contains(&noise) {
@@ -103,12 +120,22 @@ impl Counts {
         let per_group = devices * samples_per_device;
         let training = per_group * groups;
         let validation = rows_of(settings.validation, training);
-        Ok(Counts { per_group, validation, test: rows_of(settings.test, training + validation) })
+        Ok(Counts {
+            per_group,
+            validation,
+            test: rows_of(settings.test, training + validation),
+        })
     }
 
     /// Refuses what cannot be held; after this, no product of counts overflows.
     fn check_size(settings: &DataSettings) -> Result<(), DataError> {
-        let DataSettings { groups, devices, samples_per_device, features, .. } = *settings;
+        let DataSettings {
+            groups,
+            devices,
+            samples_per_device,
+            features,
+            ..
+        } = *settings;
         let rows = (devices as u128).saturating_mul(samples_per_device as u128);
         if rows > MOST_ROWS_PER_GROUP {
             let expected = format!(
@@ -120,7 +147,9 @@ impl Counts {
         // Two sides of 32-bit features, a label and an offset.
         let row_bytes = (features.hospital as u128 + features.device as u128) * 4 + 8;
         let held_out = (1.0 + settings.validation) * (1.0 + settings.test);
-        let bytes = rows.saturating_mul(groups as u128).saturating_mul(row_bytes);
+        let bytes = rows
+            .saturating_mul(groups as u128)
+            .saturating_mul(row_bytes);
         let bytes = (bytes as f64 * held_out) as u128;
         if bytes > MOST_BYTES {
             let expected = format!(
@@ -149,8 +178,12 @@ impl Generator {
     fn new(settings: &DataSettings, seed: u64, counts: &Counts) -> Self {
         let key = Key::new(seed);
         let features = [settings.features.hospital, settings.features.device];
-        let world =
-            World::new(key.with(word::WORLD), features, settings.classes, settings.noise);
+        let world = World::new(
+            key.with(word::WORLD),
+            features,
+            settings.classes,
+            settings.noise,
+        );
         let mut generator = Generator {
             key,
             world,
@@ -175,9 +208,14 @@ impl Generator {
         });
         let columns = |values: &[f32], width: usize| {
             let column = |feature| values[feature..].iter().step_by(width).copied();
-            (0..width).map(|feature| Scale::of(column(feature))).collect()
+            (0..width)
+                .map(|feature| Scale::of(column(feature)))
+                .collect()
         };
-        [columns(&raw.x1, self.features[0]), columns(&raw.x2, self.features[1])]
+        [
+            columns(&raw.x1, self.features[0]),
+            columns(&raw.x2, self.features[1]),
+        ]
     }
 
     /// A standardised patient.

@@ -112,7 +112,10 @@ impl World {
             gain: (1.0 + CALIBRATION * stream.normal()).max(0.1),
             offset: CALIBRATION * stream.normal(),
         });
-        Hospital { centre, calibration: calibration.collect() }
+        Hospital {
+            centre,
+            calibration: calibration.collect(),
+        }
     }
 
     /// Makes one patient of a hospital: fills both sides' features and returns the label.
@@ -125,13 +128,17 @@ impl World {
     ) -> u32 {
         let mut stream = key.stream();
         let within = (1.0 - BETWEEN_GROUPS).sqrt();
-        let condition = hospital.centre.map(|centre| centre + within * stream.normal());
+        let condition = hospital
+            .centre
+            .map(|centre| centre + within * stream.normal());
         let frailty = stream.normal();
         let (a, b) = condition.split_at(FACETS);
         let label = self.label(a, b, &mut stream);
 
-        for ((x, loading), calibration) in
-            x1.iter_mut().zip(&self.laboratory).zip(&hospital.calibration)
+        for ((x, loading), calibration) in x1
+            .iter_mut()
+            .zip(&self.laboratory)
+            .zip(&hospital.calibration)
         {
             let level = mix(loading, a, frailty) + self.measurement_noise * stream.normal();
             *x = calibration.gain * skew(level) + calibration.offset;
@@ -168,7 +175,9 @@ fn directions(key: Key, classes: usize) -> Vec<[f32; EFFECTS]> {
             let mut stream = key.with(class).stream();
             let mut direction = [0.0; EFFECTS];
             for (part, share) in
-                direction.chunks_mut(FACETS).zip([FROM_ONE_SIDE, FROM_ONE_SIDE, FROM_BOTH])
+                direction
+                    .chunks_mut(FACETS)
+                    .zip([FROM_ONE_SIDE, FROM_ONE_SIDE, FROM_BOTH])
             {
                 let unit: [f32; FACETS] = unit_vector(&mut stream);
                 part.copy_from_slice(&unit.map(|u| share.sqrt() * u));

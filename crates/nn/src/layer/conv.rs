@@ -250,9 +250,11 @@ impl Layer for Conv {
     }
 
     fn backward(&self, level: Level, pass: Backward<'_>) {
-        let (weight, bias) = pass.gradient.split_at_mut(self.weights());
-        let padded = &pass.tape[..self.pad()];
-        level.run(WeightGradient { conv: self, padded, d_output: pass.d_output, weight, bias });
+        if let Some(gradient) = pass.gradient {
+            let (weight, bias) = gradient.split_at_mut(self.weights());
+            let padded = &pass.tape[..self.pad()];
+            level.run(WeightGradient { conv: self, padded, d_output: pass.d_output, weight, bias });
+        }
 
         let Some(d_input) = pass.d_input else { return };
         let spread = pass.scratch;

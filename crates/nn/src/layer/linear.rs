@@ -80,8 +80,10 @@ impl Layer for Linear {
     }
 
     fn backward(&self, level: Level, pass: Backward<'_>) {
-        let (weight, bias) = pass.gradient.split_at_mut(self.inputs * self.out);
-        level.run(WeightGradient { input: pass.input, d_output: pass.d_output, weight, bias });
+        if let Some(gradient) = pass.gradient {
+            let (weight, bias) = gradient.split_at_mut(self.inputs * self.out);
+            level.run(WeightGradient { input: pass.input, d_output: pass.d_output, weight, bias });
+        }
         if let Some(d_input) = pass.d_input {
             d_input.fill(0.0);
             level.run(Forward { weight: pass.prepared, input: pass.d_output, output: d_input });

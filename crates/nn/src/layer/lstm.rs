@@ -115,7 +115,7 @@ struct BackwardPass<'a> {
     input: &'a [f32],
     tape: Tape<&'a [f32]>,
     d_output: &'a [f32],
-    gradient: &'a mut [f32],
+    gradient: Option<&'a mut [f32]>,
     d_input: Option<&'a mut [f32]>,
     scratch: &'a mut [f32],
 }
@@ -187,13 +187,15 @@ impl Kernel for BackwardPass<'_> {
             }
         }
 
-        let (d_weight_ih, rest) = gradient.split_at_mut(of_input);
-        let (d_weight_hh, d_bias) = rest.split_at_mut(of_hidden);
-        kernel::correlate::<L>(input, Rows::dense(steps, lstm.inputs), deltas, width, d_weight_ih);
-        // The hidden state before the first step is zero.
-        let later = Rows::dense(steps - 1, hidden);
-        kernel::correlate::<L>(tape.hiddens, later, &deltas[width..], width, d_weight_hh);
-        kernel::add_rows::<L>(deltas, d_bias);
+        if let Some(gradient) = gradient {
+            let (d_weight_ih, rest) = gradient.split_at_mut(of_input);
+            let (d_weight_hh, d_bias) = rest.split_at_mut(of_hidden);
+            kernel::correlate::<L>(input, Rows::dense(steps, lstm.inputs), deltas, width, d_weight_ih);
+            // The hidden state before the first step is zero.
+            let later = Rows::dense(steps - 1, hidden);
+            kernel::correlate::<L>(tape.hiddens, later, &deltas[width..], width, d_weight_hh);
+            kernel::add_rows::<L>(deltas, d_bias);
+        }
         if let Some(d_input) = d_input {
             d_input.fill(0.0);
             kernel::multiply::<L>(deltas, Rows::dense(steps, width), turned_ih, lstm.inputs, d_input);

@@ -22,8 +22,8 @@ pub(crate) struct Backward<'a> {
     pub input: &'a [f32],
     pub tape: &'a [f32],
     pub d_output: &'a [f32],
-    /// Added to.
-    pub gradient: &'a mut [f32],
+    /// Added to; absent where the parameters are frozen.
+    pub gradient: Option<&'a mut [f32]>,
     /// Overwritten; absent where nobody asks for it.
     pub d_input: Option<&'a mut [f32]>,
     pub scratch: &'a mut [f32],

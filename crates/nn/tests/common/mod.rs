@@ -79,7 +79,7 @@ pub fn pass(network: &Network, params: &[f32], input: &[f32], d_output: &[f32]) 
         input,
         &tape,
         d_output,
-        &mut gradient,
+        Some(&mut gradient),
         &mut scratch,
         Some(&mut d_input),
     );

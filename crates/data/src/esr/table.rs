@@ -1,0 +1,279 @@
+//! The file of the ESR set: where it is, and what its lines must look like.
+//!
+//! UCI's layout: a header `Unnamed,X1,…,X178,y`, then one line per second of EEG: an id, 178
+//! amplitudes, and the label 1 to 5. The file is read once, line by line.
+
+use super::CLASSES;
+use crate::DataError;
+use crate::fields::fields;
+use crate::lines::Lines;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// Amplitudes per row.
+pub(super) const WIDTH: usize = 178;
+
+const FOLDER: &str = "esr";
+
+/// The file's name as UCI ships it, after the name of the same, compressed.
+const NAMES: [&str; 2] = [
+    "Epileptic Seizure Recognition.csv.gz",
+    "Epileptic Seizure Recognition.csv",
+];
+
+const ORIGIN: &str = "(the UCI set \"Epileptic Seizure Recognition\", CC BY 4.0, as UCI ships it, \
+                      gzipped or not; data.set = \"synthetic\" needs no files)";
+
+/// What the first column is called; UCI's own file leaves it empty.
+const ID: &str = "Unnamed";
+const ID_NAMES: [&str; 3] = [ID, "", "Unnamed: 0"];
+
+/// Recorded with 12 bits; sixteen leave room for other gains and none for garbage.
+const LARGEST_AMPLITUDE: f32 = 32_768.0;
+
+/// The rows as they stand in the file.
+pub(super) struct Table {
+    pub(super) file: PathBuf,
+    /// The rows, ordered by id.
+    pub(super) rows: Vec<Row>,
+    /// All amplitudes, in the file's order.
+    values: Vec<f32>,
+}
+
+/// What is known of a row besides its amplitudes.
+pub(super) struct Row {
+    /// The raw id, as the file has it.
+    pub(super) id: String,
+    /// The label, counted from 0.
+    pub(super) label: usize,
+    /// The line of the file, counted from 1.
+    line: usize,
+}
+
+impl Row {
+    /// The recording this second was cut from: what follows the first dot of `X<chunk>.<recording>`.
+    pub(super) fn recording(&self) -> Option<&str> {
+        let (chunk, recording) = self.id.split_once('.')?;
+        (!chunk.is_empty() && !recording.is_empty()).then_some(recording)
+    }
+}
+
+impl Table {
+    /// Finds, reads and checks the file.
+    pub(super) fn read(data_dir: Option<&Path>) -> Result<Self, DataError> {
+        let file = find(data_dir)?;
+        let mut lines = Lines::open(&file)?;
+        check_header(&file, &mut lines)?;
+        let mut table = Table {
+            file,
+            rows: Vec::new(),
+            values: Vec::new(),
+        };
+        let mut blank = None;
+        while let Some(line) = lines.next_line()? {
+            if line.is_empty() {
+                blank = blank.or(Some(lines.number()));
+                continue;
+            }
+            if let Some(blank) = blank {
+                let problem = "empty, with more lines after it: expected a row".into();
+                return Err(DataError::Line {
+                    file: table.file,
+                    line: blank,
+                    problem,
+                });
+            }
+            // The text is borrowed from `lines`, so its number has to be told beforehand.
+            let number = table.rows.len() + 2;
+            table.push(line, number)?;
+        }
+        if table.rows.is_empty() {
+            let problem = "a header and no rows: expected 11,500 rows".into();
+            return Err(DataError::File {
+                file: table.file,
+                problem,
+            });
+        }
+        table.check_ids()?;
+        table.rows.sort_by(|a, b| a.id.cmp(&b.id));
+        Ok(table)
+    }
+
+    /// The amplitudes of a row.
+    pub(super) fn values(&self, row: &Row) -> &[f32] {
+        let index = row.line - 2;
+        &self.values[index * WIDTH..(index + 1) * WIDTH]
+    }
+
+    /// An error about one value of a row.
+    pub(super) fn wrong(
+        &self,
+        line: usize,
+        column: &str,
+        value: &str,
+        expected: &str,
+    ) -> DataError {
+        DataError::Value {
+            file: self.file.clone(),
+            line,
+            column: column.into(),
+            value: value.into(),
+            expected: expected.into(),
+        }
+    }
+
+    /// The same about the id of a row.
+    pub(super) fn wrong_id(&self, row: &Row, expected: &str) -> DataError {
+        self.wrong(row.line, ID, &row.id, expected)
+    }
+
+    /// Reads one line.
+    fn push(&mut self, line: &str, number: usize) -> Result<(), DataError> {
+        let mut count = 0;
+        let (mut id, mut label) = (String::new(), None);
+        for field in fields(line) {
+            let field = field.map_err(|field| {
+                let expected = "a value, plain or between two double quotes";
+                self.wrong(number, &column_name(count), field, expected)
+            })?;
+            match count {
+                0 if field.is_empty() => {
+                    return Err(self.wrong(number, ID, field, "an id, like X15.Z087"));
+                }
+                0 => id = field.into(),
+                1..=WIDTH => match amplitude(field) {
+                    Some(value) => self.values.push(value),
+                    None => {
+                        let expected = "an EEG amplitude: a number from -32768 to 32768";
+                        return Err(self.wrong(number, &column_name(count), field, expected));
+                    }
+                },
+                _ if count == WIDTH + 1 => label = Some(field),
+                _ => {}
+            }
+            count += 1;
+        }
+        if count != WIDTH + 2 {
+            let problem = format!(
+                "{count} values (a line cut short?): expected {}, an id, X1 to X{WIDTH} and y",
+                WIDTH + 2
+            );
+            return Err(DataError::Line {
+                file: self.file.clone(),
+                line: number,
+                problem,
+            });
+        }
+        let text = label.unwrap_or_default();
+        let label = text
+            .parse()
+            .ok()
+            .filter(|label| (1..=CLASSES).contains(label));
+        let label = label.ok_or_else(|| self.wrong(number, "y", text, "a label from 1 to 5"))?;
+        self.rows.push(Row {
+            id,
+            label: label - 1,
+            line: number,
+        });
+        Ok(())
+    }
+
+    fn check_ids(&self) -> Result<(), DataError> {
+        let mut seen = HashMap::with_capacity(self.rows.len());
+        for row in &self.rows {
+            if let Some(first) = seen.insert(row.id.as_str(), row.line) {
+                return Err(self.wrong_id(row, &format!("a new id: line {first} has it already")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The file below the data folder, or in it.
+fn find(data_dir: Option<&Path>) -> Result<PathBuf, DataError> {
+    let missing = |problem: String| DataError::Missing {
+        problem,
+        file: format!("{FOLDER}/{}", NAMES[0]),
+        origin: ORIGIN,
+    };
+    let Some(dir) = data_dir else {
+        return Err(missing(
+            "data.set = \"esr\" is read from a file, and no folder is given".into(),
+        ));
+    };
+    let folders = [dir.join(FOLDER), dir.to_owned()];
+    let mut candidates = folders
+        .iter()
+        .flat_map(|folder| NAMES.map(|name| folder.join(name)));
+    candidates.find(|file| file.exists()).ok_or_else(|| {
+        missing(match dir.is_dir() {
+            true => format!("the data folder {} has no ESR file", dir.display()),
+            false => format!("the data folder {} does not exist", dir.display()),
+        })
+    })
+}
+
+fn check_header(file: &Path, lines: &mut Lines) -> Result<(), DataError> {
+    let expected = format!("Unnamed,X1,...,X{WIDTH},y");
+    let Some(header) = lines.next_line()? else {
+        let problem = format!("an empty file: expected the header {expected}");
+        return Err(DataError::File {
+            file: file.to_owned(),
+            problem,
+        });
+    };
+    let mut count = 0;
+    for field in fields(header) {
+        let name = field.unwrap_or_else(|broken| broken);
+        let right = match count {
+            0 => ID_NAMES.contains(&name),
+            _ => name == column_name(count),
+        };
+        if count < WIDTH + 2 && !right {
+            return Err(DataError::Value {
+                file: file.to_owned(),
+                line: 1,
+                column: (count + 1).to_string(),
+                value: name.chars().take(40).collect(),
+                expected: format!("{:?}, as in the header {expected}", column_name(count)),
+            });
+        }
+        count += 1;
+    }
+    if count == WIDTH + 2 {
+        return Ok(());
+    }
+    let problem = format!("{count} columns: expected {}, {expected}", WIDTH + 2);
+    Err(DataError::Line {
+        file: file.to_owned(),
+        line: 1,
+        problem,
+    })
+}
+
+/// The name of a column, counted from 0.
+fn column_name(column: usize) -> String {
+    match column {
+        0 => ID.into(),
+        _ if column == WIDTH + 1 => "y".into(),
+        _ => format!("X{column}"),
+    }
+}
+
+/// A finite number of plausible size. Nearly all are short integers, which go the fast way.
+fn amplitude(text: &str) -> Option<f32> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let value = if (1..=6).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit()) {
+        let size = digits
+            .bytes()
+            .fold(0u32, |value, b| value * 10 + u32::from(b - b'0')) as f32;
+        if digits.len() < text.len() {
+            -size
+        } else {
+            size
+        }
+    } else {
+        text.parse().ok()?
+    };
+    (value.abs() <= LARGEST_AMPLITUDE).then_some(value)
+}

@@ -1,0 +1,79 @@
+//! Sums and steps over whole parameter slices.
+
+use crate::kernel::for_each_chunk;
+use crate::simd::{Kernel, Lanes, Level};
+
+struct Add<'a>(&'a [f32], &'a mut [f32]);
+
+impl Kernel for Add<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<L: Lanes>(self) {
+        for_each_chunk::<L, 1, _>([self.0], self.1, |[x], sum| sum.add(x));
+    }
+}
+
+/// `sum += x`
+pub fn add(level: Level, x: &[f32], sum: &mut [f32]) {
+    level.run(Add(x, sum));
+}
+
+struct AddScaled<'a>(f32, &'a [f32], &'a mut [f32]);
+
+impl Kernel for AddScaled<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<L: Lanes>(self) {
+        let factor = L::splat(self.0);
+        for_each_chunk::<L, 1, _>([self.1], self.2, |[x], sum| factor.mul_add(x, sum));
+    }
+}
+
+/// `sum += factor · x`, rounded once.
+pub fn add_scaled(level: Level, factor: f32, x: &[f32], sum: &mut [f32]) {
+    level.run(AddScaled(factor, x, sum));
+}
+
+struct Divide<'a>(&'a mut [f32], f32);
+
+impl Kernel for Divide<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<L: Lanes>(self) {
+        let divisor = L::splat(self.1);
+        for_each_chunk::<L, 0, _>([], self.0, |[], x| x.div(divisor));
+    }
+}
+
+/// `x /= divisor`
+pub fn divide(level: Level, x: &mut [f32], divisor: f32) {
+    level.run(Divide(x, divisor));
+}
+
+struct Descend<'a> {
+    params: &'a mut [f32],
+    gradient: &'a [f32],
+    step: f32,
+    keep: f32,
+}
+
+impl Kernel for Descend<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<L: Lanes>(self) {
+        let (step, keep) = (L::splat(-self.step), L::splat(self.keep));
+        for_each_chunk::<L, 1, _>([self.gradient], self.params, |[g], p| step.mul_add(g, p.mul(keep)));
+    }
+}
+
+/// One step of gradient descent with weight decay: `params = (1 − decay) · params − step · gradient`.
+///
+/// ```
+/// use selvedge_nn::{simd::Level, vector::descend};
+/// let mut params = [1.0, 2.0];
+/// descend(Level::detect(), &mut params, &[10.0, -10.0], 0.1, 0.0);
+/// assert_eq!(params, [0.0, 3.0]);
+/// ```
+pub fn descend(level: Level, params: &mut [f32], gradient: &[f32], step: f32, decay: f32) {
+    level.run(Descend { params, gradient, step, keep: 1.0 - decay });
+}
