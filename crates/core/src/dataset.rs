@@ -52,7 +52,11 @@ impl Group {
     /// A group with one sample per device.
     pub fn one_sample_per_device(name: String, samples: Samples) -> Self {
         let offsets = (0..=samples.len() as u32).collect();
-        Group { name, samples, offsets }
+        Group {
+            name,
+            samples,
+            offsets,
+        }
     }
 
     /// K_m, the number of devices.
@@ -114,8 +118,8 @@ impl Dataset {
             .with_all(dims(self.hospital))
             .with_all(dims(self.device));
         for group in &self.groups {
-            key = samples(key, &group.samples)
-                .with_all(group.offsets.iter().map(|&o| u64::from(o)));
+            key =
+                samples(key, &group.samples).with_all(group.offsets.iter().map(|&o| u64::from(o)));
         }
         samples(samples(key, &self.validation), &self.test).hex()
     }

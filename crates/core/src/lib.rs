@@ -1,3 +1,66 @@
-//! The algorithms (work in progress).
+//! HSGD and all it needs: no async, no clock, no files, no sockets.
+//!
+//! ```text
+//! experiment ─┐
+//! dataset ────┤
+//!             ▼
+//!           task ──► hsgd::train ──► state (θ, ledger, clock), evaluations
+//!                      │ exchange      ζ2 up, θ0 and ζ1 down
+//!                      │ local_steps   hospital on θ0, θ1; devices on θ2
+//!                      │ aggregate     edge: mean of θ2; cloud: mean of θ
+//! ```
+//!
+//! [`hsgd`] is the paper's Algorithm 1. The three modules it is made of work on one party at a time, so that
+//! parties in different processes call the same code as the loop.
+//!
+//! ```
+//! use selvedge_core::{dataset::*, experiment::Experiment, hsgd, state::State, task::Task};
+//! use selvedge_nn::Shape;
+//! use std::ops::ControlFlow;
+//!
+//! // Two groups of three devices; the label is whether hospital and device agree in sign.
+//! let group = |name: &str| {
+//!     let rows = [(1.0, 1.0, 1), (1.0, -1.0, 0), (-1.0, -1.0, 1)];
+//!     let mut samples = Samples::default();
+//!     rows.iter().for_each(|(x1, x2, y)| samples.push(&[*x1], &[*x2], *y));
+//!     Group::one_sample_per_device(name.into(), samples)
+//! };
+//! let dataset = Dataset {
+//!     name: "example".into(),
+//!     hospital: Shape::Flat(1),
+//!     device: Shape::Flat(1),
+//!     classes: vec!["differ".into(), "agree".into()],
+//!     groups: vec![group("a"), group("b")],
+//!     validation: Samples::default(),
+//!     test: group("test").samples,
+//! };
+//! let experiment = Experiment::parse("[train]\niterations = 200\nparticipation = 1.0\nlearning_rate = 0.5", &[])?;
+//! let task = Task::new(&experiment, &dataset)?;
+//! let mut state = State::initial(&task);
+//! let mut losses = Vec::new();
+//! let ending = hsgd::train(&task, &mut state, |interval| {
+//!     losses.extend(interval.evaluation.map(|e| e.loss_train));
+//!     Ok::<_, std::convert::Infallible>(ControlFlow::Continue(()))
+//! })?;
+//! assert_eq!(ending, hsgd::Ending::Finished);
+//! assert!(losses.last() < losses.first());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod absence;
+pub mod aggregate;
+pub mod clock;
 pub mod dataset;
+pub mod evaluate;
+pub mod exchange;
 pub mod experiment;
+pub mod hsgd;
+pub mod keys;
+pub mod ledger;
+pub mod local_steps;
+pub mod metrics;
+pub mod model;
+pub mod schedule;
+pub mod selection;
+pub mod state;
+pub mod task;

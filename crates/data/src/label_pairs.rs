@@ -183,3 +183,101 @@ impl Rounding {
 fn block_of(group: usize, class: usize) -> usize {
     usize::from(!PAIRS[group].contains(&class))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use selvedge_nn::random::Key;
+
+    /// The invariants of the module's description.
+    fn check(available: [usize; CLASSES], deal: &Deal) {
+        let total: usize = available.iter().sum();
+        let size = total / 10;
+        let pair_size = (size as f64 * 700.0 / 920.0).round() as usize;
+        assert_eq!(deal.left_out, total - 10 * size);
+        for (row, [a, b]) in deal.counts.iter().zip(PAIRS) {
+            assert_eq!(row.iter().sum::<usize>(), size, "{available:?}: {row:?}");
+            assert_eq!(row[a] + row[b], pair_size, "{available:?}: {row:?}");
+            let mut ranked: Vec<usize> = (0..CLASSES).collect();
+            ranked.sort_by_key(|&class| std::cmp::Reverse(row[class]));
+            ranked.truncate(2);
+            ranked.sort_unstable();
+            assert_eq!(ranked, [a, b], "{available:?}: {row:?}");
+        }
+        let mut unused = 0;
+        for (class, available) in available.into_iter().enumerate() {
+            let dealt: usize = deal.counts.iter().map(|row| row[class]).sum();
+            assert!(
+                dealt <= available,
+                "class {class} is dealt {dealt} of {available}"
+            );
+            unused += available - dealt;
+        }
+        assert_eq!(unused, deal.left_out, "{available:?}");
+    }
+
+    #[test]
+    fn the_papers_counts() {
+        let deal = deal([1_840; CLASSES]).unwrap();
+        check([1_840; CLASSES], &deal);
+        for (row, pair) in deal.counts.iter().zip(PAIRS) {
+            for (class, count) in row.iter().enumerate() {
+                let right: &[usize] = if pair.contains(&class) {
+                    &[350]
+                } else {
+                    &[73, 74]
+                };
+                assert!(right.contains(count), "{row:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn nearly_equal_classes_are_dealt_out_nearly_equally() {
+        for seed in 0..3_000 {
+            let mut stream = Key::new(seed).stream();
+            let base = 20 + stream.below(2_000) as usize;
+            let jitter = 1 + base as u64 / 20;
+            let available = std::array::from_fn(|_| base + stream.below(jitter) as usize);
+            let deal =
+                deal(available).unwrap_or_else(|e| panic!("seed {seed}: {available:?} {e:?}"));
+            check(available, &deal);
+            for (row, pair) in deal.counts.iter().zip(PAIRS) {
+                for (class, &count) in row.iter().enumerate() {
+                    let share = if pair.contains(&class) {
+                        0.35
+                    } else {
+                        0.22 / 3.0
+                    };
+                    let even = share / 0.92 * base as f64 / 2.0;
+                    let slack = 2.0 + 0.05 * base as f64;
+                    assert!((count as f64 - even).abs() < slack, "seed {seed}: {row:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn unequal_classes_are_dealt_out_exactly_or_refused() {
+        let mut refused = 0;
+        for seed in 0..3_000 {
+            let mut stream = Key::new(seed).with(1).stream();
+            let available = std::array::from_fn(|_| 300 + stream.below(700) as usize);
+            match deal(available) {
+                Ok(deal) => check(available, &deal),
+                Err(TooFew(class)) => {
+                    assert_eq!(available.iter().min(), Some(&available[class]));
+                    refused += 1;
+                }
+            }
+        }
+        assert!((100..2_900).contains(&refused), "{refused}");
+    }
+
+    #[test]
+    fn too_few_are_refused() {
+        assert_eq!(deal([0; CLASSES]), Err(TooFew(0)));
+        assert_eq!(deal([1, 2, 0, 3, 2]), Err(TooFew(2)));
+        assert_eq!(deal([1_000, 1_000, 1_000, 1_000, 0]), Err(TooFew(4)));
+    }
+}

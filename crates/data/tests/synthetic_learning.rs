@@ -3,6 +3,8 @@
 //! The learner is a plain two-tower network in `f64`, written here so that the claim does not rest
 //! on the code that the set is meant to exercise.
 
+#![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
+
 use selvedge_core::dataset::{Dataset, Samples};
 use selvedge_core::experiment::DataSettings;
 use selvedge_nn::random::{Key, Stream};

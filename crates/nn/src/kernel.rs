@@ -28,7 +28,13 @@ pub(crate) struct Rows {
 impl Rows {
     /// Rows of `k` numbers, one after the other.
     pub(crate) fn dense(rows: usize, k: usize) -> Self {
-        Rows { rows, stride: k, segments: 1, segment_stride: 0, k }
+        Rows {
+            rows,
+            stride: k,
+            segments: 1,
+            segment_stride: 0,
+            k,
+        }
     }
 }
 
@@ -323,14 +329,21 @@ mod tests {
             let mut stream = Key::new(seed).stream();
             let mut draw = |bound| stream.below(bound) as usize + 1;
             let (rows, k, n, segments) = (draw(9), draw(9), draw(160), draw(3));
-            let shape = Rows { rows, k, segments, stride: draw(12), segment_stride: draw(20) };
+            let shape = Rows {
+                rows,
+                k,
+                segments,
+                stride: draw(12),
+                segment_stride: draw(20),
+            };
             let mut numbers = |count| (0..count).map(|_| stream.normal()).collect::<Vec<_>>();
             let x = numbers(rows * shape.stride + segments * shape.segment_stride + k);
             let w = numbers(segments * k * n);
             let (out, g) = (numbers(rows * n), numbers(segments * k * n));
 
             let (mut out_loop, mut g_loop) = (out.clone(), g.clone());
-            let at = |r: usize, s: usize, i: usize| x[r * shape.stride + s * shape.segment_stride + i];
+            let at =
+                |r: usize, s: usize, i: usize| x[r * shape.stride + s * shape.segment_stride + i];
             for r in 0..rows {
                 for s in 0..segments {
                     for i in 0..k {
@@ -353,7 +366,14 @@ mod tests {
             }
             for level in Level::available() {
                 let (mut out, mut g) = (out.clone(), g.clone());
-                level.run(Both { x: &x, shape, w: &w, n, out: &mut out, g: &mut g });
+                level.run(Both {
+                    x: &x,
+                    shape,
+                    w: &w,
+                    n,
+                    out: &mut out,
+                    g: &mut g,
+                });
                 assert_eq!(out, out_loop, "multiply, seed {seed}, {level:?}");
                 assert_eq!(g, g_loop, "correlate, seed {seed}, {level:?}");
             }

@@ -50,4 +50,4 @@ pub mod vector;
 
 pub use network::{Cost, Network, Tensor};
 pub use shape::{Shape, ShapeError};
-pub use spec::LayerSpec;
+pub use spec::{ConvSpec, LayerSpec};

@@ -17,7 +17,9 @@ impl Kernel for Exponentials<'_> {
 }
 
 fn largest(logits: &[f32]) -> f32 {
-    logits.iter().fold(f32::NEG_INFINITY, |m, &z| if z > m { z } else { m })
+    logits
+        .iter()
+        .fold(f32::NEG_INFINITY, |m, &z| if z > m { z } else { m })
 }
 
 /// Turns logits into probabilities, in place, and gives the sum of exponentials they were divided by.
@@ -46,7 +48,13 @@ pub fn softmax(level: Level, logits: &[f32], probabilities: &mut [f32]) {
 /// assert!((loss - 2f64.ln()).abs() < 1e-6);
 /// assert_eq!(d, [0.5, -0.5]);
 /// ```
-pub fn cross_entropy(level: Level, logits: &[f32], label: u32, weight: f32, d_logits: &mut [f32]) -> f64 {
+pub fn cross_entropy(
+    level: Level,
+    logits: &[f32],
+    label: u32,
+    weight: f32,
+    d_logits: &mut [f32],
+) -> f64 {
     let label = label as usize;
     d_logits.copy_from_slice(logits);
     let sum = softmax_in_place(level, d_logits);

@@ -67,7 +67,11 @@ pub fn ln(x: f64) -> f64 {
         };
     }
     // Subnormal numbers are lifted into the normal range first.
-    let (x, lifted) = if x < f64::MIN_POSITIVE { (x * (1u64 << 54) as f64, 54) } else { (x, 0) };
+    let (x, lifted) = if x < f64::MIN_POSITIVE {
+        (x * (1u64 << 54) as f64, 54)
+    } else {
+        (x, 0)
+    };
     let bits = x.to_bits();
     let mut exponent = ((bits >> 52) as i64 - 1023 - lifted) as f64;
     let mut mantissa = f64::from_bits((bits & 0x000f_ffff_ffff_ffff) | 1.0f64.to_bits());
@@ -125,20 +129,31 @@ mod tests {
     fn points() -> impl Iterator<Item = [f32; LANES]> {
         let coarse = (-40 * 64..40 * 64).map(|i| (i as f32 / 64.0, 1.0 / 1024.0));
         let fine = (-4096..4096).map(|i| (i as f32 / 4096.0, 1.0 / 65536.0));
-        coarse.chain(fine).map(|(x, step)| std::array::from_fn(|j| x + j as f32 * step))
+        coarse
+            .chain(fine)
+            .map(|(x, step)| std::array::from_fn(|j| x + j as f32 * step))
     }
 
     #[test]
     fn within_3e_7_of_the_true_value() {
         for x in points() {
             for (function, truth) in [
-                (Function::Sigmoid, (|x: f32| (1.0 / (1.0 + (-f64::from(x)).exp())) as f32) as fn(f32) -> f32),
+                (
+                    Function::Sigmoid,
+                    (|x: f32| (1.0 / (1.0 + (-f64::from(x)).exp())) as f32) as fn(f32) -> f32,
+                ),
                 (Function::Tanh, |x: f32| f64::from(x).tanh() as f32),
             ] {
                 let ours = Level::detect().run(Evaluate(function, x));
                 let truth = Apply(truth, x).all();
                 for i in 0..LANES {
-                    assert!((ours[i] - truth[i]).abs() <= 3e-7, "{} {} {}", x[i], ours[i], truth[i]);
+                    assert!(
+                        (ours[i] - truth[i]).abs() <= 3e-7,
+                        "{} {} {}",
+                        x[i],
+                        ours[i],
+                        truth[i]
+                    );
                 }
             }
             let ours = Level::detect().run(Evaluate(Function::Exp, x));
@@ -165,7 +180,11 @@ mod tests {
             for function in [Function::Exp, Function::Sigmoid, Function::Tanh] {
                 let plain = Level::PLAIN.run(Evaluate(function, x)).map(f32::to_bits);
                 for level in Level::available() {
-                    assert_eq!(level.run(Evaluate(function, x)).map(f32::to_bits), plain, "{x:?}");
+                    assert_eq!(
+                        level.run(Evaluate(function, x)).map(f32::to_bits),
+                        plain,
+                        "{x:?}"
+                    );
                 }
             }
         }
@@ -175,7 +194,9 @@ mod tests {
     fn extremes_stay_finite_and_nan_stays_nan() {
         for level in Level::available() {
             for (x, sigmoid, tanh) in [(1e30, 1.0, 1.0), (f32::NEG_INFINITY, 0.0, -1.0)] {
-                assert!((level.run(Evaluate(Function::Sigmoid, [x; LANES]))[0] - sigmoid).abs() < 1e-30);
+                assert!(
+                    (level.run(Evaluate(Function::Sigmoid, [x; LANES]))[0] - sigmoid).abs() < 1e-30
+                );
                 assert_eq!(level.run(Evaluate(Function::Tanh, [x; LANES]))[0], tanh);
             }
             assert!(level.run(Evaluate(Function::Exp, [-1e9; LANES]))[0] > 0.0);
@@ -189,7 +210,10 @@ mod tests {
     fn ln_agrees_with_the_platform() {
         for i in 1..200_000 {
             let x = f64::from(i) * 1.37e-3;
-            assert!((ln(x) - x.ln()).abs() <= 4e-16 * x.ln().abs().max(1.0), "{x}");
+            assert!(
+                (ln(x) - x.ln()).abs() <= 4e-16 * x.ln().abs().max(1.0),
+                "{x}"
+            );
         }
         for x in [1e-310, 1e-300, f64::MAX, 1.0, 2.0] {
             assert!((ln(x) - x.ln()).abs() <= 1e-15 * x.ln().abs(), "{x}");

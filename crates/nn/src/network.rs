@@ -55,7 +55,12 @@ pub struct Tensor {
 
 impl Tensor {
     pub(crate) fn permuted(name: &str, shape: Vec<usize>, strides: Vec<usize>) -> Self {
-        Tensor { name: name.into(), shape, offset: 0, strides }
+        Tensor {
+            name: name.into(),
+            shape,
+            offset: 0,
+            strides,
+        }
     }
 
     pub(crate) fn vector(name: &str, len: usize) -> Self {
@@ -129,15 +134,17 @@ impl Network {
             input_gradient: false,
         };
         if input.is_empty() {
-            return Err(ShapeError(format!("a network needs an input, but {input} has no numbers")));
+            return Err(ShapeError(format!(
+                "a network needs an input, but {input} has no numbers"
+            )));
         }
         if let Shape::Image(channels, height, width) = input {
             network.push(None, layer::channels_last(channels, height * width));
         }
         let mut shape = input;
         for (index, spec) in specs.iter().enumerate() {
-            let (layer, output) = layer::build(spec, shape)
-                .map_err(|e| ShapeError(format!("layer {index}: {e}")))?;
+            let (layer, output) =
+                layer::build(spec, shape).map_err(|e| ShapeError(format!("layer {index}: {e}")))?;
             network.push(Some(index), layer);
             shape = output;
         }
@@ -170,7 +177,10 @@ impl Network {
     /// none, embeddings do.)
     #[must_use]
     pub fn with_input_gradient(self) -> Self {
-        Network { input_gradient: true, ..self }
+        Network {
+            input_gradient: true,
+            ..self
+        }
     }
 
     /// The same network on other instructions: the results are the same to the bit.
@@ -211,12 +221,21 @@ impl Network {
 
     /// Numbers that a backward pass needs for itself.
     pub fn scratch(&self) -> usize {
-        let own = self.stages.iter().map(|s| s.layer.scratch()).max().unwrap_or(0);
+        let own = self
+            .stages
+            .iter()
+            .map(|s| s.layer.scratch())
+            .max()
+            .unwrap_or(0);
         2 * self.widest() + own
     }
 
     fn widest(&self) -> usize {
-        self.stages.iter().map(|s| s.input.max(s.layer.output())).max().unwrap_or(0)
+        self.stages
+            .iter()
+            .map(|s| s.input.max(s.layer.output()))
+            .max()
+            .unwrap_or(0)
     }
 
     /// Every tensor, with its name, PyTorch's shape and its place.
@@ -248,8 +267,9 @@ impl Network {
                 tensor.offset = offset;
                 offset += tensor.len();
                 // In PyTorch's order, so that the initial model does not depend on our layout.
-                let values: Vec<f32> =
-                    (0..tensor.len()).map(|_| bound * (2.0 * stream.uniform() - 1.0)).collect();
+                let values: Vec<f32> = (0..tensor.len())
+                    .map(|_| bound * (2.0 * stream.uniform() - 1.0))
+                    .collect();
                 tensor.write(&values, params);
             }
         }
@@ -292,7 +312,10 @@ impl Network {
         if self.input_gradient {
             return 0;
         }
-        self.stages.iter().position(|s| !s.params.is_empty()).unwrap_or(self.stages.len())
+        self.stages
+            .iter()
+            .position(|s| !s.params.is_empty())
+            .unwrap_or(self.stages.len())
     }
 
     /// Computes one sample and leaves on its tape what the backward pass needs. The result is the
@@ -300,9 +323,15 @@ impl Network {
     pub fn forward<'t>(&self, params: &[f32], input: &[f32], tape: &'t mut [f32]) -> &'t [f32] {
         for (i, stage) in self.stages.iter().enumerate() {
             let (before, rest) = tape.split_at_mut(stage.tape.start);
-            let input = if i == 0 { input } else { &before[self.stages[i - 1].output()] };
+            let input = if i == 0 {
+                input
+            } else {
+                &before[self.stages[i - 1].output()]
+            };
             let tape = &mut rest[..stage.tape.len()];
-            stage.layer.forward(self.level, &params[stage.params.clone()], input, tape);
+            stage
+                .layer
+                .forward(self.level, &params[stage.params.clone()], input, tape);
         }
         self.result(tape)
     }
@@ -319,7 +348,9 @@ impl Network {
         for (i, stage) in self.stages.iter().enumerate().skip(first) {
             let prepared = &mut prepared[stage.prepared.clone()];
             let input_gradient = i > first || self.input_gradient;
-            stage.layer.prepare(&params[stage.params.clone()], prepared, input_gradient);
+            stage
+                .layer
+                .prepare(&params[stage.params.clone()], prepared, input_gradient);
         }
     }
 
@@ -354,10 +385,16 @@ impl Network {
                 self.level,
                 Backward {
                     prepared: &prepared[stage.prepared.clone()],
-                    input: if i == 0 { input } else { &tape[self.stages[i - 1].output()] },
+                    input: if i == 0 {
+                        input
+                    } else {
+                        &tape[self.stages[i - 1].output()]
+                    },
                     tape: &tape[stage.tape.clone()],
                     d_output: &above[..stage.layer.output()],
-                    gradient: gradient.as_deref_mut().map(|g| &mut g[stage.params.clone()]),
+                    gradient: gradient
+                        .as_deref_mut()
+                        .map(|g| &mut g[stage.params.clone()]),
                     d_input,
                     scratch: &mut scratch[..stage.layer.scratch()],
                 },

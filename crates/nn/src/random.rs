@@ -29,7 +29,10 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 impl Key {
     /// The root of all keys of one seed.
     pub fn new(seed: u64) -> Self {
-        Key([mix(seed ^ GOLDEN), mix(seed.wrapping_add(GOLDEN).rotate_left(32))])
+        Key([
+            mix(seed ^ GOLDEN),
+            mix(seed.wrapping_add(GOLDEN).rotate_left(32)),
+        ])
     }
 
     /// The key one word further: words in another order give another key.
@@ -143,7 +146,10 @@ mod tests {
             counts[stream.below(7) as usize] += 1;
         }
         // Six standard deviations of a binomial with n = 70,000 and p = 1/7.
-        assert!(counts.iter().all(|c| c.abs_diff(10_000) < 556), "{counts:?}");
+        assert!(
+            counts.iter().all(|c| c.abs_diff(10_000) < 556),
+            "{counts:?}"
+        );
     }
 
     #[test]

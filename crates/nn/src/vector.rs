@@ -62,7 +62,9 @@ impl Kernel for Descend<'_> {
     #[inline(always)]
     fn run<L: Lanes>(self) {
         let (step, keep) = (L::splat(-self.step), L::splat(self.keep));
-        for_each_chunk::<L, 1, _>([self.gradient], self.params, |[g], p| step.mul_add(g, p.mul(keep)));
+        for_each_chunk::<L, 1, _>([self.gradient], self.params, |[g], p| {
+            step.mul_add(g, p.mul(keep))
+        });
     }
 }
 
@@ -71,9 +73,14 @@ impl Kernel for Descend<'_> {
 /// ```
 /// use selvedge_nn::{simd::Level, vector::descend};
 /// let mut params = [1.0, 2.0];
-/// descend(Level::detect(), &mut params, &[10.0, -10.0], 0.1, 0.0);
+/// descend(Level::detect(), &mut params, &[4.0, -4.0], 0.25, 0.0);
 /// assert_eq!(params, [0.0, 3.0]);
 /// ```
 pub fn descend(level: Level, params: &mut [f32], gradient: &[f32], step: f32, decay: f32) {
-    level.run(Descend { params, gradient, step, keep: 1.0 - decay });
+    level.run(Descend {
+        params,
+        gradient,
+        step,
+        keep: 1.0 - decay,
+    });
 }

@@ -45,7 +45,15 @@ fn a_step_allocates_nothing() {
         network.prepare(&params, &mut prepared);
         let logits = network.forward(&params, &input, &mut tape);
         loss::cross_entropy(network.level(), logits, 0, 1.0, &mut d_output);
-        network.backward(&prepared, &input, &tape, &d_output, Some(&mut gradient), &mut scratch, None);
+        network.backward(
+            &prepared,
+            &input,
+            &tape,
+            &d_output,
+            Some(&mut gradient),
+            &mut scratch,
+            None,
+        );
         assert_eq!(ALLOCATIONS.load(Ordering::Relaxed), before, "{specs:?}");
     }
 }

@@ -49,7 +49,10 @@ fn close(what: &str, ours: &[f32], theirs: &[f32]) {
     assert_eq!(ours.len(), theirs.len(), "{what}");
     let scale = theirs.iter().fold(1e-3f32, |m, x| m.max(x.abs()));
     for (i, (x, y)) in ours.iter().zip(theirs).enumerate() {
-        assert!((x - y).abs() <= 5e-6 * scale, "{what}[{i}]: {x}, PyTorch says {y}");
+        assert!(
+            (x - y).abs() <= 5e-6 * scale,
+            "{what}[{i}]: {x}, PyTorch says {y}"
+        );
     }
 }
 
@@ -69,11 +72,23 @@ fn layers_agree_with_pytorch() {
             assert_eq!(tensor.read(&params), values.data);
         }
         let ours = pass(&network, &params, &case.input, &case.d_output);
-        close(&format!("{}: output", case.name), &ours.output, &case.output);
-        close(&format!("{}: d_input", case.name), &ours.d_input, &case.d_input);
+        close(
+            &format!("{}: output", case.name),
+            &ours.output,
+            &case.output,
+        );
+        close(
+            &format!("{}: d_input", case.name),
+            &ours.d_input,
+            &case.d_input,
+        );
         for tensor in &tensors {
             let what = format!("{}: gradient of {}", case.name, tensor.name);
-            close(&what, &tensor.read(&ours.gradient), &case.grads[&tensor.name].data);
+            close(
+                &what,
+                &tensor.read(&ours.gradient),
+                &case.grads[&tensor.name].data,
+            );
         }
     }
 }
@@ -87,7 +102,12 @@ fn the_loss_agrees_with_pytorch() {
         let level = Level::detect();
         let ours = loss::cross_entropy(level, &case.logits, case.label, case.weight, &mut d_logits);
         let error = (ours - case.loss).abs();
-        assert!(error <= 1e-6 * case.loss.abs().max(1.0), "{:?}: {ours} {}", case.logits, case.loss);
+        assert!(
+            error <= 1e-6 * case.loss.abs().max(1.0),
+            "{:?}: {ours} {}",
+            case.logits,
+            case.loss
+        );
         close("d_logits", &d_logits, &case.d_logits);
     }
 }

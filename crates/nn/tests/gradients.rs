@@ -9,7 +9,11 @@ use selvedge_nn::{Network, random::Key, simd::Level};
 fn objective(network: &Network, params: &[f32], input: &[f32], d_output: &[f32]) -> f64 {
     let mut tape = vec![0.0; network.tape()];
     let output = network.forward(params, input, &mut tape);
-    output.iter().zip(d_output).map(|(y, d)| f64::from(*y) * f64::from(*d)).sum()
+    output
+        .iter()
+        .zip(d_output)
+        .map(|(y, d)| f64::from(*y) * f64::from(*d))
+        .sum()
 }
 
 #[test]
@@ -55,7 +59,10 @@ fn backward_is_the_derivative_of_forward() {
                 objective(&network, &params, &moved, &d_output)
             });
         }
-        assert!(kinks * 10 <= params.len() + input.len(), "stack {i}: {kinks} kinks");
+        assert!(
+            kinks * 10 <= params.len() + input.len(),
+            "stack {i}: {kinks} kinks"
+        );
     }
 }
 
@@ -82,7 +89,10 @@ fn backward_adds_to_the_gradient() {
     let network = network(shape, &specs, Level::detect());
     let mut params = vec![0.0; network.params()];
     network.initialise(Key::new(1), &mut params);
-    let (a, b) = (normals(Key::new(2), shape.len()), normals(Key::new(3), shape.len()));
+    let (a, b) = (
+        normals(Key::new(2), shape.len()),
+        normals(Key::new(3), shape.len()),
+    );
     let d_output = normals(Key::new(4), network.output().len());
     let one_by_one = [&a, &b].map(|x| pass(&network, &params, x, &d_output).gradient);
 
@@ -93,11 +103,23 @@ fn backward_adds_to_the_gradient() {
     network.prepare(&params, &mut prepared);
     for x in [&a, &b] {
         network.forward(&params, x, &mut tape);
-        network.backward(&prepared, x, &tape, &d_output, Some(&mut gradient), &mut scratch, None);
+        network.backward(
+            &prepared,
+            x,
+            &tape,
+            &d_output,
+            Some(&mut gradient),
+            &mut scratch,
+            None,
+        );
     }
     for i in 0..gradient.len() {
         let sum = one_by_one[0][i] + one_by_one[1][i];
-        assert!((gradient[i] - sum).abs() < 1e-5, "{i}: {} {sum}", gradient[i]);
+        assert!(
+            (gradient[i] - sum).abs() < 1e-5,
+            "{i}: {} {sum}",
+            gradient[i]
+        );
     }
 }
 
@@ -111,7 +133,11 @@ fn without_an_input_gradient_the_weights_get_the_same_bits() {
         let input = normals(Key::new(5), shape.len());
         let d_output = normals(Key::new(6), with.output().len());
         let expected = pass(&with, &params, &input, &d_output).gradient;
-        assert_eq!(pass(&without, &params, &input, &d_output).gradient, expected, "stack {i}");
+        assert_eq!(
+            pass(&without, &params, &input, &d_output).gradient,
+            expected,
+            "stack {i}"
+        );
         assert!(without.cost().backward_flops <= with.cost().backward_flops);
     }
 }

@@ -37,7 +37,10 @@ impl Default for DataSettings {
             groups: 10,
             devices: 200,
             samples_per_device: 1,
-            features: Features { hospital: 16, device: 16 },
+            features: Features {
+                hospital: 16,
+                device: 16,
+            },
             classes: 2,
             noise: 0.5,
             test: 0.2,
@@ -57,7 +60,10 @@ pub struct Features {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "expected two counts, like [32, 32], or one even total, like 64")]
+#[serde(
+    untagged,
+    expecting = "expected two counts, like [32, 32], or one even total, like 64"
+)]
 enum FeaturesText {
     Total(usize),
     Sides([usize; 2]),
@@ -75,7 +81,10 @@ impl TryFrom<FeaturesText> for Features {
     fn try_from(text: FeaturesText) -> Result<Self, String> {
         match text {
             FeaturesText::Sides([hospital, device]) => Ok(Features { hospital, device }),
-            FeaturesText::Total(n) if n % 2 == 0 => Ok(Features { hospital: n / 2, device: n / 2 }),
+            FeaturesText::Total(n) if n % 2 == 0 => Ok(Features {
+                hospital: n / 2,
+                device: n / 2,
+            }),
             FeaturesText::Total(n) => Err(format!(
                 "features = {n} cannot be cut in halves: give both sides, like [{}, {}]",
                 n.div_ceil(2),

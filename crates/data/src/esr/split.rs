@@ -155,3 +155,142 @@ pub(super) fn group_name(group: usize) -> String {
     let [a, b] = PAIRS[group];
     format!("labels {}+{}", a + 1, b + 1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::path::PathBuf;
+
+    fn settings(split: &str, test: f64, validation: f64) -> DataSettings {
+        DataSettings {
+            split: split.into(),
+            test,
+            validation,
+            ..DataSettings::default()
+        }
+    }
+
+    /// Five classes of recordings, some of them shorter than others.
+    fn made_up(recordings: usize) -> Table {
+        let mut ids = Vec::new();
+        for recording in 0..5 * recordings {
+            for second in 1..=11 + recording % 3 {
+                ids.push((format!("X{second}.R{recording:03}"), recording % 5));
+            }
+        }
+        Table::of_ids(ids)
+    }
+
+    fn parts(split: &Split) -> impl Iterator<Item = &Vec<usize>> {
+        split
+            .groups
+            .iter()
+            .chain([&split.validation, &split.test, &split.left_out])
+    }
+
+    fn assert_every_row_once(table: &Table, split: &Split) {
+        let mut all: Vec<usize> = parts(split).flatten().copied().collect();
+        all.sort_unstable();
+        assert!(
+            all.iter().copied().eq(0..table.rows.len()),
+            "every row once"
+        );
+    }
+
+    fn check_rows(table: &Table, seed: u64) {
+        let split = split(table, &settings("paper", 0.2, 0.1), seed).unwrap();
+        assert_every_row_once(table, &split);
+        assert!(split.left_out.len() < 10);
+        for group in &split.groups {
+            assert_eq!(group.len(), split.groups[0].len());
+        }
+        for part in parts(&split).take(12) {
+            assert!(part.is_sorted(), "rows are in the order of ids");
+        }
+        for class in 0..CLASSES {
+            let of_class = |rows: &[usize]| {
+                rows.iter()
+                    .filter(|&&row| table.rows[row].label == class)
+                    .count()
+            };
+            let all = table.rows.iter().filter(|row| row.label == class).count();
+            let test = rows_of(0.2, all);
+            assert_eq!(of_class(&split.test), test);
+            assert_eq!(of_class(&split.validation), rows_of(0.1, all - test));
+        }
+    }
+
+    fn check_recordings(table: &Table, seed: u64) {
+        let split = split(table, &settings("recording", 0.2, 0.1), seed).unwrap();
+        assert_every_row_once(table, &split);
+        let mut seen = BTreeSet::new();
+        for part in parts(&split) {
+            let names: Vec<&str> = part
+                .iter()
+                .map(|&row| table.rows[row].recording().unwrap())
+                .collect();
+            let runs = names.chunk_by(|a, b| a == b).count();
+            let distinct: BTreeSet<&str> = names.into_iter().collect();
+            assert_eq!(
+                runs,
+                distinct.len(),
+                "the rows of a recording are neighbours"
+            );
+            assert!(
+                distinct.iter().all(|name| seen.insert(*name)),
+                "a recording in two places"
+            );
+        }
+        for (group, [a, b]) in split.groups.iter().zip(PAIRS) {
+            let mut counts = [0; CLASSES];
+            group
+                .iter()
+                .for_each(|&row| counts[table.rows[row].label] += 1);
+            let others = (0..CLASSES).filter(|&class| class != a && class != b);
+            let most_of_others = others.map(|class| counts[class]).max().unwrap();
+            assert!(counts[a].min(counts[b]) > most_of_others, "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn rows_go_to_one_place_each() {
+        let table = made_up(20);
+        (0..20).for_each(|seed| check_rows(&table, seed));
+    }
+
+    #[test]
+    fn recordings_stay_together() {
+        for recordings in [20, 33, 50] {
+            let table = made_up(recordings);
+            (0..20).for_each(|seed| check_recordings(&table, seed));
+        }
+    }
+
+    #[test]
+    fn the_seed_decides() {
+        let table = made_up(20);
+        for name in ["paper", "recording"] {
+            let split = |seed| split(&table, &settings(name, 0.2, 0.0), seed).unwrap();
+            assert_eq!(split(1), split(1));
+            assert_ne!(split(1), split(2));
+        }
+    }
+
+    #[test]
+    fn the_real_table() {
+        let Some(folder) = std::env::var_os("SELVEDGE_DATA").map(PathBuf::from) else {
+            eprintln!("skipped: the_real_table needs SELVEDGE_DATA, a folder with the ESR file");
+            return;
+        };
+        let table = Table::read(Some(&folder)).unwrap();
+        assert_eq!(table.rows.len(), 11_500);
+        for seed in 0..3 {
+            check_rows(&table, seed);
+            check_recordings(&table, seed);
+        }
+        let split = split(&table, &settings("paper", 0.2, 0.0), 42).unwrap();
+        assert_every_row_once(&table, &split);
+        assert!(split.left_out.is_empty());
+    }
+}

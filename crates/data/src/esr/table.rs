@@ -15,7 +15,7 @@ pub(super) const WIDTH: usize = 178;
 
 const FOLDER: &str = "esr";
 
-/// The file's name as UCI ships it, after the name of the same, compressed.
+/// What the file may be called; the second is UCI's own name.
 const NAMES: [&str; 2] = [
     "Epileptic Seizure Recognition.csv.gz",
     "Epileptic Seizure Recognition.csv",
@@ -97,6 +97,23 @@ impl Table {
         table.check_ids()?;
         table.rows.sort_by(|a, b| a.id.cmp(&b.id));
         Ok(table)
+    }
+
+    /// A table of silent rows, for tests of what does not depend on amplitudes.
+    #[cfg(test)]
+    pub(super) fn of_ids(mut ids: Vec<(String, usize)>) -> Self {
+        let values = vec![0.0; ids.len() * WIDTH];
+        ids.sort();
+        let row = |(index, (id, label))| Row {
+            id,
+            label,
+            line: index + 2,
+        };
+        Table {
+            file: "made up".into(),
+            rows: ids.into_iter().enumerate().map(row).collect(),
+            values,
+        }
     }
 
     /// The amplitudes of a row.

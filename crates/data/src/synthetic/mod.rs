@@ -27,7 +27,7 @@ const MOST_CLASSES: usize = 10_000;
 /// Rows that one thread makes at a time.
 const ROWS_PER_TASK: usize = 1024;
 
-/// Training rows, evenly spaced, that are measured for standardisation.
+/// Patients that are measured for standardisation.
 const MEASURED_ROWS: usize = 4096;
 
 /// Values that are measured at most, so that very wide rows do not fill the memory.
@@ -36,6 +36,7 @@ const MEASURED_VALUES: usize = 1 << 24;
 /// First words of the keys: what a stream of numbers is for.
 mod word {
     pub(super) const WORLD: u64 = u64::from_be_bytes(*b"synworld");
+    pub(super) const MEASURED: u64 = u64::from_be_bytes(*b"synscale");
     pub(super) const TRAINING: u64 = u64::from_be_bytes(*b"syntrain");
     pub(super) const VALIDATION: u64 = u64::from_be_bytes(*b"synvalid");
     pub(super) const TEST: u64 = u64::from_be_bytes(*b"syn.test");
@@ -44,7 +45,7 @@ mod word {
 /// Generates the set.
 pub(crate) fn load(settings: &DataSettings, seed: u64) -> Result<Dataset, DataError> {
     let counts = Counts::check(settings)?;
-    let generator = Generator::new(settings, seed, &counts);
+    let generator = Generator::new(settings, seed);
     let groups = (0..settings.groups as u64).into_par_iter().map(|group| {
         let hospital = generator.world.hospital(group);
         let key = generator.key.with(word::TRAINING).with(group);
@@ -144,18 +145,18 @@ impl Counts {
             );
             return Err(wrong("devices", devices, expected));
         }
-        // Two sides of 32-bit features, a label and an offset.
-        let row_bytes = (features.hospital as u128 + features.device as u128) * 4 + 8;
+        // A row is two sides of 32-bit features, a label and an offset. A feature has a loading, a
+        // scale, a calibration and at least two measured values besides, whatever the rows.
+        let features = features.hospital as u128 + features.device as u128;
         let held_out = (1.0 + settings.validation) * (1.0 + settings.test);
         let bytes = rows
             .saturating_mul(groups as u128)
-            .saturating_mul(row_bytes);
-        let bytes = (bytes as f64 * held_out) as u128;
+            .saturating_mul(features * 4 + 8);
+        let bytes = ((bytes as f64 * held_out) as u128).saturating_add(features * 48);
         if bytes > MOST_BYTES {
             let expected = format!(
-                "{groups} groups of {rows} rows of {} features take {:.0} GiB; expected at most {} \
+                "{groups} groups of {rows} rows of {features} features take {:.0} GiB; expected at most {} \
                  GiB: fewer groups, devices, samples_per_device or features",
-                features.hospital as u128 + features.device as u128,
                 bytes as f64 / (1u64 << 30) as f64,
                 MOST_BYTES >> 30,
             );
@@ -175,7 +176,7 @@ struct Generator {
 }
 
 impl Generator {
-    fn new(settings: &DataSettings, seed: u64, counts: &Counts) -> Self {
+    fn new(settings: &DataSettings, seed: u64) -> Self {
         let key = Key::new(seed);
         let features = [settings.features.hospital, settings.features.device];
         let world = World::new(
@@ -191,20 +192,20 @@ impl Generator {
             features,
             scales: [Vec::new(), Vec::new()],
         };
-        generator.scales = generator.measure(counts.per_group);
+        generator.scales = generator.measure();
         generator
     }
 
-    /// Measures each feature on training rows: all of them in a small set, else evenly spaced ones.
-    fn measure(&self, per_group: usize) -> [Vec<Scale>; 2] {
-        let training = per_group as u64 * self.groups;
-        let affordable = (MEASURED_VALUES / (self.features[0] + self.features[1])).max(2);
-        let measured = training.min(MEASURED_ROWS.min(affordable) as u64);
-        let raw = self.rows(measured as usize, |i, x1, x2| {
-            let index = (u128::from(i) * u128::from(training) / u128::from(measured)) as u64;
-            let (group, row) = (index / per_group as u64, index % per_group as u64);
-            let key = self.key.with(word::TRAINING).with(group).with(row);
-            self.world.patient(&self.world.hospital(group), key, x1, x2)
+    /// Measures each feature on patients of all groups who are in none of the sets. So a row does not
+    /// depend on how many others there are.
+    fn measure(&self) -> [Vec<Scale>; 2] {
+        let affordable = MEASURED_VALUES / (self.features[0] + self.features[1]);
+        let count = MEASURED_ROWS.min(affordable.max(2));
+        let key = self.key.with(word::MEASURED);
+        let raw = self.rows(count, |row, x1, x2| {
+            let group = u128::from(row) * u128::from(self.groups) / count as u128;
+            let hospital = self.world.hospital(group as u64);
+            self.world.patient(&hospital, key.with(row), x1, x2)
         });
         let columns = |values: &[f32], width: usize| {
             let column = |feature| values[feature..].iter().step_by(width).copied();

@@ -1,17 +1,11 @@
 //! The made-up world that synthetic patients come from.
 //!
 //! ```text
-//!                    group's centre
-//!                         │
-//!                         ▼
-//!     frailty      condition: facets a (seen in the laboratory), b (seen by sensors)
-//!      │    │        │          │            │
-//!      │    └────────┼──────────┼──────┐     │
-//!      ▼             ▼          ▼      ▼     ▼
-//!     lab values x1 = skew(loadings·a) vital signs x2 = loadings·b      + measurement noise
-//!     × gain + offset of the hospital
+//!     group's centre ──► condition a (shows in the laboratory), b (shows on sensors)     frailty
 //!
-//!     label = the class whose direction fits best:  a, b and the products aᵢ·bᵢ      + noise
+//!     lab values x1  = gain · skew(loadings · (a, frailty) + noise) + offset     hospital's calibration
+//!     vital signs x2 = loadings · (b, frailty) + noise
+//!     label          = the class whose direction fits (a, b, a₁b₁, a₂b₂) best, with noise
 //! ```
 //!
 //! - Neither side suffices: the label needs `a`, `b` and their products, and a product tells nothing
@@ -23,8 +17,7 @@
 //! - Frailty moves the features of both sides but not the label: a nuisance to be ignored.
 //!
 //! Every number is named by a key, so any row can be made alone and in any order. Only arithmetic
-//! that is exact by definition is used (no platform exponentials), so the rows are the same
-//! everywhere.
+//! whose rounding is defined is used (no platform exponentials), so rows are the same everywhere.
 
 use selvedge_nn::random::{Key, Stream};
 
@@ -48,7 +41,7 @@ const FROM_ONE_SIDE: f32 = 0.32;
 const FROM_BOTH: f32 = 1.0 - 2.0 * FROM_ONE_SIDE;
 
 /// How much of the measurements' noise the label gets. A patient's outcome is never certain, but
-/// more than a blurred measurement of it; with this, good models reach a test AUC of about 0.9 at
+/// less blurred than one measurement; with this, good models reach a test AUC of about 0.9 at
 /// `noise` 0.5.
 const LABEL_NOISE: f64 = 0.5;
 

@@ -56,9 +56,20 @@ impl Conv {
         steps: usize,
         channels: usize,
     ) -> Result<Self, ShapeError> {
-        let y = Axis { input: 1, size: 1, stride: 1, padding: 0 };
+        let y = Axis {
+            input: 1,
+            size: 1,
+            stride: 1,
+            padding: 0,
+        };
         let x = axis("conv1d", spec, steps, "steps")?;
-        Ok(Conv { dimensions: 1, channels, out: spec.out, y, x })
+        Ok(Conv {
+            dimensions: 1,
+            channels,
+            out: spec.out,
+            y,
+            x,
+        })
     }
 
     pub(super) fn two_dimensional(
@@ -69,7 +80,13 @@ impl Conv {
     ) -> Result<Self, ShapeError> {
         let y = axis("conv2d", spec, height, "pixels of height")?;
         let x = axis("conv2d", spec, width, "pixels of width")?;
-        Ok(Conv { dimensions: 2, channels, out: spec.out, y, x })
+        Ok(Conv {
+            dimensions: 2,
+            channels,
+            out: spec.out,
+            y,
+            x,
+        })
     }
 
     pub(super) fn out_height(&self) -> usize {
@@ -101,10 +118,17 @@ impl Conv {
 }
 
 fn axis(layer: &str, spec: &ConvSpec, input: usize, unit: &str) -> Result<Axis, ShapeError> {
-    let ConvSpec { out, size, stride, padding } = *spec;
+    let ConvSpec {
+        out,
+        size,
+        stride,
+        padding,
+    } = *spec;
     for (key, value) in [("out", out), ("size", size), ("stride", stride)] {
         if value == 0 {
-            return Err(ShapeError(format!("layer `{layer}`: {key} = 0; it must be at least 1")));
+            return Err(ShapeError(format!(
+                "layer `{layer}`: {key} = 0; it must be at least 1"
+            )));
         }
     }
     if padding >= size {
@@ -112,8 +136,18 @@ fn axis(layer: &str, spec: &ConvSpec, input: usize, unit: &str) -> Result<Axis, 
             "layer `{layer}`: padding = {padding} must be less than size = {size}"
         )));
     }
-    super::fits(layer, size, input + 2 * padding, &format!("{unit}, padding included,"))?;
-    Ok(Axis { input, size, stride, padding })
+    super::fits(
+        layer,
+        size,
+        input + 2 * padding,
+        &format!("{unit}, padding included,"),
+    )?;
+    Ok(Axis {
+        input,
+        size,
+        stride,
+        padding,
+    })
 }
 
 struct Forward<'a> {
@@ -129,8 +163,18 @@ impl Kernel for Forward<'_> {
     fn run<L: Lanes>(self) {
         let conv = self.conv;
         let line = conv.x.padded() * conv.channels * conv.y.stride;
-        for (y, output) in self.output.chunks_exact_mut(conv.x.output() * conv.out).enumerate() {
-            kernel::multiply::<L>(&self.padded[y * line..], conv.patches(), self.weight, conv.out, output);
+        for (y, output) in self
+            .output
+            .chunks_exact_mut(conv.x.output() * conv.out)
+            .enumerate()
+        {
+            kernel::multiply::<L>(
+                &self.padded[y * line..],
+                conv.patches(),
+                self.weight,
+                conv.out,
+                output,
+            );
         }
     }
 }
@@ -149,8 +193,18 @@ impl Kernel for WeightGradient<'_> {
     fn run<L: Lanes>(self) {
         let conv = self.conv;
         let line = conv.x.padded() * conv.channels * conv.y.stride;
-        for (y, d_output) in self.d_output.chunks_exact(conv.x.output() * conv.out).enumerate() {
-            kernel::correlate::<L>(&self.padded[y * line..], conv.patches(), d_output, conv.out, self.weight);
+        for (y, d_output) in self
+            .d_output
+            .chunks_exact(conv.x.output() * conv.out)
+            .enumerate()
+        {
+            kernel::correlate::<L>(
+                &self.padded[y * line..],
+                conv.patches(),
+                d_output,
+                conv.out,
+                self.weight,
+            );
         }
         kernel::add_rows::<L>(self.d_output, self.bias);
     }
@@ -176,8 +230,18 @@ impl Kernel for InputGradient<'_> {
             segment_stride: line,
             k: conv.x.size * conv.out,
         };
-        for (y, d_input) in self.d_input.chunks_exact_mut(conv.x.input * conv.channels).enumerate() {
-            kernel::multiply::<L>(&self.spread[y * line..], patches, self.turned, conv.channels, d_input);
+        for (y, d_input) in self
+            .d_input
+            .chunks_exact_mut(conv.x.input * conv.channels)
+            .enumerate()
+        {
+            kernel::multiply::<L>(
+                &self.spread[y * line..],
+                patches,
+                self.turned,
+                conv.channels,
+                d_input,
+            );
         }
     }
 }
@@ -195,7 +259,11 @@ impl Layer for Conv {
     fn tensors(&self) -> Vec<Tensor> {
         let (rows, columns, channels, out) = (self.y.size, self.x.size, self.channels, self.out);
         let weight = if self.dimensions == 1 {
-            Tensor::permuted("weight", vec![out, channels, columns], vec![1, out, channels * out])
+            Tensor::permuted(
+                "weight",
+                vec![out, channels, columns],
+                vec![1, out, channels * out],
+            )
         } else {
             Tensor::permuted(
                 "weight",
@@ -234,7 +302,12 @@ impl Layer for Conv {
         for pixel in output.chunks_exact_mut(self.out) {
             pixel.copy_from_slice(bias);
         }
-        level.run(Forward { conv: self, padded, weight, output });
+        level.run(Forward {
+            conv: self,
+            padded,
+            weight,
+            output,
+        });
     }
 
     /// `[row][column][channel][out]` → `[last − row][last − column][out][channel]`
@@ -245,7 +318,12 @@ impl Layer for Conv {
         let tap = self.channels * self.out;
         let taps = self.y.size * self.x.size;
         for (i, turned) in prepared.chunks_exact_mut(tap).enumerate() {
-            kernel::transpose(&params[(taps - 1 - i) * tap..][..tap], self.channels, self.out, turned);
+            kernel::transpose(
+                &params[(taps - 1 - i) * tap..][..tap],
+                self.channels,
+                self.out,
+                turned,
+            );
         }
     }
 
@@ -253,7 +331,13 @@ impl Layer for Conv {
         if let Some(gradient) = pass.gradient {
             let (weight, bias) = gradient.split_at_mut(self.weights());
             let padded = &pass.tape[..self.pad()];
-            level.run(WeightGradient { conv: self, padded, d_output: pass.d_output, weight, bias });
+            level.run(WeightGradient {
+                conv: self,
+                padded,
+                d_output: pass.d_output,
+                weight,
+                bias,
+            });
         }
 
         let Some(d_input) = pass.d_input else { return };
@@ -269,6 +353,11 @@ impl Layer for Conv {
             }
         }
         d_input.fill(0.0);
-        level.run(InputGradient { conv: self, spread, turned: pass.prepared, d_input });
+        level.run(InputGradient {
+            conv: self,
+            spread,
+            turned: pass.prepared,
+            d_input,
+        });
     }
 }

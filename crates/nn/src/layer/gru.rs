@@ -49,7 +49,12 @@ impl Kernel for Forward<'_> {
 
     #[inline(always)]
     fn run<L: Lanes>(self) {
-        let Forward { gru, params, input, tape } = self;
+        let Forward {
+            gru,
+            params,
+            input,
+            tape,
+        } = self;
         let (hidden, width) = (gru.hidden, gru.width());
         let (of_input, of_hidden) = gru.weights();
         let (weight_ih, rest) = params.split_at(of_input);
@@ -58,7 +63,13 @@ impl Kernel for Forward<'_> {
         for gates in tape.gates.chunks_exact_mut(width) {
             gates.copy_from_slice(bias);
         }
-        kernel::multiply::<L>(input, Rows::dense(gru.steps, gru.inputs), weight_ih, width, tape.gates);
+        kernel::multiply::<L>(
+            input,
+            Rows::dense(gru.steps, gru.inputs),
+            weight_ih,
+            width,
+            tape.gates,
+        );
         tape.recurrent.fill(0.0);
 
         for t in 0..gru.steps {
@@ -66,7 +77,13 @@ impl Kernel for Forward<'_> {
             let recurrent = &mut tape.recurrent[t * width..][..width];
             if t > 0 {
                 let previous = &before[(t - 1) * hidden..];
-                kernel::multiply::<L>(previous, Rows::dense(1, hidden), weight_hh, width, recurrent);
+                kernel::multiply::<L>(
+                    previous,
+                    Rows::dense(1, hidden),
+                    weight_hh,
+                    width,
+                    recurrent,
+                );
             }
             let gates = &mut tape.gates[t * width..][..width];
             let (r_z, n) = gates.split_at_mut(2 * hidden);
@@ -101,7 +118,16 @@ impl Kernel for BackwardPass<'_> {
 
     #[inline(always)]
     fn run<L: Lanes>(self) {
-        let BackwardPass { gru, prepared, input, tape, d_output, gradient, d_input, scratch } = self;
+        let BackwardPass {
+            gru,
+            prepared,
+            input,
+            tape,
+            d_output,
+            gradient,
+            d_input,
+            scratch,
+        } = self;
         let (steps, hidden, width) = (gru.steps, gru.hidden, gru.width());
         let (of_input, of_hidden) = gru.weights();
         let (turned_hh, turned_ih) = prepared.split_at(of_hidden);
@@ -138,7 +164,9 @@ impl Kernel for BackwardPass<'_> {
             let d_recurrent = &mut d_recurrents[t * width..][..width];
             d_recurrent[..2 * hidden].copy_from_slice(&d_inputs[t * width..][..2 * hidden]);
             let d_n = &d_inputs[t * width + 2 * hidden..][..hidden];
-            for_each_chunk::<L, 2, _>([d_n, r], &mut d_recurrent[2 * hidden..], |[dn, r], _| dn.mul(r));
+            for_each_chunk::<L, 2, _>([d_n, r], &mut d_recurrent[2 * hidden..], |[dn, r], _| {
+                dn.mul(r)
+            });
             if t > 0 {
                 sums.fill(0.0);
                 for gate in 0..3 {
@@ -158,14 +186,32 @@ impl Kernel for BackwardPass<'_> {
         if let Some(gradient) = gradient {
             let (d_weight_ih, rest) = gradient.split_at_mut(of_input);
             let (d_weight_hh, d_bias) = rest.split_at_mut(of_hidden);
-            kernel::correlate::<L>(input, Rows::dense(steps, gru.inputs), d_inputs, width, d_weight_ih);
+            kernel::correlate::<L>(
+                input,
+                Rows::dense(steps, gru.inputs),
+                d_inputs,
+                width,
+                d_weight_ih,
+            );
             let later = Rows::dense(steps - 1, hidden);
-            kernel::correlate::<L>(tape.hiddens, later, &d_recurrents[width..], width, d_weight_hh);
+            kernel::correlate::<L>(
+                tape.hiddens,
+                later,
+                &d_recurrents[width..],
+                width,
+                d_weight_hh,
+            );
             kernel::add_rows::<L>(d_inputs, d_bias);
         }
         if let Some(d_input) = d_input {
             d_input.fill(0.0);
-            kernel::multiply::<L>(d_inputs, Rows::dense(steps, width), turned_ih, gru.inputs, d_input);
+            kernel::multiply::<L>(
+                d_inputs,
+                Rows::dense(steps, width),
+                turned_ih,
+                gru.inputs,
+                d_input,
+            );
         }
     }
 }
@@ -209,15 +255,29 @@ impl Layer for Gru {
     fn forward(&self, level: Level, params: &[f32], input: &[f32], tape: &mut [f32]) {
         let (gates, rest) = tape.split_at_mut(self.steps * self.width());
         let (recurrent, hiddens) = rest.split_at_mut(self.steps * self.width());
-        let tape = Tape { gates, recurrent, hiddens };
-        level.run(Forward { gru: self, params, input, tape });
+        let tape = Tape {
+            gates,
+            recurrent,
+            hiddens,
+        };
+        level.run(Forward {
+            gru: self,
+            params,
+            input,
+            tape,
+        });
     }
 
     /// W_hh turned, then W_ih turned.
     fn prepare(&self, params: &[f32], prepared: &mut [f32], input_gradient: bool) {
         let (of_input, of_hidden) = self.weights();
         let (turned_hh, turned_ih) = prepared.split_at_mut(of_hidden);
-        kernel::transpose(&params[of_input..][..of_hidden], self.hidden, self.width(), turned_hh);
+        kernel::transpose(
+            &params[of_input..][..of_hidden],
+            self.hidden,
+            self.width(),
+            turned_hh,
+        );
         if input_gradient {
             kernel::transpose(&params[..of_input], self.inputs, self.width(), turned_ih);
         }
@@ -230,7 +290,11 @@ impl Layer for Gru {
             gru: self,
             prepared: pass.prepared,
             input: pass.input,
-            tape: Tape { gates, recurrent, hiddens },
+            tape: Tape {
+                gates,
+                recurrent,
+                hiddens,
+            },
             d_output: pass.d_output,
             gradient: pass.gradient,
             d_input: pass.d_input,

@@ -22,7 +22,13 @@ impl Kernel for Forward<'_> {
     #[inline(always)]
     fn run<L: Lanes>(self) {
         let n = self.output.len();
-        kernel::multiply::<L>(self.input, Rows::dense(1, self.input.len()), self.weight, n, self.output);
+        kernel::multiply::<L>(
+            self.input,
+            Rows::dense(1, self.input.len()),
+            self.weight,
+            n,
+            self.output,
+        );
     }
 }
 
@@ -38,7 +44,13 @@ impl Kernel for WeightGradient<'_> {
     #[inline(always)]
     fn run<L: Lanes>(self) {
         let rows = Rows::dense(1, self.input.len());
-        kernel::correlate::<L>(self.input, rows, self.d_output, self.d_output.len(), self.weight);
+        kernel::correlate::<L>(
+            self.input,
+            rows,
+            self.d_output,
+            self.d_output.len(),
+            self.weight,
+        );
         kernel::add_rows::<L>(self.d_output, self.bias);
     }
 }
@@ -70,23 +82,41 @@ impl Layer for Linear {
     fn forward(&self, level: Level, params: &[f32], input: &[f32], tape: &mut [f32]) {
         let (weight, bias) = params.split_at(self.inputs * self.out);
         tape.copy_from_slice(bias);
-        level.run(Forward { weight, input, output: tape });
+        level.run(Forward {
+            weight,
+            input,
+            output: tape,
+        });
     }
 
     fn prepare(&self, params: &[f32], prepared: &mut [f32], input_gradient: bool) {
         if input_gradient {
-            kernel::transpose(&params[..self.inputs * self.out], self.inputs, self.out, prepared);
+            kernel::transpose(
+                &params[..self.inputs * self.out],
+                self.inputs,
+                self.out,
+                prepared,
+            );
         }
     }
 
     fn backward(&self, level: Level, pass: Backward<'_>) {
         if let Some(gradient) = pass.gradient {
             let (weight, bias) = gradient.split_at_mut(self.inputs * self.out);
-            level.run(WeightGradient { input: pass.input, d_output: pass.d_output, weight, bias });
+            level.run(WeightGradient {
+                input: pass.input,
+                d_output: pass.d_output,
+                weight,
+                bias,
+            });
         }
         if let Some(d_input) = pass.d_input {
             d_input.fill(0.0);
-            level.run(Forward { weight: pass.prepared, input: pass.d_output, output: d_input });
+            level.run(Forward {
+                weight: pass.prepared,
+                input: pass.d_output,
+                output: d_input,
+            });
         }
     }
 }

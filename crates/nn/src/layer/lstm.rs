@@ -46,14 +46,24 @@ impl Lstm {
         let (gates, rest) = tape.split_at(4 * self.states());
         let (cells, rest) = rest.split_at(self.states());
         let (squashed, hiddens) = rest.split_at(self.states());
-        Tape { gates, cells, squashed, hiddens }
+        Tape {
+            gates,
+            cells,
+            squashed,
+            hiddens,
+        }
     }
 
     fn write<'a>(&self, tape: &'a mut [f32]) -> Tape<&'a mut [f32]> {
         let (gates, rest) = tape.split_at_mut(4 * self.states());
         let (cells, rest) = rest.split_at_mut(self.states());
         let (squashed, hiddens) = rest.split_at_mut(self.states());
-        Tape { gates, cells, squashed, hiddens }
+        Tape {
+            gates,
+            cells,
+            squashed,
+            hiddens,
+        }
     }
 }
 
@@ -69,7 +79,12 @@ impl Kernel for Forward<'_> {
 
     #[inline(always)]
     fn run<L: Lanes>(self) {
-        let Forward { lstm, params, input, tape } = self;
+        let Forward {
+            lstm,
+            params,
+            input,
+            tape,
+        } = self;
         let (hidden, width) = (lstm.hidden, lstm.width());
         let (of_input, of_hidden) = lstm.weights();
         let (weight_ih, rest) = params.split_at(of_input);
@@ -79,7 +94,13 @@ impl Kernel for Forward<'_> {
         for z in tape.gates.chunks_exact_mut(width) {
             z.copy_from_slice(bias);
         }
-        kernel::multiply::<L>(input, Rows::dense(lstm.steps, lstm.inputs), weight_ih, width, tape.gates);
+        kernel::multiply::<L>(
+            input,
+            Rows::dense(lstm.steps, lstm.inputs),
+            weight_ih,
+            width,
+            tape.gates,
+        );
 
         for t in 0..lstm.steps {
             let z = &mut tape.gates[t * width..][..width];
@@ -139,8 +160,12 @@ fn gate_gradients<L: Lanes>(
     for_each_chunk::<L, 3, _>([d_hidden, squashed, o], d_cell, |[dh, s, o], dc| {
         dh.mul(o).mul_add(tanh_slope(s), dc)
     });
-    for_each_chunk::<L, 3, _>([d_cell, g, i], di, |[dc, g, i], _| dc.mul(g).mul(sigmoid_slope(i)));
-    for_each_chunk::<L, 3, _>([d_cell, i, g], dg, |[dc, i, g], _| dc.mul(i).mul(tanh_slope(g)));
+    for_each_chunk::<L, 3, _>([d_cell, g, i], di, |[dc, g, i], _| {
+        dc.mul(g).mul(sigmoid_slope(i))
+    });
+    for_each_chunk::<L, 3, _>([d_cell, i, g], dg, |[dc, i, g], _| {
+        dc.mul(i).mul(tanh_slope(g))
+    });
     match previous_cell {
         Some(cell) => for_each_chunk::<L, 3, _>([d_cell, cell, f], df, |[dc, c, f], _| {
             dc.mul(c).mul(sigmoid_slope(f))
@@ -155,7 +180,16 @@ impl Kernel for BackwardPass<'_> {
 
     #[inline(always)]
     fn run<L: Lanes>(self) {
-        let BackwardPass { lstm, prepared, input, tape, d_output, gradient, d_input, scratch } = self;
+        let BackwardPass {
+            lstm,
+            prepared,
+            input,
+            tape,
+            d_output,
+            gradient,
+            d_input,
+            scratch,
+        } = self;
         let (steps, hidden, width) = (lstm.steps, lstm.hidden, lstm.width());
         let (of_input, of_hidden) = lstm.weights();
         let (turned_hh, turned_ih) = prepared.split_at(of_hidden);
@@ -173,7 +207,14 @@ impl Kernel for BackwardPass<'_> {
             let ((di, df), (dg, d_o)) = (d_if.split_at_mut(hidden), d_go.split_at_mut(hidden));
             let squashed = &tape.squashed[t * hidden..][..hidden];
             let previous = (t > 0).then(|| &tape.cells[(t - 1) * hidden..][..hidden]);
-            gate_gradients::<L>(gates, squashed, previous, d_hidden, d_cell, [di, df, dg, d_o]);
+            gate_gradients::<L>(
+                gates,
+                squashed,
+                previous,
+                d_hidden,
+                d_cell,
+                [di, df, dg, d_o],
+            );
             if t > 0 {
                 sums.fill(0.0);
                 for gate in 0..4 {
@@ -190,7 +231,13 @@ impl Kernel for BackwardPass<'_> {
         if let Some(gradient) = gradient {
             let (d_weight_ih, rest) = gradient.split_at_mut(of_input);
             let (d_weight_hh, d_bias) = rest.split_at_mut(of_hidden);
-            kernel::correlate::<L>(input, Rows::dense(steps, lstm.inputs), deltas, width, d_weight_ih);
+            kernel::correlate::<L>(
+                input,
+                Rows::dense(steps, lstm.inputs),
+                deltas,
+                width,
+                d_weight_ih,
+            );
             // The hidden state before the first step is zero.
             let later = Rows::dense(steps - 1, hidden);
             kernel::correlate::<L>(tape.hiddens, later, &deltas[width..], width, d_weight_hh);
@@ -198,7 +245,13 @@ impl Kernel for BackwardPass<'_> {
         }
         if let Some(d_input) = d_input {
             d_input.fill(0.0);
-            kernel::multiply::<L>(deltas, Rows::dense(steps, width), turned_ih, lstm.inputs, d_input);
+            kernel::multiply::<L>(
+                deltas,
+                Rows::dense(steps, width),
+                turned_ih,
+                lstm.inputs,
+                d_input,
+            );
         }
     }
 }
@@ -240,14 +293,24 @@ impl Layer for Lstm {
     }
 
     fn forward(&self, level: Level, params: &[f32], input: &[f32], tape: &mut [f32]) {
-        level.run(Forward { lstm: self, params, input, tape: self.write(tape) });
+        level.run(Forward {
+            lstm: self,
+            params,
+            input,
+            tape: self.write(tape),
+        });
     }
 
     /// W_hh turned, then W_ih turned.
     fn prepare(&self, params: &[f32], prepared: &mut [f32], input_gradient: bool) {
         let (of_input, of_hidden) = self.weights();
         let (turned_hh, turned_ih) = prepared.split_at_mut(of_hidden);
-        kernel::transpose(&params[of_input..][..of_hidden], self.hidden, self.width(), turned_hh);
+        kernel::transpose(
+            &params[of_input..][..of_hidden],
+            self.hidden,
+            self.width(),
+            turned_hh,
+        );
         if input_gradient {
             kernel::transpose(&params[..of_input], self.inputs, self.width(), turned_ih);
         }

@@ -65,10 +65,16 @@ pub(crate) trait Layer: std::fmt::Debug + Send + Sync {
 /// A layer, and the shape that comes out of it. Images are channels-last from here on.
 pub(crate) fn build(spec: &LayerSpec, input: Shape) -> Result<(Box<dyn Layer>, Shape), ShapeError> {
     let wrong = |wanted: &str| {
-        ShapeError(format!("layer `{}` takes {wanted}, but is given {input}", spec.name()))
+        ShapeError(format!(
+            "layer `{}` takes {wanted}, but is given {input}",
+            spec.name()
+        ))
     };
     let positive = |what: &str, value: usize| match value {
-        0 => Err(ShapeError(format!("layer `{}`: {what} = 0; it must be at least 1", spec.name()))),
+        0 => Err(ShapeError(format!(
+            "layer `{}`: {what} = 0; it must be at least 1",
+            spec.name()
+        ))),
         _ => Ok(()),
     };
     Ok(match (spec, input) {
@@ -76,14 +82,18 @@ pub(crate) fn build(spec: &LayerSpec, input: Shape) -> Result<(Box<dyn Layer>, S
             positive("out", out)?;
             (Box::new(linear::Linear { inputs, out }), Shape::Flat(out))
         }
-        (LayerSpec::Linear { .. }, _) => return Err(wrong("[features] (put \"flatten\" before it)")),
+        (LayerSpec::Linear { .. }, _) => {
+            return Err(wrong("[features] (put \"flatten\" before it)"));
+        }
         (LayerSpec::Conv1d(conv), Shape::Steps(steps, features)) => {
             let layer = conv::Conv::one_dimensional(conv, steps, features)?;
             let shape = Shape::Steps(layer.out_width(), conv.out);
             (Box::new(layer), shape)
         }
         (LayerSpec::Conv1d(_), _) => {
-            return Err(wrong("[steps, features] (a `window` layer makes steps of flat features)"));
+            return Err(wrong(
+                "[steps, features] (a `window` layer makes steps of flat features)",
+            ));
         }
         (LayerSpec::Conv2d(conv), Shape::Image(channels, height, width)) => {
             let layer = conv::Conv::two_dimensional(conv, channels, height, width)?;
@@ -93,15 +103,30 @@ pub(crate) fn build(spec: &LayerSpec, input: Shape) -> Result<(Box<dyn Layer>, S
         (LayerSpec::Conv2d(_), _) => return Err(wrong("[channels, height, width]")),
         (&LayerSpec::Maxpool { size }, Shape::Steps(steps, features)) => {
             positive("size", size)?;
-            let layer = pool::MaxPool { height: 1, width: steps, channels: features, rows: 1, columns: size };
+            let layer = pool::MaxPool {
+                height: 1,
+                width: steps,
+                channels: features,
+                rows: 1,
+                columns: size,
+            };
             fits("maxpool", size, steps, "steps")?;
             (Box::new(layer), Shape::Steps(steps / size, features))
         }
         (&LayerSpec::Maxpool { size }, Shape::Image(channels, height, width)) => {
             positive("size", size)?;
             fits("maxpool", size, height.min(width), "pixels")?;
-            let layer = pool::MaxPool { height, width, channels, rows: size, columns: size };
-            (Box::new(layer), Shape::Image(channels, height / size, width / size))
+            let layer = pool::MaxPool {
+                height,
+                width,
+                channels,
+                rows: size,
+                columns: size,
+            };
+            (
+                Box::new(layer),
+                Shape::Image(channels, height / size, width / size),
+            )
         }
         (LayerSpec::Maxpool { .. }, _) => {
             return Err(wrong("[steps, features] or [channels, height, width]"));
@@ -112,19 +137,41 @@ pub(crate) fn build(spec: &LayerSpec, input: Shape) -> Result<(Box<dyn Layer>, S
         (&LayerSpec::Window { size }, Shape::Flat(n)) => {
             positive("size", size)?;
             let steps = n.div_ceil(size);
-            (Box::new(reshape::Pad { from: n, to: steps * size }), Shape::Steps(steps, size))
+            (
+                Box::new(reshape::Pad {
+                    from: n,
+                    to: steps * size,
+                }),
+                Shape::Steps(steps, size),
+            )
         }
         (LayerSpec::Window { .. }, _) => return Err(wrong("[features]")),
         (&LayerSpec::Lstm { hidden }, Shape::Steps(steps, inputs)) => {
             positive("hidden", hidden)?;
-            (Box::new(lstm::Lstm { steps, inputs, hidden }), Shape::Flat(hidden))
+            (
+                Box::new(lstm::Lstm {
+                    steps,
+                    inputs,
+                    hidden,
+                }),
+                Shape::Flat(hidden),
+            )
         }
         (&LayerSpec::Gru { hidden }, Shape::Steps(steps, inputs)) => {
             positive("hidden", hidden)?;
-            (Box::new(gru::Gru { steps, inputs, hidden }), Shape::Flat(hidden))
+            (
+                Box::new(gru::Gru {
+                    steps,
+                    inputs,
+                    hidden,
+                }),
+                Shape::Flat(hidden),
+            )
         }
         (LayerSpec::Lstm { .. } | LayerSpec::Gru { .. }, _) => {
-            return Err(wrong("[steps, features] (a `window` layer makes steps of flat features)"));
+            return Err(wrong(
+                "[steps, features] (a `window` layer makes steps of flat features)",
+            ));
         }
     })
 }
@@ -141,12 +188,21 @@ fn fits(layer: &str, size: usize, room: usize, unit: &str) -> Result<(), ShapeEr
 /// From the layers' own order of an image to the row-major one of [`Shape`].
 pub(crate) fn channels_first(shape: Shape) -> Box<dyn Layer> {
     match shape {
-        Shape::Image(c, h, w) => Box::new(reshape::Transpose { rows: h * w, columns: c }),
-        _ => Box::new(reshape::Pad { from: shape.len(), to: shape.len() }),
+        Shape::Image(c, h, w) => Box::new(reshape::Transpose {
+            rows: h * w,
+            columns: c,
+        }),
+        _ => Box::new(reshape::Pad {
+            from: shape.len(),
+            to: shape.len(),
+        }),
     }
 }
 
 /// From the row-major order of [`Shape`] to the layers' own order of an image.
 pub(crate) fn channels_last(channels: usize, pixels: usize) -> Box<dyn Layer> {
-    Box::new(reshape::Transpose { rows: channels, columns: pixels })
+    Box::new(reshape::Transpose {
+        rows: channels,
+        columns: pixels,
+    })
 }

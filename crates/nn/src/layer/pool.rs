@@ -24,7 +24,8 @@ impl MaxPool {
     }
 
     fn windows(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
-        (0..self.height / self.rows).flat_map(|y| (0..self.width / self.columns).map(move |x| (y, x)))
+        (0..self.height / self.rows)
+            .flat_map(|y| (0..self.width / self.columns).map(move |x| (y, x)))
     }
 }
 

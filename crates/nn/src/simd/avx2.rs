@@ -34,7 +34,12 @@ impl Lanes for Pair {
 
     #[inline(always)]
     fn load(x: &[f32; LANES]) -> Self {
-        unsafe { Pair(_mm256_loadu_ps(x.as_ptr()), _mm256_loadu_ps(x.as_ptr().add(8))) }
+        unsafe {
+            Pair(
+                _mm256_loadu_ps(x.as_ptr()),
+                _mm256_loadu_ps(x.as_ptr().add(8)),
+            )
+        }
     }
 
     #[inline(always)]
@@ -67,7 +72,12 @@ impl Lanes for Pair {
 
     #[inline(always)]
     fn mul_add(self, b: Self, c: Self) -> Self {
-        unsafe { Pair(_mm256_fmadd_ps(self.0, b.0, c.0), _mm256_fmadd_ps(self.1, b.1, c.1)) }
+        unsafe {
+            Pair(
+                _mm256_fmadd_ps(self.0, b.0, c.0),
+                _mm256_fmadd_ps(self.1, b.1, c.1),
+            )
+        }
     }
 
     #[inline(always)]

@@ -198,8 +198,17 @@ mod tests {
 
     #[test]
     fn every_level_gives_the_bits_of_plain_code() {
-        let special =
-            [0.0, -0.0, 1.0, -1.0, f32::INFINITY, f32::NEG_INFINITY, 1e-40, f32::MAX, f32::MIN_POSITIVE];
+        let special = [
+            0.0,
+            -0.0,
+            1.0,
+            -1.0,
+            f32::INFINITY,
+            f32::NEG_INFINITY,
+            1e-40,
+            f32::MAX,
+            f32::MIN_POSITIVE,
+        ];
         for seed in 0..500 {
             let mut stream = Key::new(seed).stream();
             let mut number = || match stream.below(4) {
@@ -212,7 +221,10 @@ mod tests {
                 let bits = level.run(Everything(&triples));
                 for (i, (x, y)) in bits.iter().zip(&plain).enumerate() {
                     let nan = f32::from_bits(*x).is_nan() && f32::from_bits(*y).is_nan();
-                    assert!(nan || x == y, "seed {seed}, {level:?}, result {i}: {x:x} {y:x}");
+                    assert!(
+                        nan || x == y,
+                        "seed {seed}, {level:?}, result {i}: {x:x} {y:x}"
+                    );
                 }
             }
         }

@@ -55,12 +55,24 @@ impl Lanes for Plain {
 
     #[inline(always)]
     fn max(self, b: Self) -> Self {
-        each(|i| if self.0[i] > b.0[i] { self.0[i] } else { b.0[i] })
+        each(|i| {
+            if self.0[i] > b.0[i] {
+                self.0[i]
+            } else {
+                b.0[i]
+            }
+        })
     }
 
     #[inline(always)]
     fn min(self, b: Self) -> Self {
-        each(|i| if self.0[i] < b.0[i] { self.0[i] } else { b.0[i] })
+        each(|i| {
+            if self.0[i] < b.0[i] {
+                self.0[i]
+            } else {
+                b.0[i]
+            }
+        })
     }
 
     #[inline(always)]

@@ -62,7 +62,10 @@ pub struct Pass {
 
 /// A network that also differentiates its input.
 pub fn network(shape: Shape, specs: &[LayerSpec], level: Level) -> Network {
-    Network::new(shape, specs).expect("a stack that fits").with_input_gradient().with_level(level)
+    Network::new(shape, specs)
+        .expect("a stack that fits")
+        .with_input_gradient()
+        .with_level(level)
 }
 
 /// One sample forward and backward.
@@ -83,5 +86,9 @@ pub fn pass(network: &Network, params: &[f32], input: &[f32], d_output: &[f32]) 
         &mut scratch,
         Some(&mut d_input),
     );
-    Pass { output, gradient, d_input }
+    Pass {
+        output,
+        gradient,
+        d_input,
+    }
 }

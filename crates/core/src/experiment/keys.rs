@@ -1,0 +1,147 @@
+//! Every key of an experiment, with its meaning: what errors suggest from and the reference is made of.
+
+/// A key and what it means.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyInfo {
+    /// Dotted, as in `--set`.
+    pub path: &'static str,
+    /// One line.
+    pub meaning: &'static str,
+}
+
+const fn key(path: &'static str, meaning: &'static str) -> KeyInfo {
+    KeyInfo { path, meaning }
+}
+
+/// Every key there is, in the order of a resolved experiment.
+pub const KEYS: &[KeyInfo] = &[
+    key("seed", "everything random follows from it"),
+    key("data.set", "synthetic | esr"),
+    key("data.split", "how rows are dealt: paper | recording (esr)"),
+    key("data.groups", "M, the number of groups"),
+    key("data.devices", "K_m, devices in each group (synthetic)"),
+    key("data.samples_per_device", "samples on each device"),
+    key(
+        "data.features",
+        "features [hospital, device], or an even total (synthetic)",
+    ),
+    key("data.classes", "number of classes (synthetic)"),
+    key("data.noise", "how much noise hides the signal (synthetic)"),
+    key("data.test", "share of the rows kept for the test"),
+    key(
+        "data.validation",
+        "share of the training rows kept for choosing settings and iterations",
+    ),
+    key("train.algorithm", "hsgd"),
+    key("train.iterations", "T, a multiple of P"),
+    key(
+        "train.global_interval",
+        "P, iterations between global aggregations, a multiple of Q",
+    ),
+    key(
+        "train.local_interval",
+        "Q, iterations between local aggregations and exchanges",
+    ),
+    key("train.learning_rate", "η0"),
+    key(
+        "train.halve_every",
+        "T0, halve the learning rate every so many iterations; 0 is never",
+    ),
+    key(
+        "train.participation",
+        "α, the share of a group's devices that takes part in an interval",
+    ),
+    key("train.selection", "how they are drawn: uniform"),
+    key("train.weight_decay", "λ of the regulariser on the towers"),
+    key(
+        "train.class_weights",
+        "none | balanced | a list with one factor per class",
+    ),
+    key(
+        "train.broadcast",
+        "who is sent the device model at an exchange: selected | all",
+    ),
+    key(
+        "train.evaluate_every",
+        "evaluate at most every so many iterations",
+    ),
+    key(
+        "train.loss_samples",
+        "training loss over a fixed sample of so many; 0 is over all",
+    ),
+    key("model.hospital", "layers of the hospital tower"),
+    key("model.device", "layers of the device tower"),
+    key(
+        "model.combined",
+        "layers over both embeddings, ending in one logit per class",
+    ),
+    key("time.mobile_up", "bit/s from a device"),
+    key("time.mobile_down", "bit/s to a device"),
+    key("time.fixed_up", "bit/s from a hospital or an edge"),
+    key("time.fixed_down", "bit/s to a hospital or an edge"),
+    key("time.compute", "set | measured"),
+    key(
+        "time.compute_seconds",
+        "t_c, seconds of computation in an iteration",
+    ),
+    key("time.compute_scale", "a factor on the time of computation"),
+    key(
+        "time.shared_uplink",
+        "whether a group's devices share one uplink",
+    ),
+    key(
+        "time.sequential_exchange",
+        "whether the two ways of an exchange follow each other",
+    ),
+    key("stop.loss", "end when the training loss is at most this"),
+    key("stop.auc", "end when the test AUC is at least this"),
+    key(
+        "stop.precision",
+        "end when the test precision is at least this",
+    ),
+    key("stop.recall", "end when the test recall is at least this"),
+    key("stop.f1", "end when the test F1 is at least this"),
+    key(
+        "stop.accuracy",
+        "end when the test accuracy is at least this",
+    ),
+    key(
+        "stop.bytes",
+        "end when a group has sent so many bytes on average (exact)",
+    ),
+    key("stop.seconds", "end after so many simulated seconds"),
+];
+
+/// The candidate that is least different from a mistyped word, if one is near enough to suggest.
+///
+/// ```
+/// use selvedge_core::experiment::nearest;
+/// assert_eq!(nearest("lstmm", ["lstm", "gru"]), Some("lstm"));
+/// assert_eq!(nearest("bananas", ["lstm", "gru"]), None);
+/// ```
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let scored = candidates.into_iter().map(|c| (distance(word, c), c));
+    let (distance, best) = scored.min_by_key(|(d, _)| *d)?;
+    (2 * distance <= word.chars().count().max(2)).then_some(best)
+}
+
+/// Insertions, deletions, replacements and swaps of neighbours between two words.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut table = vec![vec![0; b.len() + 1]; a.len() + 1];
+    for i in 0..=a.len() {
+        for j in 0..=b.len() {
+            table[i][j] = if i == 0 || j == 0 {
+                i + j
+            } else {
+                let replaced = table[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+                let mut least = replaced.min(table[i - 1][j] + 1).min(table[i][j - 1] + 1);
+                if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                    least = least.min(table[i - 2][j - 2] + 1);
+                }
+                least
+            };
+        }
+    }
+    table[a.len()][b.len()]
+}

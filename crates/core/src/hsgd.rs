@@ -1,0 +1,612 @@
+//! HSGD: the paper's Algorithm 1, as one loop.
+//!
+//! ```text
+//! t = 0      Q      2Q     …      P
+//!     ├──────┼──────┼──────┼──────┤
+//!     exchange, then Q local steps, then local aggregation;  at P also global aggregation
+//! ```
+//!
+//! Nothing crosses parties between two exchanges, so the loop goes from exchange to exchange. Against the
+//! paper's listing: a pass of this loop begins behind its aggregations (lines 3–12), which therefore stand at the
+//! end of the pass before; at t = 0 both are identities. Local aggregation comes before global, both before a
+//! new exchange. The paper's extra update at t = T is dropped, since it is never aggregated. Unselected devices
+//! carry no model of their own (line 15 overwrites them all), so none is kept for them.
+
+use crate::aggregate::{global_mean, local_mean};
+use crate::clock::{Rates, Traffic};
+use crate::evaluate;
+use crate::exchange::{Frozen, embed};
+use crate::experiment::{Broadcast, Compute};
+use crate::ledger::{Direction, Kind, Ledger, Link};
+use crate::local_steps::{
+    Batch, DeviceWorkspace, HospitalWorkspace, Owned, device_steps, hospital_steps,
+};
+use crate::model::{Architecture, Model, Widths};
+use crate::selection::Draw;
+use crate::state::{Best, Evaluation, Progress, State, Validation};
+use crate::task::Task;
+use rayon::prelude::*;
+use std::ops::ControlFlow;
+
+/// Devices whose steps one task takes, one after the other, in the same buffers.
+const DEVICES_PER_TASK: usize = 4;
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ending {
+    /// At t = T.
+    Finished,
+    /// A target or budget of `[stop]` was reached.
+    Reached {
+        /// Its key.
+        key: &'static str,
+        /// What it has become.
+        value: f64,
+    },
+    /// The callback asked for it.
+    Interrupted,
+    /// A loss or a weight is no longer a finite number. `State::theta` is the last good model.
+    Diverged {
+        /// The iteration at which that was seen.
+        t: u64,
+        /// The learning rate there.
+        learning_rate: f64,
+    },
+}
+
+/// What the callback sees after each interval.
+pub struct Interval<'a> {
+    /// The run as it is now; saving it is saving the run.
+    pub state: &'a State,
+    /// The groups, with who took part.
+    pub groups: &'a [Group],
+    /// The evaluation, if this interval ended with one.
+    pub evaluation: Option<&'a Evaluation>,
+}
+
+/// Trains from `state` to the end. `after` is called behind the evaluation at t = 0 and after every interval.
+///
+/// # Errors
+/// Only what `after` returns.
+pub fn train<E>(
+    task: &Task<'_>,
+    state: &mut State,
+    mut after: impl FnMut(Interval<'_>) -> Result<ControlFlow<()>, E>,
+) -> Result<Ending, E> {
+    let mut groups: Vec<Group> = (0..task.dataset.groups.len())
+        .map(|m| Group::new(task, m))
+        .collect();
+    let mut last_good = state.theta.clone();
+    if state.progress.evaluated.is_none() {
+        let evaluation = evaluate(task, state);
+        if after(Interval {
+            state,
+            groups: &groups,
+            evaluation: Some(&evaluation),
+        })?
+        .is_break()
+        {
+            return Ok(Ending::Interrupted);
+        }
+    }
+    while state.progress.t < task.experiment.train.iterations {
+        let segment = state.progress.segment;
+
+        // Lines 13–21: draw A_m; ζ2 up, θ0 and ζ1 down; all of it frozen for Q steps.
+        exchange(task, state, &mut groups);
+        // Lines 22–26, Q times: hospitals step on θ0 and θ1, selected devices on θ2.
+        local_steps(task, state, &mut groups);
+        state.progress.t += segment.local_interval;
+        // Line 12: each edge averages the models of its subset.
+        local_aggregation(task, state, &mut groups);
+
+        let mut evaluation = None;
+        let mut ending = None;
+        if segment.aggregates_globally_at(state.progress.t) {
+            // Lines 3–10: the cloud averages the groups, and all adopt the result.
+            global_aggregation(task, state);
+            ending = budget(task, &state.progress);
+            let last = state.progress.t == task.experiment.train.iterations || ending.is_some();
+            let mut finite = state.theta.is_finite();
+            if finite && (last || evaluation_is_due(task, &state.progress)) {
+                let result = evaluate(task, state);
+                finite = result.loss_train.is_finite();
+                ending = target(task, &result).or(ending);
+                evaluation = Some(result);
+            }
+            if !finite {
+                state.theta = last_good;
+                let t = state.progress.t;
+                return Ok(Ending::Diverged {
+                    t,
+                    learning_rate: segment.learning_rate_at(t - 1),
+                });
+            }
+            last_good.copy_from(&state.theta);
+        }
+        let flow = after(Interval {
+            state,
+            groups: &groups,
+            evaluation: evaluation.as_ref(),
+        })?;
+        if let Some(ending) = ending {
+            return Ok(ending);
+        }
+        if flow.is_break() && state.progress.t < task.experiment.train.iterations {
+            return Ok(Ending::Interrupted);
+        }
+    }
+    Ok(Ending::Finished)
+}
+
+/// What a group holds during an interval, besides θ[m].
+pub struct Group {
+    /// A_m, in rising order.
+    pub subset: Vec<u32>,
+    /// Whether the device at each position sent its ζ2.
+    pub exchanged: Vec<bool>,
+    /// Whether its model arrived at the end.
+    pub uploaded: Vec<bool>,
+    rows: Vec<u32>,
+    starts: Vec<u32>,
+    zeta1: Vec<f32>,
+    zeta2: Vec<f32>,
+    frozen: Frozen,
+    /// θ2[m][n] of the selected devices, position by position.
+    models: Vec<f32>,
+    hospital: HospitalWorkspace,
+    devices: Vec<DeviceWorkspace>,
+    hospital_tape: Vec<f32>,
+    seconds: f64,
+}
+
+impl Group {
+    fn new(task: &Task<'_>, m: usize) -> Self {
+        let architecture = &task.architecture;
+        let selected = task.selected[m];
+        let workspaces = selected.div_ceil(DEVICES_PER_TASK);
+        Group {
+            subset: Vec::with_capacity(selected),
+            exchanged: Vec::with_capacity(selected),
+            uploaded: Vec::with_capacity(selected),
+            rows: Vec::with_capacity(selected),
+            starts: Vec::with_capacity(selected + 1),
+            zeta1: Vec::with_capacity(selected * architecture.hospital.output().len()),
+            zeta2: Vec::with_capacity(selected * architecture.device.output().len()),
+            frozen: Frozen::new(architecture),
+            models: vec![0.0; selected * architecture.device.params()],
+            hospital: HospitalWorkspace::new(architecture, selected),
+            devices: (0..workspaces)
+                .map(|_| DeviceWorkspace::new(architecture))
+                .collect(),
+            hospital_tape: vec![0.0; architecture.hospital.tape()],
+            seconds: 0.0,
+        }
+    }
+
+    /// Draws A_m and lists its samples.
+    fn draw(&mut self, task: &Task<'_>, m: usize, t: u64) {
+        let data = &task.dataset.groups[m];
+        let draw = Draw::new(task.experiment.seed, m, t, data.devices(), task.selected[m]);
+        task.selection.select(draw, &mut self.subset);
+        self.exchanged.clear();
+        self.exchanged.extend(
+            self.subset
+                .iter()
+                .map(|n| !task.absences.exchange(t, m, *n)),
+        );
+        self.rows.clear();
+        self.starts.clear();
+        self.starts.push(0);
+        for &device in &self.subset {
+            self.rows.extend(data.rows(device).map(|row| row as u32));
+            self.starts.push(self.rows.len() as u32);
+        }
+    }
+
+    fn batch<'a>(&'a self, task: &'a Task<'_>, m: usize) -> Batch<'a> {
+        Batch {
+            samples: &task.dataset.groups[m].samples,
+            rows: &self.rows,
+            starts: &self.starts,
+            present: &self.exchanged,
+        }
+    }
+
+    fn traffic(&self, task: &Task<'_>, m: usize) -> Traffic {
+        let batch = self.batch(task, m);
+        Traffic {
+            devices: self.exchanged.iter().filter(|e| **e).count(),
+            samples: batch.len(),
+            largest: (0..self.subset.len())
+                .map(|p| batch.places(p).len())
+                .max()
+                .unwrap_or(0),
+        }
+    }
+}
+
+/// Lines 13–21. Each group draws its subset; the drawn devices adopt θ2[m] and send ζ2; the hospital sends θ0 and
+/// the subset's ζ1.
+fn exchange(task: &Task<'_>, state: &mut State, groups: &mut [Group]) {
+    let t = state.progress.t;
+    let started = task.stopwatch.map(|now| now());
+    groups
+        .par_iter_mut()
+        .zip(&state.groups)
+        .enumerate()
+        .for_each(|(m, (group, model))| {
+            group.draw(task, m, t);
+            group.exchange(task, m, model);
+        });
+    let Progress { ledger, clock, .. } = &mut state.progress;
+    let widths = task.architecture.widths();
+    let rates = Rates::new(&task.experiment.time, widths);
+    let share = share_of(task, started);
+    for (m, group) in groups.iter_mut().enumerate() {
+        let traffic = group.traffic(task, m);
+        let receivers = match task.experiment.train.broadcast {
+            Broadcast::Selected => group.subset.len(),
+            Broadcast::All => task.dataset.groups[m].devices(),
+        };
+        charge_exchange(ledger, widths, receivers, traffic);
+        clock.advance(m, rates.exchange(traffic));
+        group.seconds = share;
+    }
+}
+
+/// The messages of one group's exchange.
+fn charge_exchange(ledger: &mut Ledger, w: Widths, receivers: usize, traffic: Traffic) {
+    use {Direction::*, Kind::*, Link::*};
+    let Traffic {
+        devices, samples, ..
+    } = traffic;
+    ledger.charge(DeviceEdge, Theta2, Down, receivers, receivers * w.n2);
+    ledger.charge(DeviceEdge, Zeta2, Up, devices, samples * w.d2);
+    if devices > 0 {
+        ledger.charge(EdgeHospital, Zeta2, Up, 1, samples * w.d2);
+        ledger.charge(EdgeHospital, Theta0, Down, 1, w.n0);
+        ledger.charge(EdgeHospital, Zeta1, Down, 1, samples * w.d1);
+    }
+    ledger.charge(DeviceEdge, Theta0, Down, devices, devices * w.n0);
+    ledger.charge(DeviceEdge, Zeta1, Down, devices, samples * w.d1);
+}
+
+impl Group {
+    fn exchange(&mut self, task: &Task<'_>, m: usize, model: &Model) {
+        let Architecture {
+            hospital, device, ..
+        } = &task.architecture;
+        let samples = &task.dataset.groups[m].samples;
+        let (d1, d2) = (hospital.output().len(), device.output().len());
+        let (len1, len2) = (hospital.input().len(), device.input().len());
+        self.zeta1.resize(self.rows.len() * d1, 0.0);
+        self.zeta2.resize(self.rows.len() * d2, 0.0);
+        self.frozen.freeze(&task.architecture, &model.theta0);
+        for (position, adopted) in self
+            .models
+            .chunks_exact_mut(device.params().max(1))
+            .enumerate()
+        {
+            if self.exchanged[position] {
+                adopted.copy_from_slice(&model.theta2);
+            }
+        }
+        for position in (0..self.subset.len()).filter(|p| self.exchanged[*p]) {
+            for place in self.starts[position] as usize..self.starts[position + 1] as usize {
+                let row = self.rows[place] as usize;
+                let x1 = &samples.x1[row * len1..][..len1];
+                let x2 = &samples.x2[row * len2..][..len2];
+                let zeta1 = &mut self.zeta1[place * d1..][..d1];
+                embed(hospital, &model.theta1, x1, &mut self.hospital_tape, zeta1);
+                let zeta2 = &mut self.zeta2[place * d2..][..d2];
+                embed(device, &model.theta2, x2, self.devices[0].tape(), zeta2);
+            }
+        }
+    }
+}
+
+/// Lines 22–26, Q times. Hospitals and devices work side by side on what the exchange froze.
+fn local_steps(task: &Task<'_>, state: &mut State, groups: &mut [Group]) {
+    let Progress { t, segment, .. } = state.progress;
+    let rate = |q| segment.learning_rate_at(t + q) as f32;
+    let rates: Vec<f32> = (0..segment.local_interval).map(rate).collect();
+    let started = task.stopwatch.map(|now| now());
+    groups
+        .par_iter_mut()
+        .zip(&mut state.groups)
+        .enumerate()
+        .for_each(|(m, (group, model))| {
+            group.local_steps(task, m, model, &rates);
+        });
+    let clock = &mut state.progress.clock;
+    let iteration = Rates::new(&task.experiment.time, task.architecture.widths()).iteration();
+    let share = share_of(task, started);
+    for (m, group) in groups.iter().enumerate() {
+        clock.advance(
+            m,
+            match task.experiment.time.compute {
+                Compute::Set => iteration * segment.local_interval as f64,
+                Compute::Measured => (group.seconds + share) * task.experiment.time.compute_scale,
+            },
+        );
+    }
+}
+
+/// Measured seconds since `started` that one group would have taken on one core.
+fn share_of(task: &Task<'_>, started: Option<f64>) -> f64 {
+    let elapsed = task
+        .stopwatch
+        .zip(started)
+        .map_or(0.0, |(now, started)| now() - started);
+    elapsed * rayon::current_num_threads() as f64 / task.dataset.groups.len() as f64
+}
+
+impl Group {
+    fn local_steps(&mut self, task: &Task<'_>, m: usize, model: &mut Model, rates: &[f32]) {
+        let Group {
+            exchanged,
+            rows,
+            starts,
+            zeta1,
+            zeta2,
+            frozen,
+            models,
+            hospital,
+            devices,
+            ..
+        } = self;
+        let samples = &task.dataset.groups[m].samples;
+        let (architecture, descent) = (&task.architecture, &task.descent);
+        let batch = Batch {
+            samples,
+            rows,
+            starts,
+            present: exchanged,
+        };
+        let Model { theta0, theta1, .. } = model;
+        let hospital_work = || {
+            hospital_steps(
+                architecture,
+                descent,
+                rates,
+                batch,
+                zeta2,
+                (theta0, theta1),
+                hospital,
+            )
+        };
+
+        let (d1, len2) = (
+            architecture.hospital.output().len(),
+            architecture.device.input().len(),
+        );
+        let n2 = architecture.device.params().max(1);
+        let device_work = || {
+            models
+                .par_chunks_mut(DEVICES_PER_TASK * n2)
+                .zip(devices)
+                .enumerate()
+                .for_each(|(i, (models, workspace))| {
+                    for (j, theta2) in models.chunks_exact_mut(n2).enumerate() {
+                        let places = batch.places(i * DEVICES_PER_TASK + j);
+                        if places.is_empty() {
+                            continue;
+                        }
+                        // A device's rows lie one after the other.
+                        let first = rows[places.start] as usize;
+                        let owned = Owned {
+                            x2: &samples.x2[first * len2..][..places.len() * len2],
+                            y: &samples.y[first..][..places.len()],
+                            zeta1: &zeta1[places.start * d1..places.end * d1],
+                        };
+                        device_steps(
+                            architecture,
+                            descent,
+                            rates,
+                            owned,
+                            frozen,
+                            theta2,
+                            workspace,
+                        );
+                    }
+                });
+        };
+        rayon::join(hospital_work, device_work);
+    }
+}
+
+/// Line 12. θ2[m] = the mean over the subset that took part in the interval that ends here.
+fn local_aggregation(task: &Task<'_>, state: &mut State, groups: &mut [Group]) {
+    let t = state.progress.t;
+    groups
+        .par_iter_mut()
+        .zip(&mut state.groups)
+        .enumerate()
+        .for_each(|(m, (group, model))| {
+            group.uploaded.clear();
+            let arrived = group.subset.iter().zip(&group.exchanged);
+            group
+                .uploaded
+                .extend(arrived.map(|(n, there)| *there && !task.absences.upload(t, m, *n)));
+            local_mean(
+                task.architecture.level(),
+                &group.models,
+                &group.uploaded,
+                &mut model.theta2,
+            );
+        });
+    let Progress { ledger, clock, .. } = &mut state.progress;
+    let widths = task.architecture.widths();
+    let rates = Rates::new(&task.experiment.time, widths);
+    for (m, group) in groups.iter().enumerate() {
+        let uploads = group.uploaded.iter().filter(|u| **u).count();
+        ledger.charge(
+            Link::DeviceEdge,
+            Kind::Theta2,
+            Direction::Up,
+            uploads,
+            uploads * widths.n2,
+        );
+        clock.advance(m, rates.local_aggregation(uploads));
+    }
+}
+
+/// Lines 3–10. θ = Σ_m (K_m/K) θ[m] over the groups that are there; all adopt it. (What an absent group does
+/// until it returns is never aggregated, since it returns by adopting θ; so it may as well adopt it now.)
+fn global_aggregation(task: &Task<'_>, state: &mut State) {
+    let State {
+        progress,
+        theta,
+        groups,
+        ..
+    } = state;
+    let (t, before) = (progress.t, progress.aggregated);
+    let there: Vec<usize> = (0..groups.len())
+        .filter(|m| !task.absences.group(t, *m))
+        .collect();
+    let devices = |m: usize| task.dataset.groups[m].devices() as u64;
+    let models: Vec<(u64, &Model)> = there.iter().map(|&m| (devices(m), &groups[m])).collect();
+    global_mean(task.architecture.level(), &models, theta);
+    groups
+        .par_iter_mut()
+        .for_each(|model| model.copy_from(theta));
+
+    let widths = task.architecture.widths();
+    for &m in &there {
+        // Who was absent last time has fetched θ since.
+        let returned = before > 0 && task.absences.group(before, m);
+        charge_global(&mut progress.ledger, widths, Direction::Up, 1);
+        charge_global(
+            &mut progress.ledger,
+            widths,
+            Direction::Down,
+            1 + usize::from(returned),
+        );
+    }
+    progress
+        .clock
+        .meet(Rates::new(&task.experiment.time, widths).global_aggregation());
+    progress.aggregated = t;
+}
+
+/// The models of one group's hospital and edge, one way.
+fn charge_global(ledger: &mut Ledger, w: Widths, direction: Direction, times: usize) {
+    ledger.charge(
+        Link::HospitalCloud,
+        Kind::Theta0,
+        direction,
+        times,
+        times * w.n0,
+    );
+    ledger.charge(
+        Link::HospitalCloud,
+        Kind::Theta1,
+        direction,
+        times,
+        times * w.n1,
+    );
+    ledger.charge(
+        Link::EdgeCloud,
+        Kind::Theta2,
+        direction,
+        times,
+        times * w.n2,
+    );
+}
+
+fn evaluation_is_due(task: &Task<'_>, progress: &Progress) -> bool {
+    let every = task.experiment.train.evaluate_every.unwrap_or(1);
+    progress
+        .evaluated
+        .is_none_or(|last| progress.t - last >= every)
+}
+
+/// Evaluates θ, and keeps it if it is the best on the validation samples so far.
+fn evaluate(task: &Task<'_>, state: &mut State) -> Evaluation {
+    let State {
+        progress,
+        theta,
+        best,
+        ..
+    } = state;
+    let (architecture, dataset) = (&task.architecture, task.dataset);
+    let (mut loss_sum, mut samples) = (0.0, 0);
+    for (m, group) in dataset.groups.iter().enumerate() {
+        let rows = task.loss_rows.as_ref().map(|rows| &rows[m][..]);
+        loss_sum += evaluate::predict(architecture, theta, &group.samples, rows).loss_sum;
+        samples += rows.map_or(group.samples.len(), <[u32]>::len);
+    }
+    let (loss_test, test) = evaluate::score(architecture, theta, &dataset.test);
+    let validation = (!dataset.validation.is_empty()).then(|| {
+        let (loss_validation, metrics) = evaluate::score(architecture, theta, &dataset.validation);
+        let score = metrics.auc.unwrap_or(metrics.accuracy);
+        if progress.best.is_none_or(|best| score > best.score) {
+            progress.best = Some(Best {
+                t: progress.t,
+                score,
+            });
+            best.get_or_insert_with(|| theta.clone()).copy_from(theta);
+        }
+        Validation {
+            loss_validation,
+            auc_validation: metrics.auc,
+            f1_validation: metrics.f1,
+            accuracy_validation: metrics.accuracy,
+        }
+    });
+    progress.evaluated = Some(progress.t);
+    let per_group = |bytes: u64| bytes as f64 / dataset.groups.len() as f64;
+    Evaluation {
+        t: progress.t,
+        p: progress.segment.global_interval,
+        q: progress.segment.local_interval,
+        eta: progress.segment.learning_rate_at(progress.t),
+        loss_train: loss_sum / samples as f64,
+        loss_test: (!dataset.test.is_empty()).then_some(loss_test),
+        test,
+        bytes_paper: per_group(progress.ledger.paper()),
+        bytes_exact: per_group(progress.ledger.exact()),
+        seconds: progress.clock.seconds(),
+        validation,
+    }
+}
+
+/// The budget of `[stop]` that is used up, if one is.
+fn budget(task: &Task<'_>, progress: &Progress) -> Option<Ending> {
+    let stop = &task.experiment.stop;
+    let bytes = progress.ledger.exact() as f64 / task.dataset.groups.len() as f64;
+    let used = [
+        ("stop.bytes", stop.bytes, bytes),
+        ("stop.seconds", stop.seconds, progress.clock.seconds()),
+    ];
+    let over = used
+        .into_iter()
+        .find(|(_, budget, value)| budget.is_some_and(|b| *value >= b));
+    over.map(|(key, _, value)| Ending::Reached { key, value })
+}
+
+/// The target of `[stop]` that is reached, if one is.
+fn target(task: &Task<'_>, evaluation: &Evaluation) -> Option<Ending> {
+    let (stop, test) = (&task.experiment.stop, &evaluation.test);
+    if stop
+        .loss
+        .is_some_and(|target| evaluation.loss_train <= target)
+    {
+        return Some(Ending::Reached {
+            key: "stop.loss",
+            value: evaluation.loss_train,
+        });
+    }
+    let scores = [
+        ("stop.auc", stop.auc, test.auc.unwrap_or(0.0)),
+        ("stop.precision", stop.precision, test.precision),
+        ("stop.recall", stop.recall, test.recall),
+        ("stop.f1", stop.f1, test.f1),
+        ("stop.accuracy", stop.accuracy, test.accuracy),
+    ];
+    let reached = scores
+        .into_iter()
+        .find(|(_, target, value)| target.is_some_and(|t| *value >= t));
+    reached.map(|(key, _, value)| Ending::Reached { key, value })
+}

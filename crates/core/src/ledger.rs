@@ -1,0 +1,160 @@
+//! Every byte that is sent, by link, kind and direction.
+//!
+//! Two counters are kept. `exact` counts every message. `paper` counts what the paper's C(P, Q) does: of
+//! each interval the device models and ζ2 going up and θ0 and ζ1 leaving the hospital, of each global
+//! aggregation θ1 going up. Both are sums over charged messages; closed forms only test them.
+
+use serde::{Deserialize, Serialize};
+
+/// Bytes of one number on the wire.
+pub const WORD: u64 = 4;
+
+/// Two parties that talk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Link {
+    /// A device and its edge.
+    DeviceEdge,
+    /// An edge and its hospital.
+    EdgeHospital,
+    /// A hospital and the cloud.
+    HospitalCloud,
+    /// An edge and the cloud.
+    EdgeCloud,
+}
+
+/// What a message holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// The combined model.
+    Theta0,
+    /// The hospital tower.
+    Theta1,
+    /// The device tower.
+    Theta2,
+    /// Hospital embeddings.
+    Zeta1,
+    /// Device embeddings.
+    Zeta2,
+}
+
+/// Which way a message goes: up is device → edge → hospital, and to the cloud.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// Towards the cloud.
+    Up,
+    /// Away from it.
+    Down,
+}
+
+/// One line of the ledger.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Between whom.
+    pub link: Link,
+    /// What.
+    pub kind: Kind,
+    /// Which way.
+    pub direction: Direction,
+    /// How many messages.
+    pub messages: u64,
+    /// How many bytes of payload.
+    pub bytes: u64,
+}
+
+impl Entry {
+    /// Whether the paper's C(P, Q) counts these messages.
+    pub fn in_paper(&self) -> bool {
+        use {Direction::*, Kind::*, Link::*};
+        matches!(
+            (self.link, self.kind, self.direction),
+            (DeviceEdge, Theta2 | Zeta2, Up)
+                | (EdgeHospital, Theta0 | Zeta1, Down)
+                | (HospitalCloud, Theta1, Up)
+        )
+    }
+}
+
+/// All that was sent by all groups.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ledger {
+    entries: Vec<Entry>,
+}
+
+impl Ledger {
+    /// Charges `messages` messages that hold `words` numbers in all.
+    pub fn charge(
+        &mut self,
+        link: Link,
+        kind: Kind,
+        direction: Direction,
+        messages: usize,
+        words: usize,
+    ) {
+        if messages == 0 {
+            return;
+        }
+        let (messages, bytes) = (messages as u64, WORD * words as u64);
+        let found = self
+            .entries
+            .binary_search_by_key(&(link, kind, direction), |e| (e.link, e.kind, e.direction));
+        match found {
+            Ok(at) => {
+                self.entries[at].messages += messages;
+                self.entries[at].bytes += bytes;
+            }
+            Err(at) => self.entries.insert(
+                at,
+                Entry {
+                    link,
+                    kind,
+                    direction,
+                    messages,
+                    bytes,
+                },
+            ),
+        }
+    }
+
+    /// The lines, by link, kind and direction.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Every byte.
+    pub fn exact(&self) -> u64 {
+        self.entries.iter().map(|e| e.bytes).sum()
+    }
+
+    /// The bytes that the paper counts.
+    pub fn paper(&self) -> u64 {
+        self.entries
+            .iter()
+            .filter(|e| e.in_paper())
+            .map(|e| e.bytes)
+            .sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn charges_add_up_by_link_kind_and_direction() {
+        let mut ledger = Ledger::default();
+        ledger.charge(Link::DeviceEdge, Kind::Zeta2, Direction::Up, 3, 30);
+        ledger.charge(Link::DeviceEdge, Kind::Theta2, Direction::Down, 1, 5);
+        ledger.charge(Link::DeviceEdge, Kind::Zeta2, Direction::Up, 1, 10);
+        ledger.charge(Link::EdgeCloud, Kind::Theta2, Direction::Up, 0, 0);
+        assert_eq!(ledger.entries().len(), 2);
+        let zeta2 = &ledger.entries()[1];
+        assert_eq!(
+            (zeta2.kind, zeta2.messages, zeta2.bytes),
+            (Kind::Zeta2, 4, 160)
+        );
+        assert_eq!((ledger.exact(), ledger.paper()), (180, 160));
+    }
+}

@@ -1,0 +1,367 @@
+//! The gradient steps between two exchanges (lines 22–26 of Algorithm 1).
+//!
+//! The hospital steps on θ0 and θ1 with ζ2 held still; each device steps on its own θ2 with θ0 and ζ1 held
+//! still. Nothing crosses parties, so each takes its Q steps at once.
+//!
+//! The hospital's gradient is a sum over the subset in blocks of [`BLOCK`] positions, then over the blocks in
+//! order; an absent device leaves a hole. Threads take whole blocks, so their number changes no bit.
+
+use crate::dataset::Samples;
+use crate::exchange::Frozen;
+use crate::model::Architecture;
+use rayon::prelude::*;
+use selvedge_nn::{loss, vector};
+
+/// Positions of the subset in one block of a sum.
+pub const BLOCK: usize = 32;
+
+/// Blocks whose gradients are held at the same time: it bounds the memory of a hospital with many
+/// selected samples, and leaves enough for any number of threads.
+const WAVE: usize = 64;
+
+/// How a step is taken.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Descent {
+    /// λ of the regulariser (λ/2)‖θ‖² on θ1 and θ2.
+    pub weight_decay: f32,
+    /// The factor of each class's loss.
+    pub class_weights: Vec<f32>,
+}
+
+/// The samples of the selected devices, as the hospital sees them.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch<'a> {
+    /// The hospital's rows.
+    pub samples: &'a Samples,
+    /// The rows in the batch, device by device.
+    pub rows: &'a [u32],
+    /// Position `i` of the subset owns `rows[starts[i]..starts[i + 1]]`.
+    pub starts: &'a [u32],
+    /// Whether the device at a position sent its ζ2.
+    pub present: &'a [bool],
+}
+
+impl Batch<'_> {
+    /// Places in `rows` that the position owns; none if its device is absent.
+    pub fn places(&self, position: usize) -> std::ops::Range<usize> {
+        if !self.present[position] {
+            return 0..0;
+        }
+        self.starts[position] as usize..self.starts[position + 1] as usize
+    }
+
+    fn positions(&self) -> usize {
+        self.present.len()
+    }
+
+    /// Samples of all present devices.
+    pub fn len(&self) -> usize {
+        (0..self.positions()).map(|p| self.places(p).len()).sum()
+    }
+
+    /// Whether nobody is present.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Buffers for one pass of one sample through a tower and the combined model.
+#[derive(Debug)]
+struct Pass {
+    tower: Vec<f32>,
+    combined: Vec<f32>,
+    embeddings: Vec<f32>,
+    d_embeddings: Vec<f32>,
+    d_logits: Vec<f32>,
+    scratch: Vec<f32>,
+}
+
+impl Pass {
+    fn new(architecture: &Architecture, tower: &selvedge_nn::Network) -> Self {
+        let combined = &architecture.combined;
+        Pass {
+            tower: vec![0.0; tower.tape()],
+            combined: vec![0.0; combined.tape()],
+            embeddings: vec![0.0; combined.input().len()],
+            d_embeddings: vec![0.0; combined.input().len()],
+            d_logits: vec![0.0; combined.output().len()],
+            scratch: vec![0.0; tower.scratch().max(combined.scratch())],
+        }
+    }
+}
+
+/// A hospital's buffers.
+#[derive(Debug)]
+pub struct HospitalWorkspace {
+    prepared0: Vec<f32>,
+    prepared1: Vec<f32>,
+    sum: Gradient,
+    blocks: Vec<(Gradient, Pass)>,
+}
+
+#[derive(Debug)]
+struct Gradient {
+    theta0: Vec<f32>,
+    theta1: Vec<f32>,
+}
+
+impl Gradient {
+    fn new(architecture: &Architecture) -> Self {
+        Gradient {
+            theta0: vec![0.0; architecture.combined.params()],
+            theta1: vec![0.0; architecture.hospital.params()],
+        }
+    }
+
+    fn clear(&mut self) {
+        self.theta0.fill(0.0);
+        self.theta1.fill(0.0);
+    }
+}
+
+impl HospitalWorkspace {
+    /// Buffers for subsets of this many devices.
+    pub fn new(architecture: &Architecture, positions: usize) -> Self {
+        let blocks = positions.div_ceil(BLOCK).min(WAVE);
+        HospitalWorkspace {
+            prepared0: vec![0.0; architecture.combined.prepared()],
+            prepared1: vec![0.0; architecture.hospital.prepared()],
+            sum: Gradient::new(architecture),
+            blocks: (0..blocks)
+                .map(|_| {
+                    (
+                        Gradient::new(architecture),
+                        Pass::new(architecture, &architecture.hospital),
+                    )
+                })
+                .collect(),
+        }
+    }
+}
+
+/// The hospital's Q steps on θ0 and θ1, both from one backward pass, with ζ2 held still. `rates` are the
+/// learning rates of the steps, `zeta2` has a row for each place of the batch.
+pub fn hospital_steps(
+    architecture: &Architecture,
+    descent: &Descent,
+    rates: &[f32],
+    batch: Batch<'_>,
+    zeta2: &[f32],
+    (theta0, theta1): (&mut [f32], &mut [f32]),
+    workspace: &mut HospitalWorkspace,
+) {
+    let count = batch.len();
+    if count == 0 {
+        return;
+    }
+    let level = architecture.level();
+    let HospitalWorkspace {
+        prepared0,
+        prepared1,
+        sum,
+        blocks,
+    } = workspace;
+    let wave = blocks.len();
+    for &rate in rates {
+        architecture.combined.prepare(theta0, prepared0);
+        architecture.hospital.prepare(theta1, prepared1);
+        let hospital = Hospital {
+            architecture,
+            descent,
+            theta0,
+            theta1,
+            prepared0,
+            prepared1,
+            batch,
+            zeta2,
+        };
+        let all = batch.positions().div_ceil(BLOCK);
+        for first in (0..all).step_by(wave) {
+            let blocks = &mut blocks[..wave.min(all - first)];
+            if let [(gradient, pass)] = blocks {
+                hospital.block(first, gradient, pass);
+            } else {
+                let work = blocks.par_iter_mut().enumerate();
+                work.for_each(|(i, (gradient, pass))| hospital.block(first + i, gradient, pass));
+            }
+            if first == 0 {
+                sum.clear();
+            }
+            for (gradient, _) in blocks.iter() {
+                vector::add(level, &gradient.theta0, &mut sum.theta0);
+                vector::add(level, &gradient.theta1, &mut sum.theta1);
+            }
+        }
+        let step = rate / count as f32;
+        vector::descend(level, theta0, &sum.theta0, step, 0.0);
+        vector::descend(
+            level,
+            theta1,
+            &sum.theta1,
+            step,
+            rate * descent.weight_decay,
+        );
+    }
+}
+
+/// What all blocks of one step read.
+struct Hospital<'a> {
+    architecture: &'a Architecture,
+    descent: &'a Descent,
+    theta0: &'a [f32],
+    theta1: &'a [f32],
+    prepared0: &'a [f32],
+    prepared1: &'a [f32],
+    batch: Batch<'a>,
+    zeta2: &'a [f32],
+}
+
+impl Hospital<'_> {
+    /// The gradient of one block of positions.
+    fn block(&self, block: usize, gradient: &mut Gradient, pass: &mut Pass) {
+        gradient.clear();
+        let last = self.batch.positions().min((block + 1) * BLOCK);
+        for position in block * BLOCK..last {
+            for place in self.batch.places(position) {
+                self.sample(place, gradient, pass);
+            }
+        }
+    }
+
+    /// Adds the gradient of one sample.
+    fn sample(&self, place: usize, gradient: &mut Gradient, pass: &mut Pass) {
+        let Architecture {
+            hospital,
+            combined,
+            device,
+        } = self.architecture;
+        let (d1, d2) = (hospital.output().len(), device.output().len());
+        let row = self.batch.rows[place] as usize;
+        let inputs = hospital.input().len();
+        let x1 = &self.batch.samples.x1[row * inputs..][..inputs];
+        let label = self.batch.samples.y[row];
+
+        let zeta1 = hospital.forward(self.theta1, x1, &mut pass.tower);
+        pass.embeddings[..d1].copy_from_slice(zeta1);
+        pass.embeddings[d1..].copy_from_slice(&self.zeta2[place * d2..][..d2]);
+        let logits = combined.forward(self.theta0, &pass.embeddings, &mut pass.combined);
+        let weight = self.descent.class_weights[label as usize];
+        loss::cross_entropy(
+            self.architecture.level(),
+            logits,
+            label,
+            weight,
+            &mut pass.d_logits,
+        );
+        combined.backward(
+            self.prepared0,
+            &pass.embeddings,
+            &pass.combined,
+            &pass.d_logits,
+            Some(&mut gradient.theta0),
+            &mut pass.scratch,
+            Some(&mut pass.d_embeddings),
+        );
+        hospital.backward(
+            self.prepared1,
+            x1,
+            &pass.tower,
+            &pass.d_embeddings[..d1],
+            Some(&mut gradient.theta1),
+            &mut pass.scratch,
+            None,
+        );
+    }
+}
+
+/// A device's buffers; any number of devices can use them one after the other.
+#[derive(Debug)]
+pub struct DeviceWorkspace {
+    prepared2: Vec<f32>,
+    gradient: Vec<f32>,
+    pass: Pass,
+}
+
+impl DeviceWorkspace {
+    /// Buffers for any device.
+    pub fn new(architecture: &Architecture) -> Self {
+        DeviceWorkspace {
+            prepared2: vec![0.0; architecture.device.prepared()],
+            gradient: vec![0.0; architecture.device.params()],
+            pass: Pass::new(architecture, &architecture.device),
+        }
+    }
+
+    /// A tape for the device tower, for the exchange.
+    pub fn tape(&mut self) -> &mut [f32] {
+        &mut self.pass.tower
+    }
+}
+
+/// What a device owns, and the ζ1 it was sent for it: rows of the same samples.
+#[derive(Clone, Copy, Debug)]
+pub struct Owned<'a> {
+    /// The device's features.
+    pub x2: &'a [f32],
+    /// Their labels.
+    pub y: &'a [u32],
+    /// The hospital's embeddings of the same samples.
+    pub zeta1: &'a [f32],
+}
+
+/// A device's Q steps on its own θ2, with θ0 and ζ1 held still. The gradient is the mean over its own samples.
+pub fn device_steps(
+    architecture: &Architecture,
+    descent: &Descent,
+    rates: &[f32],
+    owned: Owned<'_>,
+    frozen: &Frozen,
+    theta2: &mut [f32],
+    workspace: &mut DeviceWorkspace,
+) {
+    let Architecture {
+        hospital,
+        combined,
+        device,
+    } = architecture;
+    let (d1, inputs) = (hospital.output().len(), device.input().len());
+    let level = architecture.level();
+    let DeviceWorkspace {
+        prepared2,
+        gradient,
+        pass,
+    } = workspace;
+    for &rate in rates {
+        device.prepare(theta2, prepared2);
+        gradient.fill(0.0);
+        for (i, &label) in owned.y.iter().enumerate() {
+            let x2 = &owned.x2[i * inputs..][..inputs];
+            let zeta2 = device.forward(theta2, x2, &mut pass.tower);
+            pass.embeddings[..d1].copy_from_slice(&owned.zeta1[i * d1..][..d1]);
+            pass.embeddings[d1..].copy_from_slice(zeta2);
+            let logits = combined.forward(&frozen.theta0, &pass.embeddings, &mut pass.combined);
+            let weight = descent.class_weights[label as usize];
+            loss::cross_entropy(level, logits, label, weight, &mut pass.d_logits);
+            combined.backward(
+                &frozen.prepared0,
+                &pass.embeddings,
+                &pass.combined,
+                &pass.d_logits,
+                None,
+                &mut pass.scratch,
+                Some(&mut pass.d_embeddings),
+            );
+            device.backward(
+                prepared2,
+                x2,
+                &pass.tower,
+                &pass.d_embeddings[d1..],
+                Some(gradient),
+                &mut pass.scratch,
+                None,
+            );
+        }
+        let step = rate / owned.y.len() as f32;
+        vector::descend(level, theta2, gradient, step, rate * descent.weight_decay);
+    }
+}

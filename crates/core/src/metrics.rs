@@ -1,0 +1,237 @@
+//! How good a model is: from integer counts that groups can add up, or exactly.
+//!
+//! Nobody in a deployment may pool scores and labels, so AUC is computed from histograms of scores with
+//! 4,096 bins per class. The simulation uses the same, so that a stop on a target is the same stop.
+
+use serde::{Deserialize, Serialize};
+
+/// Bins of a class's histogram of scores.
+pub const BINS: usize = 4096;
+
+/// Quality of a model on some samples. Precision, recall and F1 are means over the classes, by argmax,
+/// with 0/0 = 0.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Metrics {
+    /// Mean over the classes of the one-vs-rest area under the ROC curve; absent where no class has
+    /// both positives and negatives.
+    pub auc: Option<f64>,
+    /// Mean precision.
+    pub precision: f64,
+    /// Mean recall.
+    pub recall: f64,
+    /// Mean F1.
+    pub f1: f64,
+    /// Share of samples whose largest probability is the right one.
+    pub accuracy: f64,
+}
+
+/// Counts of scores and of right and wrong answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tally {
+    classes: usize,
+    /// For each class, bins of the scores of its own samples, then of the others'.
+    histogram: Vec<u64>,
+    /// Samples by true class and by largest score.
+    confusion: Vec<u64>,
+}
+
+impl Tally {
+    /// No samples yet.
+    pub fn new(classes: usize) -> Self {
+        Tally {
+            classes,
+            histogram: vec![0; classes * 2 * BINS],
+            confusion: vec![0; classes * classes],
+        }
+    }
+
+    /// Counts samples, given their probabilities row after row.
+    pub fn add(&mut self, probabilities: &[f32], labels: &[u32]) {
+        for (row, &label) in probabilities.chunks_exact(self.classes).zip(labels) {
+            let label = label as usize;
+            for (class, &p) in row.iter().enumerate() {
+                let bin = ((p * BINS as f32) as usize).min(BINS - 1);
+                let half = usize::from(class != label);
+                self.histogram[(2 * class + half) * BINS + bin] += 1;
+            }
+            self.confusion[label * self.classes + argmax(row)] += 1;
+        }
+    }
+
+    /// Adds another group's counts.
+    pub fn merge(&mut self, other: &Tally) {
+        for (ours, theirs) in self.histogram.iter_mut().zip(&other.histogram) {
+            *ours += theirs;
+        }
+        for (ours, theirs) in self.confusion.iter_mut().zip(&other.confusion) {
+            *ours += theirs;
+        }
+    }
+
+    /// Samples by true class (rows) and by largest score (columns).
+    pub fn confusion(&self) -> Vec<&[u64]> {
+        self.confusion.chunks_exact(self.classes).collect()
+    }
+
+    /// The metrics of what was counted, AUC from the histograms.
+    pub fn metrics(&self) -> Metrics {
+        let auc = |class: usize| {
+            let (own, others) = self.histogram[2 * class * BINS..][..2 * BINS].split_at(BINS);
+            area(own.iter().copied().zip(others.iter().copied()))
+        };
+        self.metrics_with((0..self.classes).map(auc))
+    }
+
+    /// The metrics of what was counted, with the exact AUC of the same samples.
+    pub fn exact_metrics(&self, probabilities: &[f32], labels: &[u32]) -> Metrics {
+        self.metrics_with(
+            (0..self.classes).map(|class| exact_auc(probabilities, labels, self.classes, class)),
+        )
+    }
+
+    fn metrics_with(&self, aucs: impl Iterator<Item = Option<f64>>) -> Metrics {
+        let classes = self.classes;
+        let count = |truth: usize, guess: usize| self.confusion[truth * classes + guess] as f64;
+        let ratio = |part: f64, whole: f64| if whole == 0.0 { 0.0 } else { part / whole };
+        let mean = |of: &dyn Fn(usize) -> f64| (0..classes).map(of).sum::<f64>() / classes as f64;
+        let precision = |c: usize| ratio(count(c, c), (0..classes).map(|t| count(t, c)).sum());
+        let recall = |c: usize| ratio(count(c, c), (0..classes).map(|g| count(c, g)).sum());
+        let f1 = |c: usize| ratio(2.0 * precision(c) * recall(c), precision(c) + recall(c));
+        let right: f64 = (0..classes).map(|c| count(c, c)).sum();
+        let defined: Vec<f64> = aucs.flatten().collect();
+        Metrics {
+            auc: (!defined.is_empty()).then(|| defined.iter().sum::<f64>() / defined.len() as f64),
+            precision: mean(&precision),
+            recall: mean(&recall),
+            f1: mean(&f1),
+            accuracy: ratio(right, self.confusion.iter().sum::<u64>() as f64),
+        }
+    }
+}
+
+fn argmax(row: &[f32]) -> usize {
+    let mut best = 0;
+    for (i, p) in row.iter().enumerate() {
+        if *p > row[best] {
+            best = i;
+        }
+    }
+    best
+}
+
+/// The chance that a positive scores above a negative, ties counting half, from (positives, negatives)
+/// by rising score. `None` without both.
+fn area(counts: impl Iterator<Item = (u64, u64)>) -> Option<f64> {
+    let (mut positives, mut negatives, mut halves) = (0u64, 0u64, 0u128);
+    for (p, n) in counts {
+        halves += u128::from(p) * (2 * u128::from(negatives) + u128::from(n));
+        positives += p;
+        negatives += n;
+    }
+    let pairs = 2.0 * positives as f64 * negatives as f64;
+    (pairs > 0.0).then(|| halves as f64 / pairs)
+}
+
+/// One class against the rest, by ranks.
+fn exact_auc(probabilities: &[f32], labels: &[u32], classes: usize, class: usize) -> Option<f64> {
+    let mut scores: Vec<(f32, bool)> = probabilities
+        .chunks_exact(classes)
+        .zip(labels)
+        .map(|(row, &label)| (row[class], label as usize == class))
+        .collect();
+    scores.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+    area(scores.chunk_by(|a, b| a.0 == b.0).map(|tied| {
+        let positives = tied.iter().filter(|s| s.1).count() as u64;
+        (positives, tied.len() as u64 - positives)
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use selvedge_nn::random::Key;
+
+    /// Probabilities that lean towards the label.
+    fn scored(seed: u64, n: usize, classes: usize) -> (Vec<f32>, Vec<u32>) {
+        let mut stream = Key::new(seed).stream();
+        let labels: Vec<u32> = (0..n)
+            .map(|_| stream.below(classes as u64) as u32)
+            .collect();
+        let mut rows = Vec::new();
+        for &label in &labels {
+            let mut row: Vec<f32> = (0..classes).map(|_| stream.uniform() + 0.01).collect();
+            row[label as usize] += 0.4;
+            let sum: f32 = row.iter().sum();
+            rows.extend(row.iter().map(|x| x / sum));
+        }
+        (rows, labels)
+    }
+
+    /// All pairs, one by one.
+    fn brute_force_auc(rows: &[f32], labels: &[u32], classes: usize, class: usize) -> f64 {
+        let score = |i: usize| rows[i * classes + class];
+        let (mut won, mut pairs) = (0.0, 0.0);
+        for i in (0..labels.len()).filter(|&i| labels[i] as usize == class) {
+            for j in (0..labels.len()).filter(|&j| labels[j] as usize != class) {
+                pairs += 1.0;
+                won += match score(i).total_cmp(&score(j)) {
+                    std::cmp::Ordering::Greater => 1.0,
+                    std::cmp::Ordering::Equal => 0.5,
+                    std::cmp::Ordering::Less => 0.0,
+                };
+            }
+        }
+        won / pairs
+    }
+
+    #[test]
+    fn the_histogram_is_near_the_exact_area_and_that_is_all_pairs() {
+        for (seed, classes) in [(1, 2), (2, 5)] {
+            let (mut rows, labels) = scored(seed, 300, classes);
+            rows[..classes * 20]
+                .iter_mut()
+                .for_each(|p| *p = 1.0 / classes as f32);
+            let mut tally = Tally::new(classes);
+            tally.add(&rows, &labels);
+            let exact = tally.exact_metrics(&rows, &labels).auc.unwrap();
+            let pairs = (0..classes)
+                .map(|c| brute_force_auc(&rows, &labels, classes, c))
+                .sum::<f64>();
+            assert!((exact - pairs / classes as f64).abs() < 1e-12);
+            assert!((tally.metrics().auc.unwrap() - exact).abs() < 1e-3);
+        }
+    }
+
+    #[test]
+    fn merged_tallies_are_the_tally_of_all() {
+        let (rows, labels) = scored(3, 100, 3);
+        let mut whole = Tally::new(3);
+        whole.add(&rows, &labels);
+        let (mut a, mut b) = (Tally::new(3), Tally::new(3));
+        a.add(&rows[..120], &labels[..40]);
+        b.add(&rows[120..], &labels[40..]);
+        a.merge(&b);
+        assert_eq!(a, whole);
+    }
+
+    #[test]
+    fn precision_recall_f1_and_accuracy_by_hand() {
+        let mut tally = Tally::new(3);
+        // True 0 guessed 0, true 0 guessed 1, true 1 guessed 1; nobody is or is said to be 2.
+        tally.add(&[0.8, 0.1, 0.1, 0.1, 0.8, 0.1, 0.2, 0.7, 0.1], &[0, 0, 1]);
+        let m = tally.metrics();
+        assert!((m.precision - (1.0 + 0.5) / 3.0).abs() < 1e-12);
+        assert!((m.recall - (0.5 + 1.0) / 3.0).abs() < 1e-12);
+        assert!((m.f1 - (2.0 / 3.0 + 2.0 / 3.0) / 3.0).abs() < 1e-12);
+        assert!((m.accuracy - 2.0 / 3.0).abs() < 1e-12);
+        assert_eq!(tally.confusion()[0], [1, 1, 0]);
+    }
+
+    #[test]
+    fn no_negatives_no_area() {
+        let mut tally = Tally::new(2);
+        tally.add(&[0.8, 0.2], &[0]);
+        assert_eq!(tally.metrics().auc, None);
+        assert_eq!(Tally::new(2).metrics().accuracy, 0.0);
+    }
+}

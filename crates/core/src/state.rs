@@ -1,0 +1,114 @@
+//! What a run is at the end of an interval: enough to go on from there to the same bits.
+
+use crate::clock::Clock;
+use crate::ledger::Ledger;
+use crate::metrics::Metrics;
+use crate::model::Model;
+use crate::schedule::Segment;
+use crate::task::Task;
+use serde::{Deserialize, Serialize};
+
+/// A run between two intervals. Devices carry nothing across: only the groups' models do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct State {
+    /// Everything but the models.
+    pub progress: Progress,
+    /// θ of the last global aggregation.
+    pub theta: Model,
+    /// θ[m] of each group.
+    pub groups: Vec<Model>,
+    /// The model with the best validation score so far.
+    pub best: Option<Model>,
+}
+
+/// Everything in a [`State`] but the models.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    /// The iteration that comes next.
+    pub t: u64,
+    /// The segment it belongs to.
+    pub segment: Segment,
+    /// When θ was last aggregated.
+    pub aggregated: u64,
+    /// When θ was last evaluated.
+    pub evaluated: Option<u64>,
+    /// The iteration and the score of the best model.
+    pub best: Option<Best>,
+    /// What was sent.
+    pub ledger: Ledger,
+    /// How long it took, simulated.
+    pub clock: Clock,
+}
+
+/// The best evaluation on the validation samples so far.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Best {
+    /// When it was.
+    pub t: u64,
+    /// Its AUC, or accuracy where AUC is undefined.
+    pub score: f64,
+}
+
+impl State {
+    /// Iteration 0.
+    pub fn initial(task: &Task<'_>) -> Self {
+        let theta = task.architecture.initial(task.experiment.seed);
+        let groups = task.dataset.groups.len();
+        State {
+            progress: Progress {
+                t: 0,
+                segment: task.segment(),
+                aggregated: 0,
+                evaluated: None,
+                best: None,
+                ledger: Ledger::default(),
+                clock: Clock::new(groups),
+            },
+            groups: vec![theta.clone(); groups],
+            theta,
+            best: None,
+        }
+    }
+}
+
+/// One line of `metrics.jsonl`: the global model at `t`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Evaluation {
+    /// The iteration.
+    pub t: u64,
+    /// P from here on.
+    pub p: u64,
+    /// Q from here on.
+    pub q: u64,
+    /// η from here on.
+    pub eta: f64,
+    /// Mean loss over the training samples, without regulariser and class weights.
+    pub loss_train: f64,
+    /// Mean loss over the test samples; absent where there are none.
+    pub loss_test: Option<f64>,
+    /// Metrics over the test samples.
+    #[serde(flatten)]
+    pub test: Metrics,
+    /// Bytes as the paper counts them, mean per group.
+    pub bytes_paper: f64,
+    /// All bytes, mean per group.
+    pub bytes_exact: f64,
+    /// Simulated seconds.
+    pub seconds: f64,
+    /// The same over the validation samples, where there are any.
+    #[serde(flatten)]
+    pub validation: Option<Validation>,
+}
+
+/// An evaluation on the validation samples.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Validation {
+    /// Mean loss.
+    pub loss_validation: f64,
+    /// AUC.
+    pub auc_validation: Option<f64>,
+    /// F1.
+    pub f1_validation: f64,
+    /// Accuracy.
+    pub accuracy_validation: f64,
+}

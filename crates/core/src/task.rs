@@ -1,0 +1,203 @@
+//! Everything a run needs and nothing it changes: experiment, data, networks, who is drawn and who is absent.
+
+use crate::absence::{Absences, Nobody};
+use crate::dataset::Dataset;
+use crate::experiment::{ClassWeights, Experiment};
+use crate::keys::{Purpose, key};
+use crate::local_steps::Descent;
+use crate::model::{Architecture, ArchitectureError, Widths};
+use crate::schedule::Segment;
+use crate::selection::{Draw, Selection, Uniform, subset_size};
+use serde::{Deserialize, Serialize};
+
+/// What training is to be done.
+pub struct Task<'a> {
+    /// The experiment, resolved.
+    pub experiment: &'a Experiment,
+    /// Its data, split.
+    pub dataset: &'a Dataset,
+    /// Its networks.
+    pub architecture: Architecture,
+    /// How a step is taken.
+    pub descent: Descent,
+    /// |A_m| of each group.
+    pub selected: Vec<usize>,
+    /// Who is drawn.
+    pub selection: Box<dyn Selection>,
+    /// Who is absent.
+    pub absences: Box<dyn Absences>,
+    /// Seconds since any fixed moment, for `time.compute = "measured"`.
+    pub stopwatch: Option<fn() -> f64>,
+    /// Rows of each group over which the training loss is computed; without a list, all of them.
+    pub loss_rows: Option<Vec<Vec<u32>>>,
+}
+
+/// The sizes of a run, as its manifest shows them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sizes {
+    /// n0, n1, n2, d1, d2.
+    #[serde(flatten)]
+    pub widths: Widths,
+    /// M
+    pub groups: usize,
+    /// K_m of each group.
+    pub devices: Vec<usize>,
+    /// |A_m| of each group.
+    pub selected: Vec<usize>,
+    /// The factor of each class's loss.
+    pub class_weights: Vec<f32>,
+    /// Training samples over which `loss_train` is computed.
+    pub loss_samples: usize,
+}
+
+/// A task that cannot be done.
+#[derive(Debug, thiserror::Error)]
+pub enum TaskError {
+    /// The networks do not fit the data.
+    #[error(transparent)]
+    Architecture(#[from] ArchitectureError),
+    /// The class weights do not fit the classes.
+    #[error(
+        "train.class_weights lists {listed} factors, but the data has {classes} classes; every factor must be 0 or more"
+    )]
+    ClassWeights {
+        /// How many are listed.
+        listed: usize,
+        /// How many there must be.
+        classes: usize,
+    },
+    /// A group without devices.
+    #[error("group {group} (`{name}`) has no devices: give every group at least one")]
+    EmptyGroup {
+        /// Its number.
+        group: usize,
+        /// Its name.
+        name: String,
+    },
+}
+
+impl<'a> Task<'a> {
+    /// The task of an experiment: everybody is there, and devices are drawn as the experiment says.
+    ///
+    /// # Errors
+    /// If the networks or the class weights do not fit the data, or a group is empty.
+    pub fn new(experiment: &'a Experiment, dataset: &'a Dataset) -> Result<Self, TaskError> {
+        for (group, data) in dataset.groups.iter().enumerate() {
+            if data.devices() == 0 {
+                return Err(TaskError::EmptyGroup {
+                    group,
+                    name: data.name.clone(),
+                });
+            }
+        }
+        let classes = dataset.classes.len();
+        let architecture =
+            Architecture::new(&experiment.model, dataset.hospital, dataset.device, classes)?;
+        let train = &experiment.train;
+        let sizes = dataset
+            .groups
+            .iter()
+            .map(|g| subset_size(train.participation, g.devices()));
+        Ok(Task {
+            descent: Descent {
+                weight_decay: train.weight_decay as f32,
+                class_weights: class_weights(&train.class_weights, dataset)?,
+            },
+            selected: sizes.collect(),
+            selection: Box::new(Uniform),
+            absences: Box::new(Nobody),
+            stopwatch: None,
+            loss_rows: loss_rows(experiment, dataset),
+            experiment,
+            dataset,
+            architecture,
+        })
+    }
+
+    /// The sizes, for the manifest.
+    pub fn sizes(&self) -> Sizes {
+        let all = self.dataset.training_samples();
+        Sizes {
+            widths: self.architecture.widths(),
+            groups: self.dataset.groups.len(),
+            devices: self.dataset.groups.iter().map(|g| g.devices()).collect(),
+            selected: self.selected.clone(),
+            class_weights: self.descent.class_weights.clone(),
+            loss_samples: self
+                .loss_rows
+                .as_ref()
+                .map_or(all, |rows| rows.iter().map(Vec::len).sum()),
+        }
+    }
+
+    /// The first segment.
+    pub fn segment(&self) -> Segment {
+        let train = &self.experiment.train;
+        Segment {
+            start: 0,
+            global_interval: train.global_interval,
+            local_interval: train.local_interval,
+            learning_rate: train.learning_rate,
+            halve_every: (train.halve_every > 0).then_some(train.halve_every),
+        }
+    }
+}
+
+fn class_weights(weights: &ClassWeights, dataset: &Dataset) -> Result<Vec<f32>, TaskError> {
+    let classes = dataset.classes.len();
+    match weights {
+        ClassWeights::None => Ok(vec![1.0; classes]),
+        ClassWeights::Balanced => {
+            let mut counts = vec![0u64; classes];
+            for y in dataset.groups.iter().flat_map(|g| &g.samples.y) {
+                counts[*y as usize] += 1;
+            }
+            let all: u64 = counts.iter().sum();
+            let weight = |&n: &u64| {
+                if n == 0 {
+                    0.0
+                } else {
+                    all as f64 / (classes as f64 * n as f64)
+                }
+            };
+            Ok(counts.iter().map(|n| weight(n) as f32).collect())
+        }
+        ClassWeights::Listed(list) => {
+            let fits = list.len() == classes && list.iter().all(|w| *w >= 0.0 && w.is_finite());
+            if fits {
+                Ok(list.clone())
+            } else {
+                Err(TaskError::ClassWeights {
+                    listed: list.len(),
+                    classes,
+                })
+            }
+        }
+    }
+}
+
+/// A fixed keyed sample of the training rows, shared out over the groups by their size.
+fn loss_rows(experiment: &Experiment, dataset: &Dataset) -> Option<Vec<Vec<u32>>> {
+    let (wanted, all) = (experiment.train.loss_samples, dataset.training_samples());
+    if wanted == 0 || wanted >= all {
+        return None;
+    }
+    let rows = dataset.groups.iter().enumerate().map(|(group, data)| {
+        let rows = data.samples.len();
+        let count = subset_size(wanted as f64 / all as f64, rows);
+        let key = key(experiment.seed, Purpose::LossSample).with(group as u64);
+        let mut sample = Vec::new();
+        Uniform.select(
+            Draw {
+                group,
+                t: 0,
+                devices: rows,
+                count,
+                key,
+            },
+            &mut sample,
+        );
+        sample
+    });
+    Some(rows.collect())
+}

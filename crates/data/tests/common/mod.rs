@@ -1,0 +1,114 @@
+//! A small file in the layout of the ESR set, in a folder of its own.
+
+#![allow(dead_code)] // each test file uses its share
+
+use selvedge_core::experiment::DataSettings;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The file's name, as UCI ships it.
+pub(crate) const NAME: &str = "Epileptic Seizure Recognition.csv";
+
+/// Amplitudes per row.
+pub(crate) const WIDTH: usize = 178;
+
+/// A new folder that is removed again.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("selvedge-data-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(path.join("esr")).unwrap();
+        Folder(path)
+    }
+
+    /// A folder whose ESR file has these bytes.
+    pub(crate) fn with_esr(bytes: &[u8]) -> Self {
+        let folder = Folder::new();
+        fs::write(folder.0.join("esr").join(NAME), bytes).unwrap();
+        folder
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // A folder that stays behind harms nobody.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// `Unnamed,X1,…,X178,y`
+pub(crate) fn header() -> String {
+    let columns: Vec<String> = (1..=WIDTH).map(|i| format!("X{i}")).collect();
+    format!("Unnamed,{},y", columns.join(","))
+}
+
+/// One row per recording and second: five classes of `recordings` recordings of `seconds` seconds.
+/// Amplitudes are different in every row and negative in every other column.
+pub(crate) fn rows(recordings: usize, seconds: usize) -> Vec<String> {
+    let mut rows = Vec::new();
+    for class in 1..=5 {
+        for recording in 0..recordings {
+            for second in 1..=seconds {
+                let number = rows.len();
+                let value = |i: usize| {
+                    let size = (number * 7 + i * i) % 1_999;
+                    if i.is_multiple_of(2) {
+                        -(size as i64)
+                    } else {
+                        size as i64
+                    }
+                };
+                let values: Vec<String> = (1..=WIDTH).map(|i| value(i).to_string()).collect();
+                rows.push(format!(
+                    "X{second}.C{class}R{recording:03},{},{class}",
+                    values.join(",")
+                ));
+            }
+        }
+    }
+    rows
+}
+
+/// A file of 125 rows: 20 a class are left for training with a test share of 0.2.
+pub(crate) fn small_file() -> Vec<String> {
+    let mut lines = vec![header()];
+    lines.extend(rows(5, 5));
+    lines
+}
+
+/// The lines with a line feed after each.
+pub(crate) fn text(lines: &[String]) -> String {
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+pub(crate) fn esr_settings() -> DataSettings {
+    DataSettings {
+        set: "esr".into(),
+        ..DataSettings::default()
+    }
+}
+
+/// The folder with real data, or a word that the test is skipped.
+pub(crate) fn real_data(test: &str) -> Option<PathBuf> {
+    let folder = std::env::var_os("SELVEDGE_DATA").map(PathBuf::from);
+    if folder.is_none() {
+        eprintln!("skipped: {test} needs SELVEDGE_DATA, a folder with esr/{NAME}.gz");
+    }
+    folder
+}
