@@ -1,1 +1,55 @@
-fn main() {}
+//! `selvedge`: hybrid federated learning for e-health.
+//!
+//! ```text
+//! args ──► commands ──► selvedge-data (load) ──► selvedge-core (train) ──► run directory
+//! ```
+//!
+//! Exit codes: 0 done, 2 something was wrong (the message says what and what would be right), 130 stopped by
+//! Ctrl-C after saving.
+
+mod args;
+mod checkpoint;
+mod commands;
+mod files;
+mod format;
+mod load;
+mod presets;
+mod progress;
+mod run_directory;
+mod summary;
+mod weights;
+
+use clap::Parser;
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let args = args::Args::parse();
+    match commands::run(args) {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::Interrupted) => ExitCode::from(130),
+        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            let word = if std::io::stderr().is_terminal() {
+                "\x1b[1;31merror:\x1b[0m"
+            } else {
+                "error:"
+            };
+            eprintln!("{word} {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// How a command ended.
+enum Outcome {
+    Done,
+    Interrupted,
+}
+
+/// A reader such as `head` that has seen enough is no error.
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error
+        .downcast_ref::<std::io::Error>()
+        .is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+}

@@ -49,6 +49,50 @@ pub enum Direction {
     Down,
 }
 
+impl Link {
+    /// As files write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Link::DeviceEdge => "device-edge",
+            Link::EdgeHospital => "edge-hospital",
+            Link::HospitalCloud => "hospital-cloud",
+            Link::EdgeCloud => "edge-cloud",
+        }
+    }
+
+    /// Who sends and who receives.
+    pub fn ends(self, direction: Direction) -> (&'static str, &'static str) {
+        let (below, above) = self.name().split_once('-').unwrap_or_default();
+        match direction {
+            Direction::Up => (below, above),
+            Direction::Down => (above, below),
+        }
+    }
+}
+
+impl Kind {
+    /// As files write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Theta0 => "theta0",
+            Kind::Theta1 => "theta1",
+            Kind::Theta2 => "theta2",
+            Kind::Zeta1 => "zeta1",
+            Kind::Zeta2 => "zeta2",
+        }
+    }
+}
+
+impl Direction {
+    /// As files write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Direction::Up => "up",
+            Direction::Down => "down",
+        }
+    }
+}
+
 /// One line of the ledger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {

@@ -1,0 +1,159 @@
+//! The command line.
+
+use clap::{Args as Arguments, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Hybrid federated learning for e-health: hospitals and wearables train one model, and raw data stays where
+/// it is.
+#[derive(Parser)]
+#[command(
+    version,
+    propagate_version = true,
+    after_help = "\
+Examples:
+  selvedge train                                    train on generated data: needs no files
+  selvedge train esr --data-dir data                train on the ESR data set
+  selvedge data inspect esr --data-dir data         see what each group would hold
+  selvedge evaluate runs/synthetic-42               exact metrics of a finished run
+  selvedge experiments --keys                       every key of an experiment"
+)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Train a model and write a run directory
+    Train(TrainArgs),
+    /// Look at data as training would see it
+    #[command(subcommand)]
+    Data(DataCommand),
+    /// Compute exact metrics of a run's model
+    Evaluate(EvaluateArgs),
+    /// List the experiments that come with selvedge
+    Experiments(ExperimentsArgs),
+}
+
+/// Which experiment, with changes.
+#[derive(Arguments)]
+pub(crate) struct ExperimentArgs {
+    /// A TOML file, the name of an experiment that comes with selvedge, or a run directory
+    pub(crate) experiment: Option<PathBuf>,
+    /// Change a key, like train.iterations=500; may be given again
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    #[command(flatten)]
+    pub(crate) data: DataDirectory,
+}
+
+/// Where data sets are.
+#[derive(Arguments, Clone)]
+pub(crate) struct DataDirectory {
+    /// The folder with one sub-folder per data set
+    #[arg(long, value_name = "DIR", env = "SELVEDGE_DATA")]
+    pub(crate) data_dir: Option<PathBuf>,
+}
+
+#[derive(Arguments)]
+#[command(after_help = "\
+Examples:
+  selvedge train
+  selvedge train esr --data-dir data --seeds 3
+  selvedge train my.toml --set train.learning_rate=0.2 --out runs/faster
+  selvedge train --resume runs/faster
+
+Ctrl-C finishes the interval and saves; --resume goes on from there to the same bits. With both an experiment
+and --resume DIR, a run that has not begun yet is begun in DIR.")]
+pub(crate) struct TrainArgs {
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArgs,
+    /// The run directory to write; by default a new one under runs/
+    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
+    pub(crate) out: Option<PathBuf>,
+    /// Train with this many seeds, from the experiment's own upwards
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub(crate) seeds: Option<u64>,
+    /// Threads to use; the result is the same with any number
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub(crate) threads: Option<u64>,
+    /// Write trace.jsonl: who took part in each interval
+    #[arg(long)]
+    pub(crate) trace: bool,
+    /// Go on with the run in this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) resume: Option<PathBuf>,
+    /// Instructions to use: avx512, avx2 or plain; the result is the same with any
+    #[arg(long, value_name = "NAME")]
+    pub(crate) simd: Option<String>,
+    /// Print the result as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum DataCommand {
+    /// Show what each group, side and device holds
+    #[command(after_help = "\
+Examples:
+  selvedge data inspect
+  selvedge data inspect esr --data-dir data --set data.split=recording")]
+    Inspect {
+        #[command(flatten)]
+        experiment: ExperimentArgs,
+        /// Print it as one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write what training sees as a NumPy file
+    #[command(after_help = "\
+Examples:
+  selvedge data export esr --data-dir data --out esr.npz
+  selvedge data export runs/esr-42 --out esr.npz        the data of a run
+
+Arrays: g0_x1, g0_x2, g0_y, g1_x1, … of each group (hospital features, device features, labels), test_x1,
+test_x2, test_y, and validation_… where there is a validation share.")]
+    Export {
+        #[command(flatten)]
+        experiment: ExperimentArgs,
+        /// The .npz file to write
+        #[arg(long, value_name = "FILE")]
+        out: PathBuf,
+    },
+}
+
+#[derive(Arguments)]
+#[command(after_help = "\
+Examples:
+  selvedge evaluate runs/synthetic-42
+  selvedge evaluate runs/esr-42 --best --json")]
+pub(crate) struct EvaluateArgs {
+    /// A run directory
+    pub(crate) run: PathBuf,
+    /// The model that was best on the validation samples instead of the last one
+    #[arg(long)]
+    pub(crate) best: bool,
+    #[command(flatten)]
+    pub(crate) data: DataDirectory,
+    /// Print it as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Arguments)]
+#[command(after_help = "\
+Examples:
+  selvedge experiments
+  selvedge experiments --show esr > my.toml
+  selvedge experiments --keys")]
+pub(crate) struct ExperimentsArgs {
+    /// Print the text of one of them
+    #[arg(long, value_name = "NAME", conflicts_with = "keys")]
+    pub(crate) show: Option<String>,
+    /// List every key an experiment may have, with its default
+    #[arg(long)]
+    pub(crate) keys: bool,
+    /// Print it as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}

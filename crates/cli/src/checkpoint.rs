@@ -1,0 +1,105 @@
+//! A run's state as one file, replaced whole: `checkpoint/state.safetensors`.
+//!
+//! Models are tensors; the rest is JSON in the header. Behind a global aggregation all groups hold θ, and only θ
+//! is written.
+
+use crate::weights::{from_bytes, to_bytes};
+use anyhow::{Context, Result, bail};
+use safetensors::tensor::TensorView;
+use safetensors::{Dtype, SafeTensors};
+use selvedge_core::model::{Model, Widths};
+use selvedge_core::state::{Progress, State};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// What a checkpoint says besides the models.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Header {
+    /// Which experiment on which data it belongs to.
+    pub(crate) fingerprint: String,
+    pub(crate) progress: Progress,
+    /// To what lengths the run's other files are cut on resume.
+    pub(crate) metrics_length: u64,
+    pub(crate) trace_length: Option<u64>,
+    /// Real seconds of training so far.
+    pub(crate) real_seconds: f64,
+}
+
+const NAMES: [&str; 3] = ["theta0", "theta1", "theta2"];
+
+/// Writes a checkpoint.
+pub(crate) fn save(path: &Path, header: &Header, state: &State) -> Result<()> {
+    let mut tensors: Vec<(String, Vec<usize>, Vec<u8>)> = Vec::new();
+    let mut push = |prefix: &str, models: &[&Model]| {
+        for (part, name) in NAMES.iter().enumerate() {
+            let shape = vec![models.len(), models[0].parts()[part].len()];
+            let bytes = models
+                .iter()
+                .flat_map(|m| to_bytes(m.parts()[part]))
+                .collect();
+            tensors.push((format!("{prefix}.{name}"), shape, bytes));
+        }
+    };
+    push("global", &[&state.theta]);
+    if state.progress.t != state.progress.aggregated {
+        push("groups", &state.groups.iter().collect::<Vec<_>>());
+    }
+    if let Some(best) = &state.best {
+        push("best", &[best]);
+    }
+    let views = tensors
+        .iter()
+        .map(|(name, shape, bytes)| Ok((name, TensorView::new(Dtype::F32, shape.clone(), bytes)?)))
+        .collect::<Result<Vec<_>>>()?;
+    let header = HashMap::from([("selvedge".to_owned(), serde_json::to_string(header)?)]);
+    crate::files::write_whole(path, &safetensors::serialize(views, Some(header))?)
+}
+
+/// Reads a checkpoint for a model of these widths and so many groups.
+pub(crate) fn load(path: &Path, widths: Widths, groups: usize) -> Result<(Header, State)> {
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    parse(&bytes, widths, groups).with_context(|| format!("{} is damaged", path.display()))
+}
+
+fn parse(bytes: &[u8], widths: Widths, groups: usize) -> Result<(Header, State)> {
+    let (_, metadata) = SafeTensors::read_metadata(bytes)?;
+    let tensors = SafeTensors::deserialize(bytes)?;
+    let header = metadata.metadata().as_ref().and_then(|m| m.get("selvedge"));
+    let header: Header = serde_json::from_str(header.context("it has no selvedge header")?)?;
+    let read = |prefix: &str, count: usize| -> Result<Option<Vec<Model>>> {
+        let mut models = vec![Model::zeros(widths); count];
+        for (part, name) in NAMES.iter().enumerate() {
+            let Ok(tensor) = tensors.tensor(&format!("{prefix}.{name}")) else {
+                return Ok(None);
+            };
+            let width = models[0].parts()[part].len();
+            if tensor.shape() != [count, width] {
+                bail!(
+                    "{prefix}.{name} is {:?}, not [{count}, {width}]",
+                    tensor.shape()
+                );
+            }
+            let values = from_bytes(tensor.data());
+            for (m, model) in models.iter_mut().enumerate() {
+                model.parts_mut()[part].copy_from_slice(&values[m * width..][..width]);
+            }
+        }
+        Ok(Some(models))
+    };
+    let theta = read("global", 1)?
+        .and_then(|mut m| m.pop())
+        .context("it has no model")?;
+    let groups = match read("groups", groups)? {
+        Some(groups) => groups,
+        None => vec![theta.clone(); groups],
+    };
+    let best = read("best", 1)?.and_then(|mut m| m.pop());
+    let state = State {
+        progress: header.progress.clone(),
+        theta,
+        groups,
+        best,
+    };
+    Ok((header, state))
+}

@@ -1,0 +1,72 @@
+//! `selvedge experiments`
+
+use super::{print, print_json};
+use crate::Outcome;
+use crate::args::ExperimentsArgs;
+use crate::presets::{self, PRESETS};
+use anyhow::{Context, Result};
+use selvedge_core::experiment::{Experiment, KEYS, nearest};
+use serde_json::{Value, json};
+
+pub(crate) fn run(args: &ExperimentsArgs) -> Result<Outcome> {
+    if let Some(name) = &args.show {
+        let preset = presets::find(name).with_context(|| {
+            let hint = nearest(name, PRESETS.iter().map(|p| p.name));
+            let hint = hint.map_or("`selvedge experiments` lists them".into(), |n| {
+                format!("did you mean `{n}`?")
+            });
+            format!("no experiment `{name}`: {hint}")
+        })?;
+        print(preset.text)?;
+    } else if args.keys {
+        keys(args.json)?;
+    } else {
+        list(args.json)?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn list(json: bool) -> Result<()> {
+    if json {
+        let list = PRESETS
+            .iter()
+            .map(|p| json!({ "name": p.name, "about": p.about() }));
+        return print_json(&Value::Array(list.collect()));
+    }
+    let lines = PRESETS
+        .iter()
+        .map(|p| format!("{:<12}{}\n", p.name, p.about()));
+    print(&lines.collect::<String>())
+}
+
+/// Every key with its default and meaning.
+fn keys(json: bool) -> Result<()> {
+    let defaults = serde_json::to_value(Experiment::parse("", &[])?)?;
+    let default = |path: &str| path.split('.').fold(&defaults, |v, word| &v[word]);
+    if json {
+        let list = KEYS
+            .iter()
+            .map(|k| json!({ "key": k.path, "default": default(k.path), "meaning": k.meaning }));
+        return print_json(&Value::Array(list.collect()));
+    }
+    let text = |path: &str| match default(path) {
+        Value::Null => "–".to_owned(),
+        value => value.to_string(),
+    };
+    let lines = KEYS.iter().map(|k| {
+        let default = text(k.path);
+        // Layers are long: they come last on a line of their own.
+        let (short, long) = if default.len() <= 12 {
+            (default, String::new())
+        } else {
+            (String::new(), format!("\n    {default}"))
+        };
+        format!("{:<26}{short:<14}{}{long}\n", k.path, k.meaning)
+    });
+    print(&format!(
+        "{:<26}{:<14}meaning\n{}",
+        "key",
+        "default",
+        lines.collect::<String>()
+    ))
+}

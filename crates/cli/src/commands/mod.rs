@@ -1,0 +1,35 @@
+//! One module per command.
+
+mod data;
+mod evaluate;
+mod experiments;
+mod train;
+
+use crate::Outcome;
+use crate::args::{Args, Command, DataCommand};
+use anyhow::Result;
+
+/// Does what the arguments say.
+pub(crate) fn run(args: Args) -> Result<Outcome> {
+    match args.command {
+        Command::Train(args) => train::run(args),
+        Command::Data(DataCommand::Inspect { experiment, json }) => {
+            data::inspect(&experiment, json)
+        }
+        Command::Data(DataCommand::Export { experiment, out }) => data::export(&experiment, &out),
+        Command::Evaluate(args) => evaluate::run(&args),
+        Command::Experiments(args) => experiments::run(&args),
+    }
+}
+
+/// Prints to the standard output; a reader that has gone away is reported as what it is.
+fn print(text: &str) -> Result<()> {
+    use std::io::Write;
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(std::io::stdout().flush()?)
+}
+
+/// Prints one JSON value.
+fn print_json(value: &serde_json::Value) -> Result<()> {
+    print(&format!("{}\n", serde_json::to_string_pretty(value)?))
+}

@@ -1,0 +1,371 @@
+//! `selvedge train`
+
+use super::{print, print_json};
+use crate::Outcome;
+use crate::args::{DataDirectory, TrainArgs};
+use crate::files::{read_text, write_whole};
+use crate::load::{self, Named};
+use crate::progress::Progress;
+use crate::run_directory::{Manifest, RunDirectory};
+use crate::summary::{Finished, over_seeds};
+use anyhow::{Context, Result, anyhow, bail};
+use selvedge_core::experiment::{Compute, Experiment};
+use selvedge_core::hsgd::{self, Ending};
+use selvedge_core::state::{Evaluation, State};
+use selvedge_core::task::Task;
+use selvedge_nn::simd::Level;
+use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Real time between two checkpoints.
+const SAVE_EVERY: Duration = Duration::from_secs(2);
+
+/// Set by the first Ctrl-C; the second ends the process at once.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+fn catch_interrupts() -> Result<()> {
+    ctrlc::set_handler(|| {
+        if INTERRUPTED.swap(true, Ordering::SeqCst) {
+            std::process::exit(130);
+        }
+    })
+    .context("cannot catch Ctrl-C")
+}
+
+/// Seconds since the first call, for `time.compute = "measured"`.
+fn stopwatch() -> f64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_secs_f64()
+}
+
+/// How to run, whatever is run.
+struct Options {
+    data: DataDirectory,
+    trace: bool,
+    level: Level,
+}
+
+pub(crate) fn run(args: TrainArgs) -> Result<Outcome> {
+    let threads = args.threads.unwrap_or(0) as usize;
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build_global()
+        .context("cannot start threads")?;
+    catch_interrupts()?;
+    let options = Options {
+        data: args.experiment.data.clone(),
+        trace: args.trace,
+        level: level(args.simd.as_deref())?,
+    };
+    let plans = plans(&args)?;
+    let several = plans.len() > 1;
+    let mut runs = Vec::new();
+    for plan in plans {
+        let finished = train(&plan, &options)?;
+        let interrupted = finished.ending == Ending::Interrupted;
+        if !args.json {
+            print(&finished.text())?;
+            print(if several { "\n" } else { "" })?;
+        }
+        if let Ending::Diverged { t, learning_rate } = finished.ending {
+            bail!(
+                "training diverged: at iteration {t} the loss or a weight is no longer a finite number, with learning rate {learning_rate}. Try --set train.learning_rate={}. The last good model is in {}",
+                learning_rate / 4.0,
+                finished.path.join("model.safetensors").display()
+            );
+        }
+        runs.push(finished);
+        if interrupted {
+            if args.json {
+                print_json(&serde_json::Value::Array(
+                    runs.iter().map(Finished::json).collect(),
+                ))?;
+            }
+            return Ok(Outcome::Interrupted);
+        }
+    }
+    match (args.json, &runs[..]) {
+        (true, [one]) if !several => print_json(&one.json())?,
+        (true, all) => print_json(&serde_json::Value::Array(
+            all.iter().map(Finished::json).collect(),
+        ))?,
+        (false, all) if several => print(&over_seeds(all))?,
+        _ => {}
+    }
+    Ok(Outcome::Done)
+}
+
+fn level(name: Option<&str>) -> Result<Level> {
+    let Some(name) = name else {
+        return Ok(Level::detect());
+    };
+    let available = Level::available();
+    available
+        .iter()
+        .copied()
+        .find(|l| l.name() == name)
+        .ok_or_else(|| {
+            let names: Vec<_> = available.iter().map(|l| l.name()).collect();
+            anyhow!("--simd {name}: this CPU has {}", names.join(", "))
+        })
+}
+
+/// One run to be done, or to be gone on with.
+struct Plan {
+    named: Named,
+    path: PathBuf,
+    label: String,
+}
+
+/// `seeds.json` of a directory that holds one run per seed.
+#[derive(Serialize, Deserialize)]
+struct Seeds {
+    name: String,
+    seeds: Vec<u64>,
+    experiment: serde_json::Value,
+}
+
+fn plans(args: &TrainArgs) -> Result<Vec<Plan>> {
+    if let Some(path) = &args.resume {
+        return plans_to_resume(args, path);
+    }
+    let named = load::experiment(&args.experiment)?;
+    let path = match &args.out {
+        Some(path) => path.clone(),
+        None => free_path(&format!("{}-{}", named.name, named.experiment.seed)),
+    };
+    match args.seeds {
+        None => Ok(vec![single(named, path)]),
+        Some(n) => {
+            if path.exists() {
+                bail!(
+                    "{0} is there already: choose another --out, or go on with it by --resume {0}",
+                    path.display()
+                );
+            }
+            plans_of_seeds(named, &path, n)
+        }
+    }
+}
+
+fn single(named: Named, path: PathBuf) -> Plan {
+    Plan {
+        label: named.name.clone(),
+        named,
+        path,
+    }
+}
+
+/// Notes which seeds belong together, and plans a run for each.
+fn plans_of_seeds(named: Named, path: &Path, n: u64) -> Result<Vec<Plan>> {
+    let first = named.experiment.seed;
+    let last = first
+        .checked_add(n - 1)
+        .context("--seeds: the last seed is too large")?;
+    let seeds: Vec<u64> = (first..=last).collect();
+    std::fs::create_dir_all(path).with_context(|| format!("cannot make {}", path.display()))?;
+    let note = Seeds {
+        name: named.name.clone(),
+        seeds: seeds.clone(),
+        experiment: serde_json::to_value(&named.experiment)?,
+    };
+    write_whole(
+        &path.join("seeds.json"),
+        serde_json::to_string_pretty(&note)?.as_bytes(),
+    )?;
+    Ok(seeds
+        .iter()
+        .map(|seed| plan_of_seed(&named.name, &named.experiment, *seed, path))
+        .collect())
+}
+
+fn plan_of_seed(name: &str, experiment: &Experiment, seed: u64, path: &Path) -> Plan {
+    Plan {
+        named: Named {
+            name: name.into(),
+            experiment: Experiment {
+                seed,
+                ..experiment.clone()
+            },
+        },
+        path: path.join(format!("seed-{seed}")),
+        label: format!("{name} seed {seed}"),
+    }
+}
+
+fn plans_to_resume(args: &TrainArgs, path: &Path) -> Result<Vec<Plan>> {
+    let given = match args.experiment.experiment {
+        Some(_) => Some(load::experiment(&args.experiment)?),
+        None if !args.experiment.set.is_empty() => {
+            bail!("--set cannot change a run that is resumed: start a new one with --out")
+        }
+        None => None,
+    };
+    if !path.exists() {
+        let named = given.ok_or_else(|| anyhow!("there is no run in {}", path.display()))?;
+        return match args.seeds {
+            None => Ok(vec![single(named, path.into())]),
+            Some(n) => plans_of_seeds(named, path, n),
+        };
+    }
+    let seeds_path = path.join("seeds.json");
+    if seeds_path.is_file() {
+        let note: Seeds = serde_json::from_str(&read_text(&seeds_path)?)
+            .with_context(|| format!("{} is damaged", seeds_path.display()))?;
+        let experiment = Experiment::from_json(&note.experiment)?;
+        check_same(given.as_ref(), &experiment, path)?;
+        return Ok(note
+            .seeds
+            .iter()
+            .map(|s| plan_of_seed(&note.name, &experiment, *s, path))
+            .collect());
+    }
+    let manifest = Manifest::read(path)?;
+    let experiment = manifest.experiment()?;
+    check_same(given.as_ref(), &experiment, path)?;
+    Ok(vec![single(
+        Named {
+            name: manifest.name,
+            experiment,
+        },
+        path.into(),
+    )])
+}
+
+/// A run is only gone on with by the experiment that it began with.
+fn check_same(given: Option<&Named>, begun: &Experiment, path: &Path) -> Result<()> {
+    let Some(given) = given.filter(|g| g.experiment != *begun) else {
+        return Ok(());
+    };
+    let (given, begun) = (given.experiment.to_toml(), begun.to_toml());
+    let difference = given.lines().zip(begun.lines()).find(|(a, b)| a != b);
+    let difference = difference.map_or(String::new(), |(a, b)| {
+        format!(" (`{a}` is given, `{b}` was begun with)")
+    });
+    bail!(
+        "{} is a run of another experiment{difference}: resume it without naming one, or choose another --out",
+        path.display()
+    )
+}
+
+/// `runs/NAME`, or with a number behind it if that is taken.
+fn free_path(name: &str) -> PathBuf {
+    let taken = |path: &PathBuf| path.exists();
+    let numbered = |n: u32| {
+        Path::new("runs").join(if n == 1 {
+            name.into()
+        } else {
+            format!("{name}-{n}")
+        })
+    };
+    (1..)
+        .map(numbered)
+        .find(|p| !taken(p))
+        .unwrap_or_else(|| numbered(1))
+}
+
+fn train(plan: &Plan, options: &Options) -> Result<Finished> {
+    let started = Instant::now();
+    let experiment = &plan.named.experiment;
+    let dataset = load::dataset(experiment, &options.data, |note| eprintln!("note: {note}"))?;
+    let mut task = Task::new(experiment, &dataset)?;
+    task.architecture = task.architecture.with_level(options.level);
+    if experiment.time.compute == Compute::Measured {
+        task.stopwatch = Some(stopwatch);
+    }
+    let (mut directory, mut state) = if plan.path.exists() {
+        RunDirectory::resume(&plan.path, &task)?
+    } else {
+        let state = State::initial(&task);
+        let directory =
+            RunDirectory::create(&plan.path, &plan.named.name, &task, &state, options.trace)?;
+        (directory, state)
+    };
+    let before = directory.manifest.timing.seconds;
+    let spent = || before + started.elapsed().as_secs_f64();
+    let ended = directory
+        .manifest
+        .ending
+        .as_ref()
+        .filter(|e| e.kind == "reached" && e.t == state.progress.t);
+    let ending = match ended {
+        // A run that has stopped on a target stays stopped.
+        Some(ended) => Ending::Reached {
+            key: selvedge_core::experiment::KEYS
+                .iter()
+                .map(|k| k.path)
+                .find(|path| Some(*path) == ended.key.as_deref())
+                .unwrap_or("stop"),
+            value: ended.value.unwrap_or_default(),
+        },
+        None => follow(&task, &mut state, &mut directory, &plan.label, &spent)?,
+    };
+    if let Ending::Diverged { .. } = ending {
+        // The checkpoint stays at the last good state.
+    } else {
+        directory.save(&state, spent())?;
+    }
+    directory.finish(&task, &state, &ending, spent())?;
+    let (last, chosen) = evaluations(&plan.path, state.progress.best.map(|b| b.t))?;
+    Ok(Finished {
+        path: plan.path.clone(),
+        manifest: directory.manifest,
+        ending,
+        state,
+        last,
+        chosen,
+    })
+}
+
+/// Trains while noting and showing what happens.
+fn follow(
+    task: &Task<'_>,
+    state: &mut State,
+    directory: &mut RunDirectory,
+    label: &str,
+    spent: &dyn Fn() -> f64,
+) -> Result<Ending> {
+    let mut progress = Progress::new(label, state.progress.t, task.experiment.train.iterations);
+    let mut saved = Instant::now();
+    let mut told = false;
+    let result = hsgd::train(task, state, |interval| {
+        directory.record(task, &interval)?;
+        progress.update(&interval);
+        if INTERRUPTED.load(Ordering::SeqCst) {
+            if !told {
+                told = true;
+                progress.say("Ctrl-C: saving …");
+            }
+            return Ok(ControlFlow::Break(()));
+        }
+        if saved.elapsed() >= SAVE_EVERY {
+            directory.save(interval.state, spent())?;
+            saved = Instant::now();
+        }
+        Ok::<_, anyhow::Error>(ControlFlow::Continue(()))
+    });
+    progress.close();
+    result.with_context(|| {
+        let path = directory.path.display();
+        format!("training stopped; go on with `selvedge train --resume {path}` once that is mended")
+    })
+}
+
+/// The last evaluation of a run, and the one at `best`.
+fn evaluations(run: &Path, best: Option<u64>) -> Result<(Option<Evaluation>, Option<Evaluation>)> {
+    let path = run.join("metrics.jsonl");
+    let (mut last, mut chosen) = (None, None);
+    for (i, line) in read_text(&path)?.lines().enumerate() {
+        let evaluation: Evaluation = serde_json::from_str(line)
+            .with_context(|| format!("{}, line {} is damaged", path.display(), i + 1))?;
+        if best == Some(evaluation.t) {
+            chosen = Some(evaluation.clone());
+        }
+        last = Some(evaluation);
+    }
+    Ok((last, chosen))
+}

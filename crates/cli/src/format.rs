@@ -1,0 +1,91 @@
+//! Numbers as people read them.
+
+/// `12,345`
+pub(crate) fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `1.23 MB`; a kilobyte is 1,000 bytes, as in the paper.
+pub(crate) fn bytes(n: f64) -> String {
+    let units = ["B", "kB", "MB", "GB", "TB", "PB"];
+    let mut value = n;
+    let mut unit = 0;
+    while value >= 999.5 && unit + 1 < units.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    let decimals = match (unit, value) {
+        (0, _) => 0,
+        (_, v) if v < 9.995 => 2,
+        (_, v) if v < 99.95 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$} {}", units[unit])
+}
+
+/// `1 h 02 min`, `3 min 04 s`, `5.6 s`, `78 ms`
+pub(crate) fn seconds(s: f64) -> String {
+    let whole = s.round() as u64;
+    if whole >= 3600 {
+        format!("{} h {:02} min", whole / 3600, whole % 3600 / 60)
+    } else if whole >= 60 {
+        format!("{} min {:02} s", whole / 60, whole % 60)
+    } else if s >= 0.9995 {
+        format!("{s:.1} s")
+    } else {
+        format!("{:.0} ms", s * 1000.0)
+    }
+}
+
+/// `0.123`, or a dash for what is not there.
+pub(crate) fn score(x: Option<f64>) -> String {
+    x.map_or_else(|| "–".into(), |x| format!("{x:.3}"))
+}
+
+/// A small picture of shares that add up: one block letter per class.
+pub(crate) fn bar(counts: &[u64], width: usize) -> String {
+    const SHADES: [char; 10] = ['█', '▓', '▒', '░', '▚', '▞', '▙', '▟', '▖', '▘'];
+    let total: u64 = counts.iter().sum();
+    let mut out = String::new();
+    let (mut before, mut drawn) = (0, 0);
+    for (class, n) in counts.iter().enumerate() {
+        before += n;
+        let end = (before as f64 / total.max(1) as f64 * width as f64).round() as usize;
+        out.extend(std::iter::repeat_n(
+            SHADES[class % SHADES.len()],
+            end - drawn,
+        ));
+        drawn = end;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(count(12), "12");
+        assert_eq!(bytes(12.0), "12 B");
+        assert_eq!(bytes(1234.0), "1.23 kB");
+        assert_eq!(bytes(12_345_678.0), "12.3 MB");
+        assert_eq!(bytes(999_600.0), "1.00 MB");
+        assert_eq!(bytes(123_456_789.0), "123 MB");
+        assert_eq!(seconds(0.0782), "78 ms");
+        assert_eq!(seconds(5.62), "5.6 s");
+        assert_eq!(seconds(184.2), "3 min 04 s");
+        assert_eq!(seconds(3725.0), "1 h 02 min");
+        assert_eq!(score(None), "–");
+        assert_eq!(bar(&[3, 1], 8), "██████▓▓");
+    }
+}

@@ -1,0 +1,80 @@
+//! From an argument to an experiment and its data.
+
+use crate::args::{DataDirectory, ExperimentArgs};
+use crate::presets::{self, PRESETS};
+use crate::run_directory::Manifest;
+use anyhow::{Context, Result, anyhow, bail};
+use selvedge_core::dataset::Dataset;
+use selvedge_core::experiment::{Experiment, nearest};
+use std::path::Path;
+
+/// An experiment and what to call it.
+pub(crate) struct Named {
+    pub(crate) name: String,
+    pub(crate) experiment: Experiment,
+}
+
+/// The experiment that the arguments name: a file, a run directory, or one that comes with selvedge.
+pub(crate) fn experiment(args: &ExperimentArgs) -> Result<Named> {
+    let Some(path) = &args.experiment else {
+        let preset = &PRESETS[0];
+        return parse(preset.name.into(), preset.text, &args.set, preset.name);
+    };
+    if path.is_dir() {
+        let manifest = Manifest::read(path)?;
+        let experiment = Experiment::parse(&manifest.experiment()?.to_toml(), &args.set)?;
+        return Ok(Named {
+            name: manifest.name,
+            experiment,
+        });
+    }
+    if path.is_file() {
+        let text = crate::files::read_text(path)?;
+        let name = path
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        return parse(name, &text, &args.set, &path.display().to_string());
+    }
+    let word = path.to_string_lossy();
+    if let Some(preset) = presets::find(&word) {
+        return parse(preset.name.into(), preset.text, &args.set, preset.name);
+    }
+    let names: Vec<_> = PRESETS.iter().map(|p| p.name).collect();
+    let hint = match nearest(&word, names.iter().copied()) {
+        Some(name) => format!("did you mean `{name}`?"),
+        None => format!(
+            "there is no such file, and the experiments that come with selvedge are {}",
+            names.join(", ")
+        ),
+    };
+    bail!("no experiment `{word}`: {hint}")
+}
+
+fn parse(name: String, text: &str, set: &[String], source: &str) -> Result<Named> {
+    let experiment = Experiment::parse(text, set).map_err(|e| anyhow!("{source}: {e}"))?;
+    Ok(Named { name, experiment })
+}
+
+/// The experiment's data, split. What the user should know about it goes to `note`.
+pub(crate) fn dataset(
+    experiment: &Experiment,
+    directory: &DataDirectory,
+    note: impl Fn(&str),
+) -> Result<Dataset> {
+    let directory = directory.data_dir.as_deref();
+    check_directory(directory)?;
+    let (dataset, notes) =
+        selvedge_data::load_with_notes(&experiment.data, experiment.seed, directory)?;
+    notes.iter().for_each(|n| note(n));
+    Ok(dataset)
+}
+
+fn check_directory(directory: Option<&Path>) -> Result<()> {
+    match directory {
+        Some(path) if !path.is_dir() => Err(anyhow!("there is no such folder"))
+            .with_context(|| format!("--data-dir {}", path.display())),
+        _ => Ok(()),
+    }
+}

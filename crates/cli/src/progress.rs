@@ -1,0 +1,97 @@
+//! What a person sees while training runs: a bar in a terminal, plain lines elsewhere.
+
+use crate::format::{bytes, score, seconds};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use selvedge_core::hsgd::Interval;
+use selvedge_core::state::Evaluation;
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+/// How often plain lines come at most.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// The display of one run, on the error output.
+pub(crate) struct Progress {
+    bar: Option<ProgressBar>,
+    total: u64,
+    started: Instant,
+    first: u64,
+    printed: Option<Instant>,
+}
+
+impl Progress {
+    /// A display for a run that goes on from `t`.
+    pub(crate) fn new(label: &str, t: u64, total: u64) -> Self {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let bar =
+                ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(10));
+            let template =
+                "{prefix} {bar:30.cyan/dim} t {human_pos}/{human_len}  {msg}  {eta} left";
+            if let Ok(style) = ProgressStyle::with_template(template) {
+                bar.set_style(style.progress_chars("━╸─"));
+            }
+            bar.set_prefix(label.to_owned());
+            bar.set_position(t);
+            bar.reset_eta();
+            bar
+        });
+        Progress {
+            bar,
+            total,
+            started: Instant::now(),
+            first: t,
+            printed: None,
+        }
+    }
+
+    /// Something to say beside the bar.
+    pub(crate) fn say(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| eprintln!("{text}")),
+            None => eprintln!("{text}"),
+        }
+    }
+
+    /// An interval has ended.
+    pub(crate) fn update(&mut self, interval: &Interval<'_>) {
+        let t = interval.state.progress.t;
+        if let Some(bar) = &self.bar {
+            bar.set_position(t);
+            if let Some(evaluation) = interval.evaluation {
+                bar.set_message(line(evaluation));
+            }
+            return;
+        }
+        let Some(evaluation) = interval.evaluation else {
+            return;
+        };
+        let due = self.printed.is_none_or(|last| last.elapsed() >= LINE_EVERY) || t == self.total;
+        if due {
+            self.printed = Some(Instant::now());
+            let spent = self.started.elapsed().as_secs_f64();
+            let left = spent / (t - self.first).max(1) as f64 * (self.total - t) as f64;
+            eprintln!(
+                "t {t}/{}  {}  about {} left",
+                self.total,
+                line(evaluation),
+                seconds(left)
+            );
+        }
+    }
+
+    /// Takes the display away.
+    pub(crate) fn close(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn line(e: &Evaluation) -> String {
+    format!(
+        "loss {:.3}  AUC {}  {} a group",
+        e.loss_train,
+        score(e.test.auc),
+        bytes(e.bytes_exact)
+    )
+}

@@ -1,0 +1,64 @@
+//! Models as safetensors in PyTorch's shapes: `combined.0.weight` [out, in] and so on.
+
+use anyhow::{Context, Result, bail};
+use safetensors::tensor::TensorView;
+use safetensors::{Dtype, SafeTensors};
+use selvedge_core::model::{Architecture, Model};
+use std::path::Path;
+
+/// Numbers as the bytes that files hold.
+pub(crate) fn to_bytes(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|v| v.to_le_bytes()).collect()
+}
+
+/// Numbers from the bytes that files hold.
+pub(crate) fn from_bytes(bytes: &[u8]) -> Vec<f32> {
+    bytes
+        .as_chunks()
+        .0
+        .iter()
+        .map(|b| f32::from_le_bytes(*b))
+        .collect()
+}
+
+/// Writes a model.
+pub(crate) fn save(path: &Path, architecture: &Architecture, model: &Model) -> Result<()> {
+    let tensors: Vec<(String, Vec<usize>, Vec<u8>)> = architecture
+        .tensors()
+        .into_iter()
+        .map(|(part, tensor)| {
+            let values = to_bytes(&tensor.read(model.parts()[part]));
+            (tensor.name, tensor.shape, values)
+        })
+        .collect();
+    let views = tensors
+        .iter()
+        .map(|(name, shape, bytes)| Ok((name, TensorView::new(Dtype::F32, shape.clone(), bytes)?)))
+        .collect::<Result<Vec<_>>>()?;
+    crate::files::write_whole(path, &safetensors::serialize(views, None)?)
+}
+
+/// Reads a model, and checks that it is one of these networks.
+pub(crate) fn load(path: &Path, architecture: &Architecture) -> Result<Model> {
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let tensors = SafeTensors::deserialize(&bytes)
+        .with_context(|| format!("{} is damaged or not a safetensors file", path.display()))?;
+    let mut model = Model::zeros(architecture.widths());
+    for (part, wanted) in architecture.tensors() {
+        let found = tensors
+            .tensor(&wanted.name)
+            .with_context(|| format!("{} lacks the tensor `{}`", path.display(), wanted.name))?;
+        if found.shape() != wanted.shape || found.dtype() != Dtype::F32 {
+            bail!(
+                "{}: tensor `{}` is {:?} {:?}, but the experiment's model has F32 {:?}",
+                path.display(),
+                wanted.name,
+                found.dtype(),
+                found.shape(),
+                wanted.shape
+            );
+        }
+        wanted.write(&from_bytes(found.data()), model.parts_mut()[part]);
+    }
+    Ok(model)
+}
