@@ -7,6 +7,9 @@
 //! rows `r`, then outer rows) starting from what is already there. So the tile's size, like the width
 //! of a register, never changes a bit.
 
+// Index loops over const sizes: they unroll into registers, where iterator adapters are calls.
+#![allow(clippy::needless_range_loop)]
+
 use crate::simd::{LANES, Lanes};
 
 /// Where the rows of `x` lie. A convolution's row is a patch of `segments` stretches, one per line of
@@ -98,20 +101,27 @@ fn multiply_tile<L: Lanes, const R: usize, const C: usize>(
     n: usize,
     out: &mut [f32],
 ) {
-    let mut sums: [[L; C]; R] = std::array::from_fn(|r| {
+    let mut sums = [[L::splat(0.0); C]; R];
+    for r in 0..R {
         let row = out[r * n..][..C * LANES].as_chunks().0;
-        std::array::from_fn(|c| L::load(&row[c]))
-    });
+        for c in 0..C {
+            sums[r][c] = L::load(&row[c]);
+        }
+    }
     for segment in 0..shape.segments {
-        let x: [&[f32]; R] = std::array::from_fn(|r| {
-            &x[r * shape.stride + segment * shape.segment_stride..][..shape.k]
-        });
+        let mut rows: [&[f32]; R] = [&[]; R];
+        for r in 0..R {
+            rows[r] = &x[r * shape.stride + segment * shape.segment_stride..][..shape.k];
+        }
         let w = &w[segment * shape.k * n..];
         for i in 0..shape.k {
             let row = w[i * n..][..C * LANES].as_chunks().0;
-            let weights: [L; C] = std::array::from_fn(|c| L::load(&row[c]));
+            let mut weights = [L::splat(0.0); C];
+            for c in 0..C {
+                weights[c] = L::load(&row[c]);
+            }
             for r in 0..R {
-                let factor = L::splat(x[r][i]);
+                let factor = L::splat(rows[r][i]);
                 for c in 0..C {
                     sums[r][c] = weights[c].mul_add(factor, sums[r][c]);
                 }
@@ -136,7 +146,10 @@ fn multiply_edge<L: Lanes, const R: usize>(
     out: &mut [f32],
 ) {
     let width = n % LANES;
-    let mut sums: [L; R] = std::array::from_fn(|r| L::load_some(&out[r * n..][..width]));
+    let mut sums = [L::splat(0.0); R];
+    for r in 0..R {
+        sums[r] = L::load_some(&out[r * n..][..width]);
+    }
     for segment in 0..shape.segments {
         let w = &w[segment * shape.k * n..];
         for i in 0..shape.k {
@@ -147,8 +160,8 @@ fn multiply_edge<L: Lanes, const R: usize>(
             }
         }
     }
-    for (r, sum) in sums.into_iter().enumerate() {
-        sum.store_some(&mut out[r * n..][..width]);
+    for r in 0..R {
+        sums[r].store_some(&mut out[r * n..][..width]);
     }
 }
 
@@ -207,13 +220,19 @@ fn correlate_tile<L: Lanes, const R: usize, const C: usize>(
     n: usize,
     g: &mut [f32],
 ) {
-    let mut sums: [[L; C]; R] = std::array::from_fn(|r| {
+    let mut sums = [[L::splat(0.0); C]; R];
+    for r in 0..R {
         let row = g[r * n..][..C * LANES].as_chunks().0;
-        std::array::from_fn(|c| L::load(&row[c]))
-    });
+        for c in 0..C {
+            sums[r][c] = L::load(&row[c]);
+        }
+    }
     for row in 0..shape.rows {
-        let deltas = d[row * n..][..C * LANES].as_chunks().0;
-        let deltas: [L; C] = std::array::from_fn(|c| L::load(&deltas[c]));
+        let chunks = d[row * n..][..C * LANES].as_chunks().0;
+        let mut deltas = [L::splat(0.0); C];
+        for c in 0..C {
+            deltas[c] = L::load(&chunks[c]);
+        }
         let factors = &x[row * shape.stride..][..R];
         for r in 0..R {
             let factor = L::splat(factors[r]);
@@ -240,15 +259,18 @@ fn correlate_edge<L: Lanes, const R: usize>(
     g: &mut [f32],
 ) {
     let width = n % LANES;
-    let mut sums: [L; R] = std::array::from_fn(|r| L::load_some(&g[r * n..][..width]));
+    let mut sums = [L::splat(0.0); R];
+    for r in 0..R {
+        sums[r] = L::load_some(&g[r * n..][..width]);
+    }
     for row in 0..shape.rows {
         let deltas = L::load_some(&d[row * n..][..width]);
         for (r, sum) in sums.iter_mut().enumerate() {
             *sum = deltas.mul_add(L::splat(x[row * shape.stride + r]), *sum);
         }
     }
-    for (r, sum) in sums.into_iter().enumerate() {
-        sum.store_some(&mut g[r * n..][..width]);
+    for r in 0..R {
+        sums[r].store_some(&mut g[r * n..][..width]);
     }
 }
 
@@ -256,32 +278,39 @@ fn correlate_edge<L: Lanes, const R: usize>(
 #[inline(always)]
 pub(crate) fn add_rows<L: Lanes>(d: &[f32], sums: &mut [f32]) {
     for row in d.chunks_exact(sums.len()) {
-        for_each_chunk::<L, 2, _>([row, row], sums, |[row, _], sum| sum.add(row));
+        lanes!(L, sums, [sum, x = row] => sum.add(x));
     }
 }
 
-/// `out = f(inputs, out)` sixteen at a time, the tail included.
-#[inline(always)]
-pub(crate) fn for_each_chunk<L: Lanes, const N: usize, F: Fn([L; N], L) -> L>(
-    inputs: [&[f32]; N],
-    out: &mut [f32],
-    f: F,
-) {
-    let n = out.len();
-    let inputs: [&[f32]; N] = inputs.map(|x| &x[..n]);
-    let mut at = 0;
-    while at + LANES <= n {
-        let x = inputs.map(|x| L::load(&x[at..].as_chunks().0[0]));
-        let chunk = &mut out[at..].as_chunks_mut().0[0];
-        f(x, L::load(chunk)).store(chunk);
-        at += LANES;
-    }
-    if at < n {
-        let x = inputs.map(|x| L::load_some(&x[at..]));
-        let chunk = &mut out[at..];
-        f(x, L::load_some(chunk)).store_some(chunk);
-    }
+/// `lanes!(L, out, [o, a = x, b = y] => expression)`: `out = expression`, sixteen at a time and then the tail, where
+/// `o`, `a` and `b` are the lanes of `out`, `x` and `y`.
+///
+/// A macro, because a closure is a function of its own: it is compiled without its caller's instruction set,
+/// and every operation in it becomes a call.
+macro_rules! lanes {
+    ($L:ident, $out:expr, [$o:ident $(, $a:ident = $x:expr)*] => $value:expr) => {{
+        let out: &mut [f32] = $out;
+        let n = out.len();
+        $(let $a: &[f32] = &$x[..n];)*
+        let mut at = 0;
+        while at + $crate::simd::LANES <= n {
+            let chunk = &mut out[at..].as_chunks_mut().0[0];
+            #[allow(unused_variables)]
+            let $o = $L::load(chunk);
+            $(let $a = $L::load(&$a[at..].as_chunks().0[0]);)*
+            ($value).store(chunk);
+            at += $crate::simd::LANES;
+        }
+        if at < n {
+            let chunk = &mut out[at..];
+            #[allow(unused_variables)]
+            let $o = $L::load_some(chunk);
+            $(let $a = $L::load_some(&$a[at..]);)*
+            ($value).store_some(chunk);
+        }
+    }};
 }
+pub(crate) use lanes;
 
 /// `out[c][r] = x[r][c]`, for `x` of `rows` by `columns`.
 pub(crate) fn transpose(x: &[f32], rows: usize, columns: usize, out: &mut [f32]) {

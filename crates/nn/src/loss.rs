@@ -1,6 +1,6 @@
 //! Softmax cross-entropy.
 
-use crate::kernel::for_each_chunk;
+use crate::kernel::lanes;
 use crate::math;
 use crate::simd::{Kernel, Lanes, Level};
 
@@ -12,7 +12,7 @@ impl Kernel for Exponentials<'_> {
     #[inline(always)]
     fn run<L: Lanes>(self) {
         let largest = L::splat(self.1);
-        for_each_chunk::<L, 0, _>([], self.0, |[], z| math::exp(z.sub(largest)));
+        lanes!(L, self.0, [z] => math::exp(z.sub(largest)));
     }
 }
 

@@ -54,6 +54,18 @@ pub fn tanh<L: Lanes>(x: L) -> L {
     minus_one.div(minus_one.add(L::splat(2.0)))
 }
 
+/// The slope of the sigmoid where its value is `y`: y·(1 − y)
+#[inline(always)]
+pub fn sigmoid_slope<L: Lanes>(y: L) -> L {
+    y.mul(L::splat(1.0).sub(y))
+}
+
+/// The slope of tanh where its value is `y`: 1 − y²
+#[inline(always)]
+pub fn tanh_slope<L: Lanes>(y: L) -> L {
+    L::splat(1.0).sub(y.mul(y))
+}
+
 /// The natural logarithm, within a few units in the last place. Infinite at 0 and at infinity, NaN
 /// below 0.
 pub fn ln(x: f64) -> f64 {

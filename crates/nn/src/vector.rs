@@ -1,6 +1,6 @@
 //! Sums and steps over whole parameter slices.
 
-use crate::kernel::for_each_chunk;
+use crate::kernel::lanes;
 use crate::simd::{Kernel, Lanes, Level};
 
 struct Add<'a>(&'a [f32], &'a mut [f32]);
@@ -9,7 +9,7 @@ impl Kernel for Add<'_> {
     type Output = ();
     #[inline(always)]
     fn run<L: Lanes>(self) {
-        for_each_chunk::<L, 1, _>([self.0], self.1, |[x], sum| sum.add(x));
+        lanes!(L, self.1, [sum, x = self.0] => sum.add(x));
     }
 }
 
@@ -25,7 +25,7 @@ impl Kernel for AddScaled<'_> {
     #[inline(always)]
     fn run<L: Lanes>(self) {
         let factor = L::splat(self.0);
-        for_each_chunk::<L, 1, _>([self.1], self.2, |[x], sum| factor.mul_add(x, sum));
+        lanes!(L, self.2, [sum, x = self.1] => factor.mul_add(x, sum));
     }
 }
 
@@ -41,7 +41,7 @@ impl Kernel for Divide<'_> {
     #[inline(always)]
     fn run<L: Lanes>(self) {
         let divisor = L::splat(self.1);
-        for_each_chunk::<L, 0, _>([], self.0, |[], x| x.div(divisor));
+        lanes!(L, self.0, [x] => x.div(divisor));
     }
 }
 
@@ -62,7 +62,7 @@ impl Kernel for Descend<'_> {
     #[inline(always)]
     fn run<L: Lanes>(self) {
         let (step, keep) = (L::splat(-self.step), L::splat(self.keep));
-        for_each_chunk::<L, 1, _>([self.gradient], self.params, |[g], p| {
+        lanes!(L, self.params, [p, g = self.gradient] => {
             step.mul_add(g, p.mul(keep))
         });
     }

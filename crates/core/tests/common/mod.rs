@@ -121,11 +121,7 @@ fn samples(stream: &mut Stream, plan: &Plan, count: usize) -> Samples {
         let x2: Vec<f32> = (0..plan.x2.len()).map(|_| stream.normal()).collect();
         let signal = x1[0] - x1[1] + 1.5 * x2[0] + 0.5 * stream.normal();
         let class = ((signal / 4.0 + 0.5) * plan.classes as f32).floor();
-        samples.push(
-            &x1,
-            &x2,
-            class.clamp(0.0, (plan.classes - 1) as f32) as u32,
-        );
+        samples.push(&x1, &x2, class.clamp(0.0, (plan.classes - 1) as f32) as u32);
     }
     samples
 }
@@ -284,7 +280,10 @@ pub fn run(task: &Task<'_>) -> Run {
 /// Every number of a model, bit for bit.
 pub fn model_bits(model: &Model) -> Vec<u32> {
     let parts = model.parts();
-    parts.iter().flat_map(|p| p.iter().map(|x| x.to_bits())).collect()
+    parts
+        .iter()
+        .flat_map(|p| p.iter().map(|x| x.to_bits()))
+        .collect()
 }
 
 /// Two states are the same, bit for bit.
@@ -302,7 +301,11 @@ pub fn assert_same_state(a: &State, b: &State, what: &str) {
 /// Euclidean distance.
 pub fn distance(a: &[f64], b: &[f64]) -> f64 {
     assert_eq!(a.len(), b.len());
-    a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
+    a.iter()
+        .zip(b)
+        .map(|(a, b)| (a - b).powi(2))
+        .sum::<f64>()
+        .sqrt()
 }
 
 /// Each part of `got` is `want`, to 1e-5 of the way from `start` and the rounding of the numbers themselves.

@@ -39,7 +39,9 @@ impl Affine {
         let row = |(o, row): (usize, &Vec<usize>)| {
             assert_eq!(row.len(), x.len());
             let bias = self.bias.as_ref().map_or(0.0, |b| params[b[o]]);
-            row.iter().zip(x).fold(bias, |sum, (w, x)| sum + params[*w] * x)
+            row.iter()
+                .zip(x)
+                .fold(bias, |sum, (w, x)| sum + params[*w] * x)
         };
         self.weight.iter().enumerate().map(row).collect()
     }
@@ -61,7 +63,7 @@ impl Net {
             let name = format!("{layer}.{name}");
             let tensor = tensors.iter().find(|t| t.name == name);
             let tensor: &Tensor = tensor.unwrap_or_else(|| panic!("no tensor {name}"));
-            let flat = tensor.read(&places).iter().map(|p| *p as usize);
+            let flat = tensor.read(&places).into_iter().map(|p| p as usize);
             (flat.collect::<Vec<_>>(), tensor.shape.clone())
         };
         let affine = |layer: usize, weight: &str, bias: Option<&str>| {
@@ -90,7 +92,10 @@ impl Net {
             x = match layer {
                 Layer::Tanh => x.iter().map(|x| x.tanh()).collect(),
                 Layer::Linear(affine) => affine.apply(params, &x),
-                Layer::Lstm { of_input, of_hidden } => {
+                Layer::Lstm {
+                    of_input,
+                    of_hidden,
+                } => {
                     let n = of_hidden.weight[0].len();
                     let (mut h, mut c) = (vec![0.0; n], vec![0.0; n]);
                     for step in x.chunks(of_input.weight[0].len()) {
@@ -147,14 +152,24 @@ impl<'a> World<'a> {
         let (model, networks) = (&task.experiment.model, task.architecture.parts());
         let specs = [model.combined(), model.hospital(), model.device()];
         let data = task.dataset;
-        let labels: Vec<u32> = data.groups.iter().flat_map(|g| g.samples.y.clone()).collect();
+        let labels: Vec<u32> = data
+            .groups
+            .iter()
+            .flat_map(|g| g.samples.y.clone())
+            .collect();
         let classes = data.classes.len();
         let count = |c: usize| labels.iter().filter(|y| **y as usize == c).count() as f64;
         let class_weights = match &task.experiment.train.class_weights {
             ClassWeights::None => vec![1.0; classes],
             ClassWeights::Listed(list) => wide(list),
             ClassWeights::Balanced => (0..classes)
-                .map(|c| if count(c) == 0.0 { 0.0 } else { labels.len() as f64 / (classes as f64 * count(c)) })
+                .map(|c| {
+                    if count(c) == 0.0 {
+                        0.0
+                    } else {
+                        labels.len() as f64 / (classes as f64 * count(c))
+                    }
+                })
                 .collect(),
         };
         World {
@@ -208,7 +223,10 @@ impl<'a> World<'a> {
             };
             rows.iter().map(one).sum::<f64>() / rows.len() as f64
         };
-        [gradient(theta0, |p| mean(p, theta1)), gradient(theta1, |p| mean(theta0, p))]
+        [
+            gradient(theta0, |p| mean(p, theta1)),
+            gradient(theta1, |p| mean(theta0, p)),
+        ]
     }
 
     /// A device's gradient of θ2: the mean over its own rows, with frozen θ0 and ζ1.
@@ -269,7 +287,12 @@ pub fn hsgd(task: &Task<'_>, initial: &Model, segments: &[Segment]) -> Vec<Insta
     let train = &task.experiment.train;
     let mut global = theta(initial);
     let mut groups: Vec<Group> = (0..task.dataset.groups.len())
-        .map(|_| Group { theta: global.clone(), frozen_theta0: vec![], batch: vec![], devices: vec![] })
+        .map(|_| Group {
+            theta: global.clone(),
+            frozen_theta0: vec![],
+            batch: vec![],
+            devices: vec![],
+        })
         .collect();
     let mut instants = Vec::new();
     for t in 0..=train.iterations {
@@ -287,12 +310,20 @@ pub fn hsgd(task: &Task<'_>, initial: &Model, segments: &[Segment]) -> Vec<Insta
                 groups.iter_mut().for_each(|g| g.theta = global.clone());
             }
             let now = groups.iter().map(|g| g.theta.clone()).collect();
-            instants.push(Instant { t, theta: global.clone(), groups: now });
+            instants.push(Instant {
+                t,
+                theta: global.clone(),
+                groups: now,
+            });
         }
         if t == train.iterations {
             break;
         }
-        let segment = segments.iter().rev().find(|s| s.start <= t).expect("a segment at t = 0");
+        let segment = segments
+            .iter()
+            .rev()
+            .find(|s| s.start <= t)
+            .expect("a segment at t = 0");
         let since = t - segment.start;
         let halvings = segment.halve_every.map_or(0, |every| since / every);
         let rate = segment.learning_rate * 0.5f64.powi(halvings as i32);
@@ -326,12 +357,21 @@ fn exchange(world: &World<'_>, t: u64, m: usize, group: &mut Group) {
             rows.push((row, world.zeta(1, &group.theta[1], &x1)));
             group.batch.push((row, world.zeta(2, &group.theta[2], &x2)));
         }
-        group.devices.push(Device { id, theta2: group.theta[2].clone(), rows });
+        group.devices.push(Device {
+            id,
+            theta2: group.theta[2].clone(),
+            rows,
+        });
     }
 }
 
 fn local_step(world: &World<'_>, m: usize, group: &mut Group, rate: f64) {
-    let Group { theta: [theta0, theta1, _], frozen_theta0, batch, devices } = group;
+    let Group {
+        theta: [theta0, theta1, _],
+        frozen_theta0,
+        batch,
+        devices,
+    } = group;
     if !batch.is_empty() {
         let [g0, g1] = world.hospital_gradient(m, [theta0, theta1], batch);
         descend(theta0, &g0, rate, 0.0);
@@ -344,8 +384,11 @@ fn local_step(world: &World<'_>, m: usize, group: &mut Group, rate: f64) {
 }
 
 fn local_aggregation(task: &Task<'_>, t: u64, m: usize, group: &mut Group) {
-    let arrived: Vec<&Device> =
-        group.devices.iter().filter(|d| !task.absences.upload(t, m, d.id)).collect();
+    let arrived: Vec<&Device> = group
+        .devices
+        .iter()
+        .filter(|d| !task.absences.upload(t, m, d.id))
+        .collect();
     if arrived.is_empty() {
         return;
     }

@@ -1,7 +1,7 @@
 //! Elementwise layers.
 
 use super::{Backward, Layer};
-use crate::kernel::for_each_chunk;
+use crate::kernel::lanes;
 use crate::math;
 use crate::simd::{Kernel, Lanes, Level};
 
@@ -19,7 +19,7 @@ impl Kernel for ReluForward<'_> {
     type Output = ();
     #[inline(always)]
     fn run<L: Lanes>(self) {
-        for_each_chunk::<L, 1, _>([self.0], self.1, |[x], _| L::splat(0.0).max(x));
+        lanes!(L, self.1, [_old, x = self.0] => L::splat(0.0).max(x));
     }
 }
 
@@ -29,7 +29,7 @@ impl Kernel for ReluBackward<'_> {
     type Output = ();
     #[inline(always)]
     fn run<L: Lanes>(self) {
-        for_each_chunk::<L, 2, _>([self.0, self.1], self.2, |[y, d], _| y.gate(d));
+        lanes!(L, self.2, [_old, y = self.0, d = self.1] => y.gate(d));
     }
 }
 
@@ -59,7 +59,7 @@ impl Kernel for TanhForward<'_> {
     type Output = ();
     #[inline(always)]
     fn run<L: Lanes>(self) {
-        for_each_chunk::<L, 1, _>([self.0], self.1, |[x], _| math::tanh(x));
+        lanes!(L, self.1, [_old, x = self.0] => math::tanh(x));
     }
 }
 
@@ -69,7 +69,7 @@ impl Kernel for TanhBackward<'_> {
     type Output = ();
     #[inline(always)]
     fn run<L: Lanes>(self) {
-        for_each_chunk::<L, 2, _>([self.0, self.1], self.2, |[y, d], _| {
+        lanes!(L, self.2, [_old, y = self.0, d = self.1] => {
             // d·(1 − y²)
             let slope = L::splat(0.0).sub(y).mul_add(y, L::splat(1.0));
             d.mul(slope)

@@ -9,8 +9,8 @@
 
 use super::{Backward, Layer};
 use crate::Tensor;
-use crate::kernel::{self, Rows, for_each_chunk};
-use crate::math::{sigmoid, tanh};
+use crate::kernel::{self, Rows, lanes};
+use crate::math::{sigmoid, sigmoid_slope, tanh, tanh_slope};
 use crate::simd::{Kernel, Lanes, Level};
 
 #[derive(Debug)]
@@ -87,9 +87,9 @@ impl Kernel for Forward<'_> {
             }
             let gates = &mut tape.gates[t * width..][..width];
             let (r_z, n) = gates.split_at_mut(2 * hidden);
-            for_each_chunk::<L, 1, _>([&recurrent[..2 * hidden]], r_z, |[q], z| sigmoid(z.add(q)));
+            lanes!(L, r_z, [z, q = &recurrent[..2 * hidden]] => sigmoid(z.add(q)));
             let (r, z) = r_z.split_at(hidden);
-            for_each_chunk::<L, 2, _>([r, &recurrent[2 * hidden..]], n, |[r, q], n| {
+            lanes!(L, n, [n, r = r, q = &recurrent[2 * hidden..]] => {
                 tanh(r.mul_add(q, n))
             });
             let now = &mut now[..hidden];
@@ -97,7 +97,7 @@ impl Kernel for Forward<'_> {
                 0 => now.fill(0.0),
                 _ => now.copy_from_slice(&before[(t - 1) * hidden..]),
             }
-            for_each_chunk::<L, 2, _>([z, n], now, |[z, n], h| z.mul_add(h.sub(n), n));
+            lanes!(L, now, [h, z = z, n = n] => z.mul_add(h.sub(n), n));
         }
     }
 }
@@ -139,7 +139,6 @@ impl Kernel for BackwardPass<'_> {
         let (d_hidden, zeros) = rest.split_at_mut(hidden);
         d_hidden.copy_from_slice(d_output);
         zeros.fill(0.0);
-        let one = || L::splat(1.0);
 
         for t in (0..steps).rev() {
             let gates = &tape.gates[t * width..][..width];
@@ -152,19 +151,19 @@ impl Kernel for BackwardPass<'_> {
             let d_input = &mut d_inputs[t * width..][..width];
             let (d_r, rest) = d_input.split_at_mut(hidden);
             let (d_z, d_n) = rest.split_at_mut(hidden);
-            for_each_chunk::<L, 3, _>([d_hidden, z, n], d_n, |[dh, z, n], _| {
-                dh.mul(one().sub(z)).mul(one().sub(n.mul(n)))
+            lanes!(L, d_n, [_old, dh = d_hidden, z = z, n = n] => {
+                dh.mul(L::splat(1.0).sub(z)).mul(tanh_slope(n))
             });
-            for_each_chunk::<L, 4, _>([d_hidden, previous, n, z], d_z, |[dh, h, n, z], _| {
-                dh.mul(h.sub(n)).mul(z.mul(one().sub(z)))
+            lanes!(L, d_z, [_old, dh = d_hidden, h = previous, n = n, z = z] => {
+                dh.mul(h.sub(n)).mul(sigmoid_slope(z))
             });
-            for_each_chunk::<L, 3, _>([d_n, q, r], d_r, |[dn, q, r], _| {
-                dn.mul(q).mul(r.mul(one().sub(r)))
+            lanes!(L, d_r, [_old, dn = d_n, q = q, r = r] => {
+                dn.mul(q).mul(sigmoid_slope(r))
             });
             let d_recurrent = &mut d_recurrents[t * width..][..width];
             d_recurrent[..2 * hidden].copy_from_slice(&d_inputs[t * width..][..2 * hidden]);
             let d_n = &d_inputs[t * width + 2 * hidden..][..hidden];
-            for_each_chunk::<L, 2, _>([d_n, r], &mut d_recurrent[2 * hidden..], |[dn, r], _| {
+            lanes!(L, &mut d_recurrent[2 * hidden..], [_old, dn = d_n, r = r] => {
                 dn.mul(r)
             });
             if t > 0 {
@@ -177,7 +176,7 @@ impl Kernel for BackwardPass<'_> {
                 }
                 let [of_r, of_z, of_n]: [&[f32]; 3] =
                     std::array::from_fn(|k| &sums[k * hidden..][..hidden]);
-                for_each_chunk::<L, 4, _>([of_r, of_z, of_n, z], d_hidden, |[a, b, c, z], dh| {
+                lanes!(L, d_hidden, [dh, a = of_r, b = of_z, c = of_n, z = z] => {
                     dh.mul_add(z, a.add(b).add(c))
                 });
             }

@@ -10,8 +10,8 @@
 
 use super::{Backward, Layer};
 use crate::Tensor;
-use crate::kernel::{self, Rows, for_each_chunk};
-use crate::math::{sigmoid, tanh};
+use crate::kernel::{self, Rows, lanes};
+use crate::math::{sigmoid, sigmoid_slope, tanh, tanh_slope};
 use crate::simd::{Kernel, Lanes, Level};
 
 #[derive(Debug)]
@@ -111,21 +111,21 @@ impl Kernel for Forward<'_> {
             }
             let (i_f, g_o) = z.split_at_mut(2 * hidden);
             let (g, o) = g_o.split_at_mut(hidden);
-            for_each_chunk::<L, 0, _>([], i_f, |[], z| sigmoid(z));
-            for_each_chunk::<L, 0, _>([], g, |[], z| tanh(z));
-            for_each_chunk::<L, 0, _>([], o, |[], z| sigmoid(z));
+            lanes!(L, i_f, [z] => sigmoid(z));
+            lanes!(L, g, [z] => tanh(z));
+            lanes!(L, o, [z] => sigmoid(z));
 
             let (i, f) = i_f.split_at(hidden);
             let (cells_before, cells) = tape.cells.split_at_mut(t * hidden);
             let cell = &mut cells[..hidden];
-            for_each_chunk::<L, 2, _>([i, g], cell, |[i, g], _| i.mul(g));
+            lanes!(L, cell, [_old, i = i, g = g] => i.mul(g));
             if t > 0 {
                 let previous = &cells_before[(t - 1) * hidden..];
-                for_each_chunk::<L, 2, _>([f, previous], cell, |[f, c], sum| f.mul_add(c, sum));
+                lanes!(L, cell, [sum, f = f, c = previous] => f.mul_add(c, sum));
             }
             let squashed = &mut tape.squashed[t * hidden..][..hidden];
-            for_each_chunk::<L, 1, _>([cell], squashed, |[c], _| tanh(c));
-            for_each_chunk::<L, 2, _>([o, squashed], &mut now[..hidden], |[o, s], _| o.mul(s));
+            lanes!(L, squashed, [_old, c = cell] => tanh(c));
+            lanes!(L, &mut now[..hidden], [_old, o = o, s = squashed] => o.mul(s));
         }
     }
 }
@@ -151,28 +151,25 @@ fn gate_gradients<L: Lanes>(
     d_cell: &mut [f32],
     [di, df, dg, d_o]: [&mut [f32]; 4],
 ) {
-    let one = || L::splat(1.0);
-    let sigmoid_slope = |y: L| y.mul(one().sub(y));
-    let tanh_slope = |y: L| one().sub(y.mul(y));
-    for_each_chunk::<L, 3, _>([d_hidden, squashed, o], d_o, |[dh, s, o], _| {
+    lanes!(L, d_o, [_old, dh = d_hidden, s = squashed, o = o] => {
         dh.mul(s).mul(sigmoid_slope(o))
     });
-    for_each_chunk::<L, 3, _>([d_hidden, squashed, o], d_cell, |[dh, s, o], dc| {
+    lanes!(L, d_cell, [dc, dh = d_hidden, s = squashed, o = o] => {
         dh.mul(o).mul_add(tanh_slope(s), dc)
     });
-    for_each_chunk::<L, 3, _>([d_cell, g, i], di, |[dc, g, i], _| {
+    lanes!(L, di, [_old, dc = d_cell, g = g, i = i] => {
         dc.mul(g).mul(sigmoid_slope(i))
     });
-    for_each_chunk::<L, 3, _>([d_cell, i, g], dg, |[dc, i, g], _| {
+    lanes!(L, dg, [_old, dc = d_cell, i = i, g = g] => {
         dc.mul(i).mul(tanh_slope(g))
     });
     match previous_cell {
-        Some(cell) => for_each_chunk::<L, 3, _>([d_cell, cell, f], df, |[dc, c, f], _| {
+        Some(cell) => lanes!(L, df, [_old, dc = d_cell, c = cell, f = f] => {
             dc.mul(c).mul(sigmoid_slope(f))
         }),
         None => df.fill(0.0),
     }
-    for_each_chunk::<L, 1, _>([f], d_cell, |[f], dc| dc.mul(f));
+    lanes!(L, d_cell, [dc, f = f] => dc.mul(f));
 }
 
 impl Kernel for BackwardPass<'_> {
@@ -224,7 +221,7 @@ impl Kernel for BackwardPass<'_> {
                     kernel::multiply::<L>(delta, Rows::dense(1, hidden), turned, hidden, sum);
                 }
                 let sums: [&[f32]; 4] = std::array::from_fn(|k| &sums[k * hidden..][..hidden]);
-                for_each_chunk::<L, 4, _>(sums, d_hidden, |[i, f, g, o], _| i.add(f).add(g).add(o));
+                lanes!(L, d_hidden, [_old, i = sums[0], f = sums[1], g = sums[2], o = sums[3]] => i.add(f).add(g).add(o));
             }
         }
 

@@ -16,11 +16,6 @@ pub(super) fn run<K: Kernel>(kernel: K) -> K::Output {
     kernel.run::<Pair>()
 }
 
-#[inline(always)]
-fn both(a: Pair, b: Pair, f: impl Fn(__m256, __m256) -> __m256) -> Pair {
-    Pair(f(a.0, b.0), f(a.1, b.1))
-}
-
 // SAFETY of all blocks below: see the module's first paragraph.
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl Lanes for Pair {
@@ -52,22 +47,22 @@ impl Lanes for Pair {
 
     #[inline(always)]
     fn add(self, b: Self) -> Self {
-        both(self, b, |a, b| unsafe { _mm256_add_ps(a, b) })
+        unsafe { Pair(_mm256_add_ps(self.0, b.0), _mm256_add_ps(self.1, b.1)) }
     }
 
     #[inline(always)]
     fn sub(self, b: Self) -> Self {
-        both(self, b, |a, b| unsafe { _mm256_sub_ps(a, b) })
+        unsafe { Pair(_mm256_sub_ps(self.0, b.0), _mm256_sub_ps(self.1, b.1)) }
     }
 
     #[inline(always)]
     fn mul(self, b: Self) -> Self {
-        both(self, b, |a, b| unsafe { _mm256_mul_ps(a, b) })
+        unsafe { Pair(_mm256_mul_ps(self.0, b.0), _mm256_mul_ps(self.1, b.1)) }
     }
 
     #[inline(always)]
     fn div(self, b: Self) -> Self {
-        both(self, b, |a, b| unsafe { _mm256_div_ps(a, b) })
+        unsafe { Pair(_mm256_div_ps(self.0, b.0), _mm256_div_ps(self.1, b.1)) }
     }
 
     #[inline(always)]
@@ -82,27 +77,35 @@ impl Lanes for Pair {
 
     #[inline(always)]
     fn max(self, b: Self) -> Self {
-        both(self, b, |a, b| unsafe { _mm256_max_ps(a, b) })
+        unsafe { Pair(_mm256_max_ps(self.0, b.0), _mm256_max_ps(self.1, b.1)) }
     }
 
     #[inline(always)]
     fn min(self, b: Self) -> Self {
-        both(self, b, |a, b| unsafe { _mm256_min_ps(a, b) })
+        unsafe { Pair(_mm256_min_ps(self.0, b.0), _mm256_min_ps(self.1, b.1)) }
     }
 
     #[inline(always)]
     fn gate(self, value: Self) -> Self {
-        both(self, value, |a, v| unsafe {
-            _mm256_and_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(a, _mm256_setzero_ps()), v)
-        })
+        unsafe {
+            let zero = _mm256_setzero_ps();
+            Pair(
+                _mm256_and_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(self.0, zero), value.0),
+                _mm256_and_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(self.1, zero), value.1),
+            )
+        }
     }
 
     #[inline(always)]
     fn pow2_of_low_bits(self) -> Self {
-        let pow2 = |v| unsafe {
-            let exponent = _mm256_slli_epi32::<23>(_mm256_castps_si256(v));
-            _mm256_castsi256_ps(_mm256_add_epi32(exponent, _mm256_set1_epi32(0x3f80_0000)))
-        };
-        Pair(pow2(self.0), pow2(self.1))
+        unsafe {
+            let one = _mm256_set1_epi32(0x3f80_0000);
+            let low = _mm256_slli_epi32::<23>(_mm256_castps_si256(self.0));
+            let high = _mm256_slli_epi32::<23>(_mm256_castps_si256(self.1));
+            Pair(
+                _mm256_castsi256_ps(_mm256_add_epi32(low, one)),
+                _mm256_castsi256_ps(_mm256_add_epi32(high, one)),
+            )
+        }
     }
 }

@@ -74,8 +74,8 @@ pub trait Lanes: Copy {
 pub trait Kernel {
     /// What it computes.
     type Output;
-    /// The arithmetic. Must be `#[inline(always)]`, as must everything generic over `L` that it
-    /// calls: only then is it compiled for the instruction set of its caller.
+    /// The arithmetic. Must be `#[inline(always)]`, as must everything generic over `L` that it calls, and no
+    /// closure may touch an `L`: only what is inlined is compiled for the instruction set of the caller.
     fn run<L: Lanes>(self) -> Self::Output;
 }
 
