@@ -269,7 +269,6 @@ fn free_path(name: &str) -> PathBuf {
 }
 
 fn train(plan: &Plan, options: &Options) -> Result<Finished> {
-    let started = Instant::now();
     let experiment = &plan.named.experiment;
     let dataset = load::dataset(experiment, &options.data, |note| eprintln!("note: {note}"))?;
     let mut task = Task::new(experiment, &dataset)?;
@@ -285,7 +284,7 @@ fn train(plan: &Plan, options: &Options) -> Result<Finished> {
             RunDirectory::create(&plan.path, &plan.named.name, &task, &state, options.trace)?;
         (directory, state)
     };
-    let before = directory.manifest.timing.seconds;
+    let (before, started) = (directory.manifest.timing.seconds, Instant::now());
     let spent = || before + started.elapsed().as_secs_f64();
     let ended = directory
         .manifest
