@@ -24,7 +24,6 @@ mod lines;
 mod npz;
 mod settings;
 mod standardise;
-mod suggest;
 mod synthetic;
 mod zip;
 
@@ -32,7 +31,7 @@ pub use error::DataError;
 pub use npz::write_npz;
 
 use selvedge_core::dataset::Dataset;
-use selvedge_core::experiment::DataSettings;
+use selvedge_core::experiment::{DataSettings, one_of};
 use std::path::Path;
 
 /// The names that `data.set` may have.
@@ -67,7 +66,7 @@ pub fn load_with_notes(
         unknown => Err(settings::wrong(
             "set",
             format!("{unknown:?}"),
-            suggest::one_of(unknown, &SETS),
+            one_of(unknown, &SETS),
         )),
     }
 }

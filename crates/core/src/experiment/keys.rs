@@ -125,6 +125,14 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     (2 * distance <= word.chars().count().max(2)).then_some(best)
 }
 
+/// What would be right instead of `word`: "expected one of …", and the nearest where there is one.
+pub fn one_of(word: &str, known: &[&str]) -> String {
+    let list: Vec<String> = known.iter().map(|name| format!("\"{name}\"")).collect();
+    let hint = nearest(&word.to_lowercase(), known.iter().copied());
+    let hint = hint.map_or(String::new(), |name| format!(" (did you mean \"{name}\"?)"));
+    format!("expected one of {}{hint}", list.join(", "))
+}
+
 /// Insertions, deletions, replacements and swaps of neighbours between two words.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());

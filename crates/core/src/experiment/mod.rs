@@ -16,7 +16,7 @@ mod read;
 mod settings;
 
 pub use data::{DataSettings, Features};
-pub use keys::{KEYS, KeyInfo, nearest};
+pub use keys::{KEYS, KeyInfo, nearest, one_of};
 pub use read::ExperimentError;
 pub use settings::{
     Broadcast, ClassWeights, Compute, ModelSettings, StopSettings, TimeSettings, TrainSettings,

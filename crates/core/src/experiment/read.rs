@@ -1,6 +1,6 @@
 //! From text to a checked experiment.
 
-use super::keys::{KEYS, nearest};
+use super::keys::{KEYS, nearest, one_of};
 use super::{Compute, Experiment};
 use toml::de::{DeTable, DeValue};
 
@@ -191,19 +191,14 @@ impl Experiment {
 
     fn check_train(&self) -> Result<(), ExperimentError> {
         let t = &self.train;
-        require("train.algorithm", t.algorithm == "hsgd", || {
-            let hint = nearest(&t.algorithm, ["hsgd"]).unwrap_or("hsgd");
-            format!(
-                "train.algorithm = \"{}\" is not known: use \"{hint}\"",
-                t.algorithm
-            )
-        })?;
-        require("train.selection", t.selection == "uniform", || {
-            format!(
-                "train.selection = \"{}\" is not known: use \"uniform\"",
-                t.selection
-            )
-        })?;
+        for (key, value, known) in [
+            ("train.algorithm", &t.algorithm, ["hsgd"]),
+            ("train.selection", &t.selection, ["uniform"]),
+        ] {
+            require(key, known.contains(&value.as_str()), || {
+                format!("{key} = \"{value}\": {}", one_of(value, &known))
+            })?;
+        }
         for (key, value) in [
             ("train.iterations", t.iterations),
             ("train.global_interval", t.global_interval),

@@ -12,9 +12,8 @@ pub(crate) use crate::label_pairs::CLASSES;
 use crate::label_pairs::PAIRS;
 use crate::settings::{at_least_one, check_shares, wrong};
 use crate::standardise::Scale;
-use crate::suggest;
 use selvedge_core::dataset::{Dataset, Group, Samples};
-use selvedge_core::experiment::DataSettings;
+use selvedge_core::experiment::{DataSettings, one_of};
 use selvedge_nn::Shape;
 use split::{Split, group_name};
 use std::path::Path;
@@ -70,7 +69,7 @@ fn check(settings: &DataSettings) -> Result<(), DataError> {
         return Err(wrong("groups", settings.groups, expected));
     }
     if !SPLITS.contains(&settings.split.as_str()) {
-        let expected = suggest::one_of(&settings.split, &SPLITS);
+        let expected = one_of(&settings.split, &SPLITS);
         return Err(wrong("split", format!("{:?}", settings.split), expected));
     }
     at_least_one("samples_per_device", settings.samples_per_device)?;
