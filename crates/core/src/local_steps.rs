@@ -10,7 +10,7 @@ use crate::dataset::Samples;
 use crate::exchange::Frozen;
 use crate::model::Architecture;
 use rayon::prelude::*;
-use selvedge_nn::{loss, vector};
+use selvedge_nn::{Update, loss, vector};
 
 /// Positions of the subset in one block of a sum.
 pub const BLOCK: usize = 32;
@@ -258,7 +258,7 @@ impl Hospital<'_> {
             &pass.embeddings,
             &pass.combined,
             &pass.d_logits,
-            Some(&mut gradient.theta0),
+            Update::Accumulate(&mut gradient.theta0),
             &mut pass.scratch,
             Some(&mut pass.d_embeddings),
         );
@@ -267,7 +267,7 @@ impl Hospital<'_> {
             x1,
             &pass.tower,
             &pass.d_embeddings[..d1],
-            Some(&mut gradient.theta1),
+            Update::Accumulate(&mut gradient.theta1),
             &mut pass.scratch,
             None,
         );
@@ -347,7 +347,7 @@ pub fn device_steps(
                 &pass.embeddings,
                 &pass.combined,
                 &pass.d_logits,
-                None,
+                Update::Frozen,
                 &mut pass.scratch,
                 Some(&mut pass.d_embeddings),
             );
@@ -356,7 +356,7 @@ pub fn device_steps(
                 x2,
                 &pass.tower,
                 &pass.d_embeddings[d1..],
-                Some(gradient),
+                Update::Accumulate(gradient),
                 &mut pass.scratch,
                 None,
             );

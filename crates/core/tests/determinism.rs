@@ -7,13 +7,14 @@ use common::{
     task, watch,
 };
 use selvedge_core::dataset::Dataset;
-use selvedge_core::experiment::{ClassWeights, Experiment};
+use selvedge_core::experiment::{ClassWeights, Compute, Experiment};
 use selvedge_core::hsgd::{self, Ending};
 use selvedge_core::model::Architecture;
 use selvedge_core::state::{Evaluation, Progress, State};
 use selvedge_core::task::Task;
 use selvedge_nn::{Shape, simd::Level};
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Two runs saw and gave the same.
 #[track_caller]
@@ -161,6 +162,21 @@ fn running_twice_is_the_same_and_another_seed_is_not() {
             "seed {seed}: the bill is the same"
         );
     }
+}
+
+#[test]
+fn measured_time_steers_nothing_but_the_clock() {
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    let (_, e, data) = cases().remove(0);
+    let set = run(&task(&e, &data));
+    let mut measured = e.clone();
+    measured.time.compute = Compute::Measured;
+    let mut task = task(&measured, &data);
+    task.stopwatch = Some(|| CALLS.fetch_add(1, Ordering::Relaxed).pow(2) as f64);
+    let run = run(&task);
+    assert_eq!(model_bits(&run.last.theta), model_bits(&set.last.theta));
+    assert_eq!(run.last.progress.ledger, set.last.progress.ledger);
+    assert!(run.last.progress.clock.seconds() > set.last.progress.clock.seconds());
 }
 
 /// A saved run: progress goes through JSON, models stay as they are.

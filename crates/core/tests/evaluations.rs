@@ -23,7 +23,8 @@ fn evaluations_are_at_0_at_t_and_no_closer_than_asked() {
         let (p, t) = (q * a, q * a * b);
         let every = within(&mut draw, 1..t + 4);
         let mut e = experiment(seed, [t, p, q], TANH);
-        e.train.evaluate_every = Some(every);
+        let halve = within(&mut draw, 1..10);
+        (e.train.evaluate_every, e.train.halve_every) = (Some(every), halve);
         let data = dataset(seed, &Plan::of_groups(&[4, 3]));
         let run = run(&task(&e, &data));
         let mut want = vec![0];
@@ -33,6 +34,10 @@ fn evaluations_are_at_0_at_t_and_no_closer_than_asked() {
             }
         }
         assert_eq!(run.evaluated(), want, "T = {t}, P = {p}, every {every}");
+        for e in &run.log.evaluations {
+            let eta = 0.4 * 0.5f64.powi((e.t / halve) as i32);
+            assert_eq!((e.p, e.q, e.eta), (p, q, eta), "from t = {} on", e.t);
+        }
         // How often one looks changes nothing of what there is to see.
         e.train.evaluate_every = Some(1);
         let all = common::run(&task(&e, &data));

@@ -46,7 +46,7 @@ fn the_order_of_groups_and_devices_changes_nothing_beyond_rounding() {
         let mut draw = stream(seed);
         let mut e = weighted(experiment(seed, [24, 6, 3], TANH));
         e.time.shared_uplink = seed % 2 == 0;
-        let mut plan = Plan::of_groups(&[40, 8, 5, 13]);
+        let mut plan = Plan::of_groups(&[100, 8, 5, 13]);
         plan.devices
             .iter_mut()
             .flatten()

@@ -156,6 +156,23 @@ fn p_and_q_of_1_are_centralised_sgd_on_the_union_of_the_subsets() {
     });
 }
 
+/// Sums over more positions than one block (32) holds, and more blocks (64) than are held at a time.
+#[test]
+fn large_subsets_are_centralised_sgd_too() {
+    let mut e = weighted(experiment(3, [3, 1, 1], TANH));
+    e.train.participation = 1.0;
+    let data = dataset(3, &Plan::of_groups(&[64 * 32 + 40, 33, 300]));
+    let task = task(&e, &data);
+    let run = run(&task);
+    let start = theta(&run.log.states[0].theta);
+    let mut want = start.clone();
+    for state in &run.log.states[1..] {
+        let all: Rows = (0..3).flat_map(|m| subset_rows(&e, &data, m, 0)).collect();
+        centralised_step(&e, &task.architecture, &data, &mut want, &all);
+        assert_near(&theta(&state.theta), &want, &start, "everybody");
+    }
+}
+
 #[test]
 fn q_of_1_has_no_staleness_each_group_takes_a_live_step() {
     for_seeds(0..6, |seed| {

@@ -8,7 +8,7 @@
 //! ```text
 //! prepare(params)            once per value of the parameters, before any backward pass
 //! forward(params, input)     fills the sample's tape; the output is the end of the tape
-//! backward(.., d_output)     reads the tape, ADDS to the gradient
+//! backward(.., d_output)     reads the tape, adds to a gradient or takes a step
 //! ```
 //!
 //! # Same bits everywhere
@@ -48,6 +48,6 @@ pub mod simd;
 mod spec;
 pub mod vector;
 
-pub use network::{Cost, Network, Tensor};
+pub use network::{Cost, Network, Tensor, Update};
 pub use shape::{Shape, ShapeError};
 pub use spec::{ConvSpec, LayerSpec};

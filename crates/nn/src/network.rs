@@ -1,5 +1,6 @@
 //! A list of layers over one flat parameter slice.
 
+use crate::kernel::Target;
 use crate::layer::{self, Backward, Layer};
 use crate::random::Key;
 use crate::simd::Level;
@@ -102,6 +103,44 @@ impl Tensor {
         assert_eq!(values.len(), self.len(), "tensor {}", self.name);
         for (place, value) in self.places().zip(values) {
             params[place] = *value;
+        }
+    }
+}
+
+/// What a backward pass does with the gradient of the parameters.
+#[derive(Debug)]
+pub enum Update<'a> {
+    /// Nothing: the parameters are frozen.
+    Frozen,
+    /// Adds it to a slice.
+    Accumulate(&'a mut [f32]),
+    /// Steps at once, `params = (1 − decay) · params − step · gradient`, and never stores it: to the bit what
+    /// accumulating from zero and then [`crate::vector::descend`] give.
+    Descend {
+        /// The parameters; the forward pass is over, so nobody reads them any more.
+        params: &'a mut [f32],
+        /// The length of the step.
+        step: f32,
+        /// The share of the parameters that is taken off.
+        decay: f32,
+    },
+}
+
+impl Update<'_> {
+    /// The stretch that belongs to one layer.
+    fn target(&mut self, params: Range<usize>) -> Option<Target<'_>> {
+        match self {
+            Update::Frozen => None,
+            Update::Accumulate(gradient) => Some(Target::Add(&mut gradient[params])),
+            Update::Descend {
+                params: all,
+                step,
+                decay,
+            } => Some(Target::Descend {
+                weights: &mut all[params],
+                step: *step,
+                keep: 1.0 - *decay,
+            }),
         }
     }
 }
@@ -348,14 +387,17 @@ impl Network {
         for (i, stage) in self.stages.iter().enumerate().skip(first) {
             let prepared = &mut prepared[stage.prepared.clone()];
             let input_gradient = i > first || self.input_gradient;
-            stage
-                .layer
-                .prepare(&params[stage.params.clone()], prepared, input_gradient);
+            stage.layer.prepare(
+                self.level,
+                &params[stage.params.clone()],
+                prepared,
+                input_gradient,
+            );
         }
     }
 
-    /// Adds the gradient of one sample's loss to `gradient` (if the parameters are not frozen), given its
-    /// tape and the loss's gradient with respect to the result. Writes the gradient of the input to `d_input` if the network was made
+    /// Updates with the gradient of one sample's loss, given its tape and the loss's gradient with respect to
+    /// the result. Writes the gradient of the input to `d_input` if the network was made
     /// [with it](Self::with_input_gradient).
     #[allow(clippy::too_many_arguments)]
     pub fn backward(
@@ -364,7 +406,7 @@ impl Network {
         input: &[f32],
         tape: &[f32],
         d_output: &[f32],
-        mut gradient: Option<&mut [f32]>,
+        mut update: Update<'_>,
         scratch: &mut [f32],
         mut d_input: Option<&mut [f32]>,
     ) {
@@ -392,9 +434,7 @@ impl Network {
                     },
                     tape: &tape[stage.tape.clone()],
                     d_output: &above[..stage.layer.output()],
-                    gradient: gradient
-                        .as_deref_mut()
-                        .map(|g| &mut g[stage.params.clone()]),
+                    target: update.target(stage.params.clone()),
                     d_input,
                     scratch: &mut scratch[..stage.layer.scratch()],
                 },

@@ -1,6 +1,6 @@
 //! Sums and steps over whole parameter slices.
 
-use crate::kernel::lanes;
+use crate::kernel::{descended, lanes};
 use crate::simd::{Kernel, Lanes, Level};
 
 struct Add<'a>(&'a [f32], &'a mut [f32]);
@@ -61,10 +61,8 @@ impl Kernel for Descend<'_> {
     type Output = ();
     #[inline(always)]
     fn run<L: Lanes>(self) {
-        let (step, keep) = (L::splat(-self.step), L::splat(self.keep));
-        lanes!(L, self.params, [p, g = self.gradient] => {
-            step.mul_add(g, p.mul(keep))
-        });
+        let (step, keep) = (self.step, self.keep);
+        lanes!(L, self.params, [p, g = self.gradient] => descended(p, g, step, keep));
     }
 }
 

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{network, normals, stacks};
-use selvedge_nn::{loss, random::Key, simd::Level};
+use selvedge_nn::{Update, loss, random::Key, simd::Level};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -50,7 +50,7 @@ fn a_step_allocates_nothing() {
             &input,
             &tape,
             &d_output,
-            Some(&mut gradient),
+            Update::Accumulate(&mut gradient),
             &mut scratch,
             None,
         );

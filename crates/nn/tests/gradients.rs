@@ -3,7 +3,7 @@
 mod common;
 
 use common::{network, normals, pass, stacks};
-use selvedge_nn::{Network, random::Key, simd::Level};
+use selvedge_nn::{Network, Update, random::Key, simd::Level};
 
 /// Σ d_output · output, the function whose gradient the backward pass gives, in double precision.
 fn objective(network: &Network, params: &[f32], input: &[f32], d_output: &[f32]) -> f64 {
@@ -108,7 +108,7 @@ fn backward_adds_to_the_gradient() {
             x,
             &tape,
             &d_output,
-            Some(&mut gradient),
+            Update::Accumulate(&mut gradient),
             &mut scratch,
             None,
         );

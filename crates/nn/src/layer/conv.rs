@@ -11,7 +11,7 @@
 //! the weights turned round.
 
 use super::{Backward, Layer};
-use crate::kernel::{self, Rows};
+use crate::kernel::{self, Rows, Target};
 use crate::simd::{Kernel, Lanes, Level};
 use crate::spec::ConvSpec;
 use crate::{ShapeError, Tensor};
@@ -105,7 +105,7 @@ impl Conv {
         self.y.padded() * self.x.padded() * self.channels
     }
 
-    /// The patches of one line of outputs.
+    /// The patches of all outputs, line by line.
     fn patches(&self) -> Rows {
         Rows {
             rows: self.x.output(),
@@ -113,6 +113,8 @@ impl Conv {
             segments: self.y.size,
             segment_stride: self.x.padded() * self.channels,
             k: self.x.size * self.channels,
+            lines: self.y.output(),
+            line_stride: self.y.stride * self.x.padded() * self.channels,
         }
     }
 }
@@ -183,8 +185,7 @@ struct WeightGradient<'a> {
     conv: &'a Conv,
     padded: &'a [f32],
     d_output: &'a [f32],
-    weight: &'a mut [f32],
-    bias: &'a mut [f32],
+    target: Target<'a>,
 }
 
 impl Kernel for WeightGradient<'_> {
@@ -192,21 +193,9 @@ impl Kernel for WeightGradient<'_> {
     #[inline(always)]
     fn run<L: Lanes>(self) {
         let conv = self.conv;
-        let line = conv.x.padded() * conv.channels * conv.y.stride;
-        for (y, d_output) in self
-            .d_output
-            .chunks_exact(conv.x.output() * conv.out)
-            .enumerate()
-        {
-            kernel::correlate::<L>(
-                &self.padded[y * line..],
-                conv.patches(),
-                d_output,
-                conv.out,
-                self.weight,
-            );
-        }
-        kernel::add_rows::<L>(self.d_output, self.bias);
+        let (weight, bias) = self.target.split_at(conv.weights());
+        kernel::correlate::<L>(self.padded, conv.patches(), self.d_output, conv.out, weight);
+        kernel::add_rows::<L>(self.d_output, bias);
     }
 }
 
@@ -229,6 +218,8 @@ impl Kernel for InputGradient<'_> {
             segments: conv.y.size,
             segment_stride: line,
             k: conv.x.size * conv.out,
+            lines: 1,
+            line_stride: 0,
         };
         for (y, d_input) in self
             .d_input
@@ -311,7 +302,7 @@ impl Layer for Conv {
     }
 
     /// `[row][column][channel][out]` → `[last − row][last − column][out][channel]`
-    fn prepare(&self, params: &[f32], prepared: &mut [f32], input_gradient: bool) {
+    fn prepare(&self, level: Level, params: &[f32], prepared: &mut [f32], input_gradient: bool) {
         if !input_gradient {
             return;
         }
@@ -319,6 +310,7 @@ impl Layer for Conv {
         let taps = self.y.size * self.x.size;
         for (i, turned) in prepared.chunks_exact_mut(tap).enumerate() {
             kernel::transpose(
+                level,
                 &params[(taps - 1 - i) * tap..][..tap],
                 self.channels,
                 self.out,
@@ -328,15 +320,13 @@ impl Layer for Conv {
     }
 
     fn backward(&self, level: Level, pass: Backward<'_>) {
-        if let Some(gradient) = pass.gradient {
-            let (weight, bias) = gradient.split_at_mut(self.weights());
+        if let Some(target) = pass.target {
             let padded = &pass.tape[..self.pad()];
             level.run(WeightGradient {
                 conv: self,
                 padded,
                 d_output: pass.d_output,
-                weight,
-                bias,
+                target,
             });
         }
 

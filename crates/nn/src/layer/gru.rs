@@ -9,7 +9,7 @@
 
 use super::{Backward, Layer};
 use crate::Tensor;
-use crate::kernel::{self, Rows, lanes};
+use crate::kernel::{self, Rows, Target, lanes};
 use crate::math::{sigmoid, sigmoid_slope, tanh, tanh_slope};
 use crate::simd::{Kernel, Lanes, Level};
 
@@ -108,7 +108,7 @@ struct BackwardPass<'a> {
     input: &'a [f32],
     tape: Tape<&'a [f32]>,
     d_output: &'a [f32],
-    gradient: Option<&'a mut [f32]>,
+    target: Option<Target<'a>>,
     d_input: Option<&'a mut [f32]>,
     scratch: &'a mut [f32],
 }
@@ -124,7 +124,7 @@ impl Kernel for BackwardPass<'_> {
             input,
             tape,
             d_output,
-            gradient,
+            target,
             d_input,
             scratch,
         } = self;
@@ -135,7 +135,7 @@ impl Kernel for BackwardPass<'_> {
         // they differ for gate n, whose recurrent part is scaled by r.
         let (d_inputs, rest) = scratch.split_at_mut(steps * width);
         let (d_recurrents, rest) = rest.split_at_mut(steps * width);
-        let (sums, rest) = rest.split_at_mut(width);
+        let (sums, rest) = rest.split_at_mut(hidden);
         let (d_hidden, zeros) = rest.split_at_mut(hidden);
         d_hidden.copy_from_slice(d_output);
         zeros.fill(0.0);
@@ -167,24 +167,14 @@ impl Kernel for BackwardPass<'_> {
                 dn.mul(r)
             });
             if t > 0 {
-                sums.fill(0.0);
-                for gate in 0..3 {
-                    let turned = &turned_hh[gate * hidden * hidden..][..hidden * hidden];
-                    let delta = &d_recurrent[gate * hidden..][..hidden];
-                    let sum = &mut sums[gate * hidden..][..hidden];
-                    kernel::multiply::<L>(delta, Rows::dense(1, hidden), turned, hidden, sum);
-                }
-                let [of_r, of_z, of_n]: [&[f32]; 3] =
-                    std::array::from_fn(|k| &sums[k * hidden..][..hidden]);
-                lanes!(L, d_hidden, [dh, a = of_r, b = of_z, c = of_n, z = z] => {
-                    dh.mul_add(z, a.add(b).add(c))
-                });
+                kernel::multiply_gates::<L, 3>(d_recurrent, turned_hh, hidden, sums);
+                lanes!(L, d_hidden, [dh, sum = sums, z = z] => dh.mul_add(z, sum));
             }
         }
 
-        if let Some(gradient) = gradient {
-            let (d_weight_ih, rest) = gradient.split_at_mut(of_input);
-            let (d_weight_hh, d_bias) = rest.split_at_mut(of_hidden);
+        if let Some(target) = target {
+            let (d_weight_ih, rest) = target.split_at(of_input);
+            let (d_weight_hh, d_bias) = rest.split_at(of_hidden);
             kernel::correlate::<L>(
                 input,
                 Rows::dense(steps, gru.inputs),
@@ -238,7 +228,7 @@ impl Layer for Gru {
     }
 
     fn scratch(&self) -> usize {
-        2 * self.steps * self.width() + self.width() + 2 * self.hidden
+        2 * self.steps * self.width() + 3 * self.hidden
     }
 
     fn flops(&self) -> u64 {
@@ -268,17 +258,24 @@ impl Layer for Gru {
     }
 
     /// W_hh turned, then W_ih turned.
-    fn prepare(&self, params: &[f32], prepared: &mut [f32], input_gradient: bool) {
+    fn prepare(&self, level: Level, params: &[f32], prepared: &mut [f32], input_gradient: bool) {
         let (of_input, of_hidden) = self.weights();
         let (turned_hh, turned_ih) = prepared.split_at_mut(of_hidden);
         kernel::transpose(
+            level,
             &params[of_input..][..of_hidden],
             self.hidden,
             self.width(),
             turned_hh,
         );
         if input_gradient {
-            kernel::transpose(&params[..of_input], self.inputs, self.width(), turned_ih);
+            kernel::transpose(
+                level,
+                &params[..of_input],
+                self.inputs,
+                self.width(),
+                turned_ih,
+            );
         }
     }
 
@@ -295,7 +292,7 @@ impl Layer for Gru {
                 hiddens,
             },
             d_output: pass.d_output,
-            gradient: pass.gradient,
+            target: pass.target,
             d_input: pass.d_input,
             scratch: pass.scratch,
         });

@@ -2,7 +2,7 @@
 
 use super::{Backward, Layer};
 use crate::Tensor;
-use crate::kernel::{self, Rows};
+use crate::kernel::{self, Rows, Target};
 use crate::simd::{Kernel, Lanes, Level};
 
 #[derive(Debug)]
@@ -35,23 +35,17 @@ impl Kernel for Forward<'_> {
 struct WeightGradient<'a> {
     input: &'a [f32],
     d_output: &'a [f32],
-    weight: &'a mut [f32],
-    bias: &'a mut [f32],
+    target: Target<'a>,
 }
 
 impl Kernel for WeightGradient<'_> {
     type Output = ();
     #[inline(always)]
     fn run<L: Lanes>(self) {
-        let rows = Rows::dense(1, self.input.len());
-        kernel::correlate::<L>(
-            self.input,
-            rows,
-            self.d_output,
-            self.d_output.len(),
-            self.weight,
-        );
-        kernel::add_rows::<L>(self.d_output, self.bias);
+        let (n, k) = (self.d_output.len(), self.input.len());
+        let (weight, bias) = self.target.split_at(k * n);
+        kernel::correlate::<L>(self.input, Rows::dense(1, k), self.d_output, n, weight);
+        kernel::add_rows::<L>(self.d_output, bias);
     }
 }
 
@@ -89,9 +83,10 @@ impl Layer for Linear {
         });
     }
 
-    fn prepare(&self, params: &[f32], prepared: &mut [f32], input_gradient: bool) {
+    fn prepare(&self, level: Level, params: &[f32], prepared: &mut [f32], input_gradient: bool) {
         if input_gradient {
             kernel::transpose(
+                level,
                 &params[..self.inputs * self.out],
                 self.inputs,
                 self.out,
@@ -101,13 +96,11 @@ impl Layer for Linear {
     }
 
     fn backward(&self, level: Level, pass: Backward<'_>) {
-        if let Some(gradient) = pass.gradient {
-            let (weight, bias) = gradient.split_at_mut(self.inputs * self.out);
+        if let Some(target) = pass.target {
             level.run(WeightGradient {
                 input: pass.input,
                 d_output: pass.d_output,
-                weight,
-                bias,
+                target,
             });
         }
         if let Some(d_input) = pass.d_input {

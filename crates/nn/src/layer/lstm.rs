@@ -10,7 +10,7 @@
 
 use super::{Backward, Layer};
 use crate::Tensor;
-use crate::kernel::{self, Rows, lanes};
+use crate::kernel::{self, Rows, Target, lanes};
 use crate::math::{sigmoid, sigmoid_slope, tanh, tanh_slope};
 use crate::simd::{Kernel, Lanes, Level};
 
@@ -136,7 +136,7 @@ struct BackwardPass<'a> {
     input: &'a [f32],
     tape: Tape<&'a [f32]>,
     d_output: &'a [f32],
-    gradient: Option<&'a mut [f32]>,
+    target: Option<Target<'a>>,
     d_input: Option<&'a mut [f32]>,
     scratch: &'a mut [f32],
 }
@@ -183,7 +183,7 @@ impl Kernel for BackwardPass<'_> {
             input,
             tape,
             d_output,
-            gradient,
+            target,
             d_input,
             scratch,
         } = self;
@@ -191,7 +191,6 @@ impl Kernel for BackwardPass<'_> {
         let (of_input, of_hidden) = lstm.weights();
         let (turned_hh, turned_ih) = prepared.split_at(of_hidden);
         let (deltas, rest) = scratch.split_at_mut(steps * width);
-        let (sums, rest) = rest.split_at_mut(width);
         let (d_hidden, d_cell) = rest.split_at_mut(hidden);
         d_hidden.copy_from_slice(d_output);
         d_cell.fill(0.0);
@@ -213,21 +212,14 @@ impl Kernel for BackwardPass<'_> {
                 [di, df, dg, d_o],
             );
             if t > 0 {
-                sums.fill(0.0);
-                for gate in 0..4 {
-                    let turned = &turned_hh[gate * hidden * hidden..][..hidden * hidden];
-                    let delta = &deltas[t * width + gate * hidden..][..hidden];
-                    let sum = &mut sums[gate * hidden..][..hidden];
-                    kernel::multiply::<L>(delta, Rows::dense(1, hidden), turned, hidden, sum);
-                }
-                let sums: [&[f32]; 4] = std::array::from_fn(|k| &sums[k * hidden..][..hidden]);
-                lanes!(L, d_hidden, [_old, i = sums[0], f = sums[1], g = sums[2], o = sums[3]] => i.add(f).add(g).add(o));
+                let delta = &deltas[t * width..][..width];
+                kernel::multiply_gates::<L, 4>(delta, turned_hh, hidden, d_hidden);
             }
         }
 
-        if let Some(gradient) = gradient {
-            let (d_weight_ih, rest) = gradient.split_at_mut(of_input);
-            let (d_weight_hh, d_bias) = rest.split_at_mut(of_hidden);
+        if let Some(target) = target {
+            let (d_weight_ih, rest) = target.split_at(of_input);
+            let (d_weight_hh, d_bias) = rest.split_at(of_hidden);
             kernel::correlate::<L>(
                 input,
                 Rows::dense(steps, lstm.inputs),
@@ -276,7 +268,7 @@ impl Layer for Lstm {
     }
 
     fn scratch(&self) -> usize {
-        self.steps * self.width() + self.width() + 2 * self.hidden
+        self.steps * self.width() + 2 * self.hidden
     }
 
     fn flops(&self) -> u64 {
@@ -299,17 +291,24 @@ impl Layer for Lstm {
     }
 
     /// W_hh turned, then W_ih turned.
-    fn prepare(&self, params: &[f32], prepared: &mut [f32], input_gradient: bool) {
+    fn prepare(&self, level: Level, params: &[f32], prepared: &mut [f32], input_gradient: bool) {
         let (of_input, of_hidden) = self.weights();
         let (turned_hh, turned_ih) = prepared.split_at_mut(of_hidden);
         kernel::transpose(
+            level,
             &params[of_input..][..of_hidden],
             self.hidden,
             self.width(),
             turned_hh,
         );
         if input_gradient {
-            kernel::transpose(&params[..of_input], self.inputs, self.width(), turned_ih);
+            kernel::transpose(
+                level,
+                &params[..of_input],
+                self.inputs,
+                self.width(),
+                turned_ih,
+            );
         }
     }
 
@@ -320,7 +319,7 @@ impl Layer for Lstm {
             input: pass.input,
             tape: self.read(pass.tape),
             d_output: pass.d_output,
-            gradient: pass.gradient,
+            target: pass.target,
             d_input: pass.d_input,
             scratch: pass.scratch,
         });

@@ -13,6 +13,7 @@ mod lstm;
 mod pool;
 mod reshape;
 
+use crate::kernel::Target;
 use crate::simd::Level;
 use crate::{LayerSpec, Shape, ShapeError, Tensor};
 
@@ -22,8 +23,8 @@ pub(crate) struct Backward<'a> {
     pub input: &'a [f32],
     pub tape: &'a [f32],
     pub d_output: &'a [f32],
-    /// Added to; absent where the parameters are frozen.
-    pub gradient: Option<&'a mut [f32]>,
+    /// What becomes of the parameters' gradient; absent where they are frozen.
+    pub target: Option<Target<'a>>,
     /// Overwritten; absent where nobody asks for it.
     pub d_input: Option<&'a mut [f32]>,
     pub scratch: &'a mut [f32],
@@ -58,7 +59,14 @@ pub(crate) trait Layer: std::fmt::Debug + Send + Sync {
 
     fn forward(&self, level: Level, params: &[f32], input: &[f32], tape: &mut [f32]);
     /// Makes the transposed copies; those for the input's gradient only where it will be asked for.
-    fn prepare(&self, _params: &[f32], _prepared: &mut [f32], _input_gradient: bool) {}
+    fn prepare(
+        &self,
+        _level: Level,
+        _params: &[f32],
+        _prepared: &mut [f32],
+        _input_gradient: bool,
+    ) {
+    }
     fn backward(&self, level: Level, pass: Backward<'_>);
 }
 

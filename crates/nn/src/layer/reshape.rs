@@ -48,13 +48,13 @@ impl Layer for Transpose {
         0
     }
 
-    fn forward(&self, _: Level, _: &[f32], input: &[f32], tape: &mut [f32]) {
-        kernel::transpose(input, self.rows, self.columns, tape);
+    fn forward(&self, level: Level, _: &[f32], input: &[f32], tape: &mut [f32]) {
+        kernel::transpose(level, input, self.rows, self.columns, tape);
     }
 
-    fn backward(&self, _: Level, pass: Backward<'_>) {
+    fn backward(&self, level: Level, pass: Backward<'_>) {
         if let Some(d_input) = pass.d_input {
-            kernel::transpose(pass.d_output, self.columns, self.rows, d_input);
+            kernel::transpose(level, pass.d_output, self.columns, self.rows, d_input);
         }
     }
 }

@@ -89,6 +89,40 @@ impl Lanes for Register {
     }
 
     #[inline(always)]
+    fn transpose(rows: [Self; LANES]) -> [Self; LANES] {
+        let mut a = [rows[0].0; LANES];
+        let mut b = a;
+        let mut result = rows;
+        unsafe {
+            // Pairs of rows interleave, then pairs of pairs: each quarter then holds a turned 4 × 4 block.
+            for i in 0..8 {
+                a[2 * i] = _mm512_unpacklo_ps(rows[2 * i].0, rows[2 * i + 1].0);
+                a[2 * i + 1] = _mm512_unpackhi_ps(rows[2 * i].0, rows[2 * i + 1].0);
+            }
+            for i in 0..4 {
+                for half in 0..2 {
+                    let low = _mm512_castps_pd(a[4 * i + half]);
+                    let high = _mm512_castps_pd(a[4 * i + 2 + half]);
+                    b[4 * i + 2 * half] = _mm512_castpd_ps(_mm512_unpacklo_pd(low, high));
+                    b[4 * i + 2 * half + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(low, high));
+                }
+            }
+            // Then the quarters themselves are turned, as a 4 × 4 matrix.
+            for i in 0..4 {
+                let even = _mm512_shuffle_f32x4::<0x88>(b[i], b[4 + i]);
+                let odd = _mm512_shuffle_f32x4::<0xdd>(b[i], b[4 + i]);
+                let even_high = _mm512_shuffle_f32x4::<0x88>(b[8 + i], b[12 + i]);
+                let odd_high = _mm512_shuffle_f32x4::<0xdd>(b[8 + i], b[12 + i]);
+                result[i].0 = _mm512_shuffle_f32x4::<0x88>(even, even_high);
+                result[8 + i].0 = _mm512_shuffle_f32x4::<0xdd>(even, even_high);
+                result[4 + i].0 = _mm512_shuffle_f32x4::<0x88>(odd, odd_high);
+                result[12 + i].0 = _mm512_shuffle_f32x4::<0xdd>(odd, odd_high);
+            }
+        }
+        result
+    }
+
+    #[inline(always)]
     fn load_some(x: &[f32]) -> Self {
         assert!(x.len() <= LANES);
         let mask = ((1u32 << x.len()) - 1) as u16;

@@ -14,6 +14,9 @@
 //! is sound because a [`Level`] that needs an instruction set can only be had from [`Level::detect`] or
 //! [`Level::available`], which ask the CPU first.
 
+// Index loops over const sizes: they unroll into registers, where iterator adapters are calls.
+#![allow(clippy::needless_range_loop)]
+
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -52,6 +55,24 @@ pub trait Lanes: Copy {
     fn gate(self, value: Self) -> Self;
     /// 2ⁿ, where n is what adding 1.5·2²³ left in the lowest bits of `self` (see [`crate::math`]).
     fn pow2_of_low_bits(self) -> Self;
+
+    /// Lane `c` of result `r` is lane `r` of `rows[c]`.
+    #[inline(always)]
+    fn transpose(rows: [Self; LANES]) -> [Self; LANES] {
+        let mut numbers = [[0.0; LANES]; LANES];
+        let mut turned = numbers;
+        for r in 0..LANES {
+            rows[r].store(&mut numbers[r]);
+        }
+        let mut result = rows;
+        for r in 0..LANES {
+            for c in 0..LANES {
+                turned[r][c] = numbers[c][r];
+            }
+            result[r] = Self::load(&turned[r]);
+        }
+        result
+    }
 
     /// Up to sixteen numbers from memory, zeros after them.
     #[inline(always)]

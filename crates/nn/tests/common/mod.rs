@@ -1,7 +1,7 @@
 //! What the tests of networks share: the stacks, and one sample's pass through one of them.
 #![allow(dead_code, unreachable_pub, reason = "each test uses its part")]
 
-use selvedge_nn::{LayerSpec, Network, Shape, random::Key, simd::Level};
+use selvedge_nn::{LayerSpec, Network, Shape, Update, random::Key, simd::Level};
 
 /// Layers as an experiment would write them.
 pub fn layers(json: &str) -> Vec<LayerSpec> {
@@ -82,7 +82,7 @@ pub fn pass(network: &Network, params: &[f32], input: &[f32], d_output: &[f32]) 
         input,
         &tape,
         d_output,
-        Some(&mut gradient),
+        Update::Accumulate(&mut gradient),
         &mut scratch,
         Some(&mut d_input),
     );
