@@ -1,6 +1,7 @@
 //! The exchange: embeddings that hospital and devices send each other (lines 13–21 of Algorithm 1).
 
 use crate::model::Architecture;
+use rayon::prelude::*;
 use selvedge_nn::Network;
 
 /// What devices hold still for an interval: θ0 as the hospital sent it, with its transposed copies.
@@ -28,7 +29,57 @@ impl Frozen {
     }
 }
 
-/// ζ of one sample: what a hospital or a device sends of it.
-pub fn embed(tower: &Network, theta: &[f32], x: &[f32], tape: &mut [f32], zeta: &mut [f32]) {
-    zeta.copy_from_slice(tower.forward(theta, x, tape));
+/// Samples whose embeddings one task computes.
+const SAMPLES_PER_TASK: usize = 8;
+
+/// ζ of some samples, and what their forward passes left.
+#[derive(Debug)]
+pub struct Embeddings {
+    /// A row for each sample.
+    pub zeta: Vec<f32>,
+    /// A tape for each sample, so that the first step need not make it again; empty where that would take too
+    /// much memory.
+    pub tapes: Vec<f32>,
+    keep: bool,
+}
+
+impl Embeddings {
+    /// Room for embeddings, with their tapes or without.
+    pub fn new(keep: bool) -> Self {
+        Embeddings {
+            zeta: Vec::new(),
+            tapes: Vec::new(),
+            keep,
+        }
+    }
+
+    /// Computes ζ of the given rows of `x`: what a hospital or a device sends.
+    pub fn embed(&mut self, tower: &Network, theta: &[f32], x: &[f32], rows: &[u32]) {
+        let (inputs, width, tape) = (tower.input().len(), tower.output().len(), tower.tape());
+        self.zeta.resize(rows.len() * width, 0.0);
+        self.tapes
+            .resize(if self.keep { rows.len() * tape } else { 0 }, 0.0);
+        let one = |row: u32, tape: &mut [f32], zeta: &mut [f32]| {
+            let x = &x[row as usize * inputs..][..inputs];
+            zeta.copy_from_slice(tower.forward(theta, x, tape));
+        };
+        let tasks = self.zeta.par_chunks_mut(SAMPLES_PER_TASK * width);
+        let tasks = tasks.zip(rows.par_chunks(SAMPLES_PER_TASK));
+        if self.keep {
+            let tapes = self.tapes.par_chunks_mut(SAMPLES_PER_TASK * tape);
+            tasks.zip(tapes).for_each(|((zeta, rows), tapes)| {
+                let zeta = zeta.chunks_exact_mut(width);
+                for ((zeta, row), tape) in zeta.zip(rows).zip(tapes.chunks_exact_mut(tape)) {
+                    one(*row, tape, zeta);
+                }
+            });
+        } else {
+            tasks.for_each(|(zeta, rows)| {
+                let mut tape = vec![0.0; tape];
+                for (zeta, row) in zeta.chunks_exact_mut(width).zip(rows) {
+                    one(*row, &mut tape, zeta);
+                }
+            });
+        }
+    }
 }

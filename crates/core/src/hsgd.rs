@@ -15,7 +15,7 @@
 use crate::aggregate::{global_mean, local_mean};
 use crate::clock::{Rates, Traffic};
 use crate::evaluate;
-use crate::exchange::{Frozen, embed};
+use crate::exchange::{Embeddings, Frozen};
 use crate::experiment::{Broadcast, Compute};
 use crate::ledger::{Direction, Kind, Ledger, Link};
 use crate::local_steps::{
@@ -26,10 +26,16 @@ use crate::selection::Draw;
 use crate::state::{Best, Evaluation, Progress, State, Validation};
 use crate::task::Task;
 use rayon::prelude::*;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
-/// Devices whose steps one task takes, one after the other, in the same buffers.
+/// Devices whose steps one task takes, one after the other, in the same buffers: at least so many.
 const DEVICES_PER_TASK: usize = 4;
+
+/// Tasks that a group's devices are shared out to, at most: it bounds the memory for buffers.
+const TASKS: usize = 64;
+
+/// Numbers on all tapes that are kept from the exchange to the first step (64 MB of them).
+const KEPT: usize = 1 << 24;
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -149,14 +155,16 @@ pub struct Group {
     pub uploaded: Vec<bool>,
     rows: Vec<u32>,
     starts: Vec<u32>,
-    zeta1: Vec<f32>,
-    zeta2: Vec<f32>,
+    /// ζ1 and what the hospital keeps with it.
+    hospital_side: Embeddings,
+    /// ζ2 and what the devices keep with it.
+    device_side: Embeddings,
     frozen: Frozen,
     /// θ2[m][n] of the selected devices, position by position.
     models: Vec<f32>,
+    per_task: usize,
     hospital: HospitalWorkspace,
     devices: Vec<DeviceWorkspace>,
-    hospital_tape: Vec<f32>,
     seconds: f64,
 }
 
@@ -164,22 +172,25 @@ impl Group {
     fn new(task: &Task<'_>, m: usize) -> Self {
         let architecture = &task.architecture;
         let selected = task.selected[m];
-        let workspaces = selected.div_ceil(DEVICES_PER_TASK);
+        let per_task = selected.div_ceil(TASKS).max(DEVICES_PER_TASK);
+        let workspaces = selected.div_ceil(per_task);
+        let samples: usize = task.selected.iter().sum();
+        let keeps = |tape: usize| samples * task.experiment.data.samples_per_device * tape <= KEPT;
         Group {
             subset: Vec::with_capacity(selected),
             exchanged: Vec::with_capacity(selected),
             uploaded: Vec::with_capacity(selected),
             rows: Vec::with_capacity(selected),
             starts: Vec::with_capacity(selected + 1),
-            zeta1: Vec::with_capacity(selected * architecture.hospital.output().len()),
-            zeta2: Vec::with_capacity(selected * architecture.device.output().len()),
+            hospital_side: Embeddings::new(keeps(architecture.hospital.tape())),
+            device_side: Embeddings::new(keeps(architecture.device.tape())),
             frozen: Frozen::new(architecture),
             models: vec![0.0; selected * architecture.device.params()],
+            per_task,
             hospital: HospitalWorkspace::new(architecture, selected),
             devices: (0..workspaces)
                 .map(|_| DeviceWorkspace::new(architecture))
                 .collect(),
-            hospital_tape: vec![0.0; architecture.hospital.tape()],
             seconds: 0.0,
         }
     }
@@ -278,31 +289,11 @@ impl Group {
             hospital, device, ..
         } = &task.architecture;
         let samples = &task.dataset.groups[m].samples;
-        let (d1, d2) = (hospital.output().len(), device.output().len());
-        let (len1, len2) = (hospital.input().len(), device.input().len());
-        self.zeta1.resize(self.rows.len() * d1, 0.0);
-        self.zeta2.resize(self.rows.len() * d2, 0.0);
+        self.device_side
+            .embed(device, &model.theta2, &samples.x2, &self.rows);
         self.frozen.freeze(&task.architecture, &model.theta0);
-        for (position, adopted) in self
-            .models
-            .chunks_exact_mut(device.params().max(1))
-            .enumerate()
-        {
-            if self.exchanged[position] {
-                adopted.copy_from_slice(&model.theta2);
-            }
-        }
-        for position in (0..self.subset.len()).filter(|p| self.exchanged[*p]) {
-            for place in self.starts[position] as usize..self.starts[position + 1] as usize {
-                let row = self.rows[place] as usize;
-                let x1 = &samples.x1[row * len1..][..len1];
-                let x2 = &samples.x2[row * len2..][..len2];
-                let zeta1 = &mut self.zeta1[place * d1..][..d1];
-                embed(hospital, &model.theta1, x1, &mut self.hospital_tape, zeta1);
-                let zeta2 = &mut self.zeta2[place * d2..][..d2];
-                embed(device, &model.theta2, x2, self.devices[0].tape(), zeta2);
-            }
-        }
+        self.hospital_side
+            .embed(hospital, &model.theta1, &samples.x1, &self.rows);
     }
 }
 
@@ -348,10 +339,14 @@ impl Group {
             exchanged,
             rows,
             starts,
-            zeta1,
-            zeta2,
+            hospital_side,
+            device_side,
             frozen,
+            ..
+        } = self;
+        let Group {
             models,
+            per_task,
             hospital,
             devices,
             ..
@@ -364,55 +359,67 @@ impl Group {
             starts,
             present: exchanged,
         };
-        let Model { theta0, theta1, .. } = model;
+        let Model {
+            theta0,
+            theta1,
+            theta2,
+        } = model;
         let hospital_work = || {
+            let (zeta2, tapes) = (&device_side.zeta, &hospital_side.tapes);
             hospital_steps(
                 architecture,
                 descent,
                 rates,
                 batch,
                 zeta2,
+                tapes,
                 (theta0, theta1),
                 hospital,
-            )
+            );
         };
-
-        let (d1, len2) = (
-            architecture.hospital.output().len(),
-            architecture.device.input().len(),
-        );
-        let n2 = architecture.device.params().max(1);
         let device_work = || {
-            models
-                .par_chunks_mut(DEVICES_PER_TASK * n2)
+            let n2 = architecture.device.params();
+            let tasks = models
+                .par_chunks_mut(*per_task * n2.max(1))
                 .zip(devices)
-                .enumerate()
-                .for_each(|(i, (models, workspace))| {
-                    for (j, theta2) in models.chunks_exact_mut(n2).enumerate() {
-                        let places = batch.places(i * DEVICES_PER_TASK + j);
-                        if places.is_empty() {
-                            continue;
-                        }
-                        // A device's rows lie one after the other.
-                        let first = rows[places.start] as usize;
-                        let owned = Owned {
-                            x2: &samples.x2[first * len2..][..places.len() * len2],
-                            y: &samples.y[first..][..places.len()],
-                            zeta1: &zeta1[places.start * d1..places.end * d1],
-                        };
-                        device_steps(
-                            architecture,
-                            descent,
-                            rates,
-                            owned,
-                            frozen,
-                            theta2,
-                            workspace,
-                        );
+                .enumerate();
+            tasks.for_each(|(i, (models, workspace))| {
+                for (j, own) in models.chunks_exact_mut(n2.max(1)).enumerate() {
+                    let places = batch.places(i * *per_task + j);
+                    if !places.is_empty() {
+                        own.copy_from_slice(theta2);
+                        let owned = owned(architecture, batch, places, hospital_side, device_side);
+                        device_steps(architecture, descent, rates, owned, frozen, own, workspace);
                     }
-                });
+                }
+            });
         };
         rayon::join(hospital_work, device_work);
+    }
+}
+
+/// What the device at some places of the batch owns and was sent. Its rows lie one after the other.
+fn owned<'a>(
+    architecture: &Architecture,
+    batch: Batch<'a>,
+    places: Range<usize>,
+    hospital_side: &'a Embeddings,
+    device_side: &'a Embeddings,
+) -> Owned<'a> {
+    let (d1, inputs) = (
+        architecture.hospital.output().len(),
+        architecture.device.input().len(),
+    );
+    let first = batch.rows[places.start] as usize;
+    let tape = architecture.device.tape();
+    Owned {
+        x2: &batch.samples.x2[first * inputs..][..places.len() * inputs],
+        y: &batch.samples.y[first..][..places.len()],
+        zeta1: &hospital_side.zeta[places.start * d1..places.end * d1],
+        tapes: device_side
+            .tapes
+            .get(places.start * tape..places.end * tape)
+            .unwrap_or_default(),
     }
 }
 

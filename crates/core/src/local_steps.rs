@@ -140,13 +140,15 @@ impl HospitalWorkspace {
 }
 
 /// The hospital's Q steps on θ0 and θ1, both from one backward pass, with ζ2 held still. `rates` are the
-/// learning rates of the steps, `zeta2` has a row for each place of the batch.
+/// learning rates of the steps, `zeta2` has a row for each place of the batch, and `tapes` what the exchange's
+/// forward passes left for each place, if it was kept: then the first step need not make them again.
 pub fn hospital_steps(
     architecture: &Architecture,
     descent: &Descent,
     rates: &[f32],
     batch: Batch<'_>,
     zeta2: &[f32],
+    tapes: &[f32],
     (theta0, theta1): (&mut [f32], &mut [f32]),
     workspace: &mut HospitalWorkspace,
 ) {
@@ -162,7 +164,7 @@ pub fn hospital_steps(
         blocks,
     } = workspace;
     let wave = blocks.len();
-    for &rate in rates {
+    for (step, &rate) in rates.iter().enumerate() {
         architecture.combined.prepare(theta0, prepared0);
         architecture.hospital.prepare(theta1, prepared1);
         let hospital = Hospital {
@@ -174,6 +176,7 @@ pub fn hospital_steps(
             prepared1,
             batch,
             zeta2,
+            tapes: if step == 0 { tapes } else { &[] },
         };
         let all = batch.positions().div_ceil(BLOCK);
         for first in (0..all).step_by(wave) {
@@ -192,13 +195,13 @@ pub fn hospital_steps(
                 vector::add(level, &gradient.theta1, &mut sum.theta1);
             }
         }
-        let step = rate / count as f32;
-        vector::descend(level, theta0, &sum.theta0, step, 0.0);
+        let length = rate / count as f32;
+        vector::descend(level, theta0, &sum.theta0, length, 0.0);
         vector::descend(
             level,
             theta1,
             &sum.theta1,
-            step,
+            length,
             rate * descent.weight_decay,
         );
     }
@@ -214,6 +217,8 @@ struct Hospital<'a> {
     prepared1: &'a [f32],
     batch: Batch<'a>,
     zeta2: &'a [f32],
+    /// What forward passes with this θ1 have left already; empty where they have not.
+    tapes: &'a [f32],
 }
 
 impl Hospital<'_> {
@@ -241,8 +246,11 @@ impl Hospital<'_> {
         let x1 = &self.batch.samples.x1[row * inputs..][..inputs];
         let label = self.batch.samples.y[row];
 
-        let zeta1 = hospital.forward(self.theta1, x1, &mut pass.tower);
-        pass.embeddings[..d1].copy_from_slice(zeta1);
+        let tape = kept(self.tapes, place, hospital.tape()).unwrap_or_else(|| {
+            hospital.forward(self.theta1, x1, &mut pass.tower);
+            &pass.tower
+        });
+        pass.embeddings[..d1].copy_from_slice(hospital.result(tape));
         pass.embeddings[d1..].copy_from_slice(&self.zeta2[place * d2..][..d2]);
         let logits = combined.forward(self.theta0, &pass.embeddings, &mut pass.combined);
         let weight = self.descent.class_weights[label as usize];
@@ -265,13 +273,20 @@ impl Hospital<'_> {
         hospital.backward(
             self.prepared1,
             x1,
-            &pass.tower,
+            tape,
             &pass.d_embeddings[..d1],
             Update::Accumulate(&mut gradient.theta1),
             &mut pass.scratch,
             None,
         );
     }
+}
+
+/// The tape of a place, if tapes were kept.
+pub(crate) fn kept(tapes: &[f32], place: usize, len: usize) -> Option<&[f32]> {
+    tapes
+        .get(place * len..(place + 1) * len)
+        .filter(|tape| !tape.is_empty())
 }
 
 /// A device's buffers; any number of devices can use them one after the other.
@@ -291,11 +306,6 @@ impl DeviceWorkspace {
             pass: Pass::new(architecture, &architecture.device),
         }
     }
-
-    /// A tape for the device tower, for the exchange.
-    pub fn tape(&mut self) -> &mut [f32] {
-        &mut self.pass.tower
-    }
 }
 
 /// What a device owns, and the ζ1 it was sent for it: rows of the same samples.
@@ -307,6 +317,8 @@ pub struct Owned<'a> {
     pub y: &'a [u32],
     /// The hospital's embeddings of the same samples.
     pub zeta1: &'a [f32],
+    /// What the exchange's forward passes left for each sample, if it was kept; else empty.
+    pub tapes: &'a [f32],
 }
 
 /// A device's Q steps on its own θ2, with θ0 and ζ1 held still. The gradient is the mean over its own samples.
@@ -331,14 +343,22 @@ pub fn device_steps(
         gradient,
         pass,
     } = workspace;
-    for &rate in rates {
+    for (step, &rate) in rates.iter().enumerate() {
         device.prepare(theta2, prepared2);
-        gradient.fill(0.0);
+        let samples = owned.y.len();
+        let (length, decay) = (rate / samples as f32, rate * descent.weight_decay);
+        if samples > 1 {
+            gradient.fill(0.0);
+        }
         for (i, &label) in owned.y.iter().enumerate() {
             let x2 = &owned.x2[i * inputs..][..inputs];
-            let zeta2 = device.forward(theta2, x2, &mut pass.tower);
+            let tapes = if step == 0 { owned.tapes } else { &[] };
+            let tape = kept(tapes, i, device.tape()).unwrap_or_else(|| {
+                device.forward(theta2, x2, &mut pass.tower);
+                &pass.tower
+            });
             pass.embeddings[..d1].copy_from_slice(&owned.zeta1[i * d1..][..d1]);
-            pass.embeddings[d1..].copy_from_slice(zeta2);
+            pass.embeddings[d1..].copy_from_slice(device.result(tape));
             let logits = combined.forward(&frozen.theta0, &pass.embeddings, &mut pass.combined);
             let weight = descent.class_weights[label as usize];
             loss::cross_entropy(level, logits, label, weight, &mut pass.d_logits);
@@ -351,17 +371,28 @@ pub fn device_steps(
                 &mut pass.scratch,
                 Some(&mut pass.d_embeddings),
             );
+            // One sample's gradient needs no place of its own: the weights step as it comes.
+            let update = match samples {
+                1 => Update::Descend {
+                    params: theta2,
+                    step: length,
+                    decay,
+                },
+                _ => Update::Accumulate(gradient),
+            };
+            let d_zeta2 = &pass.d_embeddings[d1..];
             device.backward(
                 prepared2,
                 x2,
-                &pass.tower,
-                &pass.d_embeddings[d1..],
-                Update::Accumulate(gradient),
+                tape,
+                d_zeta2,
+                update,
                 &mut pass.scratch,
                 None,
             );
         }
-        let step = rate / owned.y.len() as f32;
-        vector::descend(level, theta2, gradient, step, rate * descent.weight_decay);
+        if samples > 1 {
+            vector::descend(level, theta2, gradient, length, decay);
+        }
     }
 }
