@@ -164,6 +164,23 @@ fn running_twice_is_the_same_and_another_seed_is_not() {
     }
 }
 
+/// Forward passes of the exchange serve the first step unless they would take too much memory, which is judged by
+/// `data.samples_per_device`.
+#[test]
+fn keeping_the_forward_passes_changes_no_bit() {
+    for (name, e, data) in cases() {
+        let kept = run(&with_absences(&e, &data));
+        let mut forgetful = e.clone();
+        forgetful.data.samples_per_device = 1 << 30;
+        let run = run(&with_absences(&forgetful, &data));
+        let ends = [
+            (&kept.ending, &kept.log, &kept.last),
+            (&run.ending, &run.log, &run.last),
+        ];
+        assert_same(ends[0], ends[1], name);
+    }
+}
+
 #[test]
 fn measured_time_steers_nothing_but_the_clock() {
     static CALLS: AtomicU64 = AtomicU64::new(0);
@@ -181,8 +198,8 @@ fn measured_time_steers_nothing_but_the_clock() {
 
 /// A saved run: progress goes through JSON, models stay as they are.
 fn saved(state: &State) -> State {
-    let progress = serde_json::to_string(&state.progress).unwrap();
-    let progress: Progress = serde_json::from_str(&progress).unwrap();
+    let progress = serde_json::to_string(&state.progress).expect("progress is JSON");
+    let progress: Progress = serde_json::from_str(&progress).expect("and comes back");
     State {
         progress,
         ..state.clone()

@@ -57,7 +57,8 @@ fn assert_ends_at(whole: &Run, stopped: &Run, t: u64, key: &'static str, value: 
     for (a, b) in stopped.log.states.iter().zip(&whole.log.states) {
         assert_same_state(a, b, key);
     }
-    assert_same_state(&stopped.last, stopped.log.states.last().unwrap(), key);
+    let seen = stopped.log.states.last().expect("at least t = 0");
+    assert_same_state(&stopped.last, seen, key);
     let before = whole.log.evaluations.iter().filter(|e| e.t <= t);
     assert!(stopped.log.evaluations.iter().eq(before), "{key} {value}");
 }

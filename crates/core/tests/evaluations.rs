@@ -109,7 +109,7 @@ fn the_best_model_is_the_first_with_the_highest_validation_score() {
 #[track_caller]
 fn assert_loss_sample(e: &Experiment, data: &Dataset, wanted: usize) -> Vec<Vec<u32>> {
     let task = task(e, data);
-    let rows = task.loss_rows.clone().unwrap();
+    let rows = task.loss_rows.clone().expect("a sample");
     for (group, rows) in data.groups.iter().zip(&rows) {
         assert!(rows.is_sorted_by(|a, b| a < b));
         assert!(
@@ -132,7 +132,7 @@ fn assert_loss_sample(e: &Experiment, data: &Dataset, wanted: usize) -> Vec<Vec<
             .states
             .iter()
             .find(|s| s.progress.t == evaluation.t)
-            .unwrap();
+            .expect("evaluated at a call");
         let model = theta(&state.theta);
         let places = rows
             .iter()

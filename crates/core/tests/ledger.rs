@@ -295,7 +295,7 @@ fn interval(time: &TimeSettings, w: Widths, q: u64, a: usize, u: usize) -> f64 {
     } else {
         up.max(down)
     };
-    t_l + t_e + q as f64 * time.compute_seconds.unwrap() * time.compute_scale
+    t_l + t_e + q as f64 * time.compute_seconds() * time.compute_scale
 }
 
 fn t_g(time: &TimeSettings, w: Widths) -> f64 {

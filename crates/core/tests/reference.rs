@@ -7,11 +7,12 @@ use common::{
     Log, Plan, TANH, absences, assert_near, checked, dataset, distance, experiment, for_seeds,
     pick, replayed, run, stream, task, watch, within,
 };
-use selvedge_core::dataset::Dataset;
+use selvedge_core::dataset::{Dataset, Group};
 use selvedge_core::experiment::{ClassWeights, Experiment};
 use selvedge_core::hsgd::Ending;
 use selvedge_core::schedule::Segment;
 use selvedge_core::state::State;
+use selvedge_core::task::Task;
 use selvedge_nn::{Shape, random::Stream};
 
 /// Layers of θ0, θ1, θ2 with the shapes of x1 and x2. The last layer of θ0 is added.
@@ -200,6 +201,41 @@ fn a_segment_counts_p_q_and_halving_from_its_start() {
         let evaluated: Vec<u64> = log.evaluations.iter().map(|e| e.t).collect();
         assert_eq!(evaluated, [0, 3, 6, 9, 15, 21]);
     });
+}
+
+/// Such a device is refused, or has nothing to learn from: its model stays as it was handed out, or is left out.
+#[test]
+fn a_device_without_samples_brings_nothing_into_the_mean() {
+    let mut e = experiment(1, [3, 1, 1], TANH);
+    e.train.participation = 1.0;
+    let plan = Plan {
+        devices: vec![vec![1, 0]],
+        ..Plan::of_groups(&[])
+    };
+    let data = dataset(1, &plan);
+    let Ok(task) = Task::new(&e, &data) else {
+        return;
+    };
+    let alone = Dataset {
+        groups: vec![Group::one_sample_per_device(
+            "alone".into(),
+            data.groups[0].samples.clone(),
+        )],
+        ..data.clone()
+    };
+    let alone = common::task(&e, &alone);
+    let (mut got, mut want) = (State::initial(&task), State::initial(&alone));
+    let start = theta(&got.theta);
+    watch(&task, &mut got, &mut Log::default(), Some(1));
+    watch(&alone, &mut want, &mut Log::default(), Some(1));
+    let (got, left_out) = (theta(&got.theta)[2].clone(), theta(&want.theta)[2].clone());
+    let stays: Vec<f64> = left_out
+        .iter()
+        .zip(&start[2])
+        .map(|(a, b)| (a + b) / 2.0)
+        .collect();
+    let error = distance(&got, &left_out).min(distance(&got, &stays));
+    assert!(error < 1e-6, "θ2 is {got:?}, not {left_out:?} or {stays:?}");
 }
 
 /// One interval of one group, with Q > 1: each update is rebuilt from finite differences of the loss at the

@@ -11,7 +11,7 @@ use selvedge_core::dataset::Dataset;
 use selvedge_core::experiment::{ClassWeights, Experiment};
 use selvedge_core::model::{Architecture, Model};
 use selvedge_core::selection::{Draw, Selection, Uniform};
-use selvedge_nn::loss::cross_entropy;
+use selvedge_nn::{Update, loss::cross_entropy};
 
 /// (group, row) of samples.
 type Rows = Vec<(usize, usize)>;
@@ -77,7 +77,7 @@ fn whole_gradient(
                 input,
                 &tapes[i],
                 d_output,
-                Some(&mut g),
+                Update::Accumulate(&mut g),
                 &mut scratch,
                 d_input,
             );
@@ -193,7 +193,7 @@ fn q_of_1_has_no_staleness_each_group_takes_a_live_step() {
                     &subset_rows(&e, &data, m, t),
                 );
             }
-            if (t + 1) % 4 == 0 {
+            if (t + 1).is_multiple_of(4) {
                 let share = |m: usize| data.groups[m].devices() as f64 / data.devices() as f64;
                 let mean = [0, 1, 2].map(|part: usize| {
                     let number = |i| (0..3).map(|m| share(m) * want[m][part][i]).sum::<f64>();

@@ -13,7 +13,7 @@
 // Index loops over const sizes: they unroll into registers, where iterator adapters are calls.
 #![allow(clippy::needless_range_loop)]
 
-use crate::simd::{Kernel, LANES, Lanes, Level};
+use crate::simd::{Kernel, LANES, Lanes, Level, Vector};
 
 /// `lanes!(L, out, [o, a = x, b = y] => expression)`: `out = expression`, sixteen at a time and then the tail, where
 /// `o`, `a` and `b` are the lanes of `out`, `x` and `y`.
@@ -85,18 +85,18 @@ impl Rows {
     }
 }
 
-/// Sixteen numbers of `x` from `at`; with `PARTIAL`, the first `width` of them and zeros.
+/// One vector of `x` from `at`; with `PARTIAL`, the first `width` lanes of it and zeros.
 ///
 /// # Safety
-/// `at + LANES`, or with `PARTIAL` `at + width`, is at most `x.len()`.
+/// `at` plus the vector's width, or with `PARTIAL` `at + width`, is at most `x.len()`.
 #[inline(always)]
-unsafe fn load<L: Lanes, const PARTIAL: bool>(x: &[f32], at: usize, width: usize) -> L {
+unsafe fn load<V: Vector, const PARTIAL: bool>(x: &[f32], at: usize, width: usize) -> V {
     // SAFETY: inside the slice, by this function's own contract.
     unsafe {
         if PARTIAL {
-            L::load_some(x.get_unchecked(at..at + width))
+            V::load_some(x.get_unchecked(at..at + width))
         } else {
-            L::load(&*x.as_ptr().add(at).cast())
+            V::read(x.as_ptr().add(at))
         }
     }
 }
@@ -106,37 +106,88 @@ unsafe fn load<L: Lanes, const PARTIAL: bool>(x: &[f32], at: usize, width: usize
 /// # Safety
 /// As [`load`].
 #[inline(always)]
-unsafe fn store<L: Lanes, const PARTIAL: bool>(value: L, x: &mut [f32], at: usize, width: usize) {
+unsafe fn store<V: Vector, const PARTIAL: bool>(value: V, x: &mut [f32], at: usize, width: usize) {
     // SAFETY: inside the slice, by this function's own contract.
     unsafe {
         if PARTIAL {
             value.store_some(x.get_unchecked_mut(at..at + width));
         } else {
-            value.store(&mut *x.as_mut_ptr().add(at).cast());
+            value.write(x.as_mut_ptr().add(at));
         }
     }
 }
 
-/// `out[r] += Σᵢ x[r][i] · w[i]`, with `w` of `segments · k` rows of `n` and `out` of `rows` rows of `n`.
+/// Calls a tile function for the columns that are left: a vector at a time, then half a vector or a part of one. A
+/// macro for the reason that `lanes!` is one.
+macro_rules! rest_of_columns {
+    ($L:ident, $column:ident, $n:expr, $tile:ident::<$($parameter:ident),*>($($argument:expr),*)) => {
+        while $column + LANES <= $n {
+            $tile::<$L, $($parameter,)* 1, false>($($argument,)* $column);
+            $column += LANES;
+        }
+        match $n - $column {
+            0 => {}
+            1..8 => $tile::<$L::Half, $($parameter,)* 1, true>($($argument,)* $column),
+            8 => $tile::<$L::Half, $($parameter,)* 1, false>($($argument,)* $column),
+            _ => $tile::<$L, $($parameter,)* 1, true>($($argument,)* $column),
+        }
+    };
+}
+
+/// What a sum starts from.
+#[derive(Clone, Copy)]
+pub(crate) enum Start<'a> {
+    /// What is there.
+    There,
+    /// Zero.
+    Zero,
+    /// The same row for all.
+    Row(&'a [f32]),
+}
+
+/// `out[r] = start + Σᵢ x[r][i] · w[i]`, with `w` of `segments · k` rows of `n` and `out` of `rows` rows of `n`.
 #[inline(always)]
-pub(crate) fn multiply<L: Lanes>(x: &[f32], shape: Rows, w: &[f32], n: usize, out: &mut [f32]) {
-    if shape.k == 0 || shape.segments == 0 {
-        return;
-    }
+pub(crate) fn multiply<L: Lanes>(
+    x: &[f32],
+    shape: Rows,
+    w: &[f32],
+    n: usize,
+    start: Start<'_>,
+    out: &mut [f32],
+) {
     let mut row = 0;
     // Few columns leave registers for more rows, which share the loads of the weights.
-    if L::WIDE && n <= 2 * LANES {
-        while row + 8 <= shape.rows {
-            multiply_rows::<L, 8>(&x[row * shape.stride..], shape, w, n, &mut out[row * n..]);
-            row += 8;
-        }
+    while L::WIDE && n <= 2 * LANES && row + 8 <= shape.rows {
+        multiply_rows::<L, 8>(
+            &x[row * shape.stride..],
+            shape,
+            w,
+            n,
+            start,
+            &mut out[row * n..],
+        );
+        row += 8;
     }
     while row + 4 <= shape.rows {
-        multiply_rows::<L, 4>(&x[row * shape.stride..], shape, w, n, &mut out[row * n..]);
+        multiply_rows::<L, 4>(
+            &x[row * shape.stride..],
+            shape,
+            w,
+            n,
+            start,
+            &mut out[row * n..],
+        );
         row += 4;
     }
     while row < shape.rows {
-        multiply_rows::<L, 1>(&x[row * shape.stride..], shape, w, n, &mut out[row * n..]);
+        multiply_rows::<L, 1>(
+            &x[row * shape.stride..],
+            shape,
+            w,
+            n,
+            start,
+            &mut out[row * n..],
+        );
         row += 1;
     }
 }
@@ -148,63 +199,73 @@ fn multiply_rows<L: Lanes, const R: usize>(
     shape: Rows,
     w: &[f32],
     n: usize,
+    start: Start<'_>,
     out: &mut [f32],
 ) {
     let mut column = 0;
     // One row alone needs eight sums in flight to hide the latency of a multiply-add.
     while L::WIDE && R == 1 && column + 8 * LANES <= n {
-        multiply_tile::<L, R, 8, false>(x, shape, w, n, column, out);
+        multiply_tile::<L, R, 8, false>(x, shape, w, n, start, out, column);
         column += 8 * LANES;
     }
     while (L::WIDE && R <= 4 || R == 1) && column + 4 * LANES <= n {
-        multiply_tile::<L, R, 4, false>(x, shape, w, n, column, out);
+        multiply_tile::<L, R, 4, false>(x, shape, w, n, start, out, column);
         column += 4 * LANES;
     }
     while (L::WIDE || R == 1) && column + 2 * LANES <= n {
-        multiply_tile::<L, R, 2, false>(x, shape, w, n, column, out);
+        multiply_tile::<L, R, 2, false>(x, shape, w, n, start, out, column);
         column += 2 * LANES;
     }
-    while column + LANES <= n {
-        multiply_tile::<L, R, 1, false>(x, shape, w, n, column, out);
-        column += LANES;
-    }
-    if column < n {
-        multiply_tile::<L, R, 1, true>(x, shape, w, n, column, out);
-    }
+    rest_of_columns!(L, column, n, multiply_tile::<R>(x, shape, w, n, start, out));
 }
 
 /// `C` vectors of `R` rows from `column`; with `PARTIAL`, the columns that are left.
 #[inline(always)]
-fn multiply_tile<L: Lanes, const R: usize, const C: usize, const PARTIAL: bool>(
+fn multiply_tile<V: Vector, const R: usize, const C: usize, const PARTIAL: bool>(
     x: &[f32],
     shape: Rows,
     w: &[f32],
     n: usize,
-    column: usize,
+    start: Start<'_>,
     out: &mut [f32],
+    column: usize,
 ) {
-    let width = if PARTIAL { n - column } else { C * LANES };
-    assert!(x.len() >= shape.span(R));
+    let width = if PARTIAL { n - column } else { C * V::WIDTH };
+    assert!(shape.k > 0 && shape.segments > 0 && x.len() >= shape.span(R));
     assert!(w.len() >= (shape.segments * shape.k - 1) * n + column + width);
     assert!(out.len() >= (R - 1) * n + column + width);
-    // SAFETY: the three assertions are about the last number of each slice that is touched.
+    // SAFETY: the assertions are about the last number of each slice that is touched.
     unsafe {
-        let mut sums = [[L::splat(0.0); C]; R];
-        for r in 0..R {
-            for c in 0..C {
-                sums[r][c] = load::<L, PARTIAL>(out, r * n + column + c * LANES, width);
+        let mut sums = [[V::splat(0.0); C]; R];
+        match start {
+            Start::Zero => {}
+            Start::There => {
+                for r in 0..R {
+                    for c in 0..C {
+                        sums[r][c] = load::<V, PARTIAL>(out, r * n + column + c * V::WIDTH, width);
+                    }
+                }
+            }
+            Start::Row(row) => {
+                assert!(row.len() >= column + width);
+                for c in 0..C {
+                    let value = load::<V, PARTIAL>(row, column + c * V::WIDTH, width);
+                    for r in 0..R {
+                        sums[r][c] = value;
+                    }
+                }
             }
         }
         for segment in 0..shape.segments {
             let x_at = segment * shape.segment_stride;
             let mut w_at = segment * shape.k * n + column;
             for i in x_at..x_at + shape.k {
-                let mut weights = [L::splat(0.0); C];
+                let mut weights = [V::splat(0.0); C];
                 for c in 0..C {
-                    weights[c] = load::<L, PARTIAL>(w, w_at + c * LANES, width);
+                    weights[c] = load::<V, PARTIAL>(w, w_at + c * V::WIDTH, width);
                 }
                 for r in 0..R {
-                    let factor = L::splat(*x.get_unchecked(r * shape.stride + i));
+                    let factor = V::splat(*x.get_unchecked(r * shape.stride + i));
                     for c in 0..C {
                         sums[r][c] = weights[c].mul_add(factor, sums[r][c]);
                     }
@@ -214,7 +275,7 @@ fn multiply_tile<L: Lanes, const R: usize, const C: usize, const PARTIAL: bool>(
         }
         for r in 0..R {
             for c in 0..C {
-                store::<L, PARTIAL>(sums[r][c], out, r * n + column + c * LANES, width);
+                store::<V, PARTIAL>(sums[r][c], out, r * n + column + c * V::WIDTH, width);
             }
         }
     }
@@ -233,37 +294,31 @@ pub(crate) fn multiply_gates<L: Lanes, const GATES: usize>(
 ) {
     let mut column = 0;
     while L::WIDE && column + 2 * LANES <= n {
-        gates_tile::<L, GATES, 2, false>(d, w, n, column, out);
+        gates_tile::<L, GATES, 2, false>(d, w, n, out, column);
         column += 2 * LANES;
     }
-    while column + LANES <= n {
-        gates_tile::<L, GATES, 1, false>(d, w, n, column, out);
-        column += LANES;
-    }
-    if column < n {
-        gates_tile::<L, GATES, 1, true>(d, w, n, column, out);
-    }
+    rest_of_columns!(L, column, n, gates_tile::<GATES>(d, w, n, out));
 }
 
 #[inline(always)]
-fn gates_tile<L: Lanes, const GATES: usize, const C: usize, const PARTIAL: bool>(
+fn gates_tile<V: Vector, const GATES: usize, const C: usize, const PARTIAL: bool>(
     d: &[f32],
     w: &[f32],
     n: usize,
-    column: usize,
     out: &mut [f32],
+    column: usize,
 ) {
-    let width = if PARTIAL { n - column } else { C * LANES };
+    let width = if PARTIAL { n - column } else { C * V::WIDTH };
     assert!(d.len() >= GATES * n && w.len() >= GATES * n * n && out.len() >= column + width);
     // SAFETY: the assertion is about the last number of each slice that is touched.
     unsafe {
-        let mut sums = [[L::splat(0.0); C]; GATES];
+        let mut sums = [[V::splat(0.0); C]; GATES];
         for i in 0..n {
             for g in 0..GATES {
-                let factor = L::splat(*d.get_unchecked(g * n + i));
+                let factor = V::splat(*d.get_unchecked(g * n + i));
                 for c in 0..C {
-                    let weights =
-                        load::<L, PARTIAL>(w, (g * n + i) * n + column + c * LANES, width);
+                    let at = (g * n + i) * n + column + c * V::WIDTH;
+                    let weights = load::<V, PARTIAL>(w, at, width);
                     sums[g][c] = weights.mul_add(factor, sums[g][c]);
                 }
             }
@@ -273,7 +328,7 @@ fn gates_tile<L: Lanes, const GATES: usize, const C: usize, const PARTIAL: bool>
             for g in 1..GATES {
                 total = total.add(sums[g][c]);
             }
-            store::<L, PARTIAL>(total, out, column + c * LANES, width);
+            store::<V, PARTIAL>(total, out, column + c * V::WIDTH, width);
         }
     }
 }
@@ -321,17 +376,36 @@ impl<'a> Target<'a> {
     }
 }
 
-/// `g[i] += Σᵣ x[r][i] · d[r]`, with `d` of `rows` rows of `n` and the target of `segments · k` rows of `n`.
+/// A target's numbers, with how they are written, which is known when the code is compiled.
+struct Written<'a, const DESCEND: bool> {
+    numbers: &'a mut [f32],
+    step: f32,
+    keep: f32,
+}
+
+/// `g[i] += Σᵣ x[r][i] · d[r]`, with `d` of `lines · rows` rows of `n` and the target of `segments · k` rows of `n`.
 #[inline(always)]
 pub(crate) fn correlate<L: Lanes>(x: &[f32], shape: Rows, d: &[f32], n: usize, target: Target<'_>) {
     match target {
-        Target::Add(g) => correlate_into::<L, false>(x, shape, d, n, g, 0.0, 0.0),
+        Target::Add(numbers) => {
+            let written = Written::<false> {
+                numbers,
+                step: 0.0,
+                keep: 0.0,
+            };
+            correlate_into::<L, false>(x, shape, d, n, written);
+        }
         Target::Descend {
             weights,
             step,
             keep,
         } => {
-            correlate_into::<L, true>(x, shape, d, n, weights, step, keep);
+            let written = Written::<true> {
+                numbers: weights,
+                step,
+                keep,
+            };
+            correlate_into::<L, true>(x, shape, d, n, written);
         }
     }
 }
@@ -342,99 +416,95 @@ fn correlate_into<L: Lanes, const DESCEND: bool>(
     shape: Rows,
     d: &[f32],
     n: usize,
-    g: &mut [f32],
-    step: f32,
-    keep: f32,
+    mut target: Written<'_, DESCEND>,
 ) {
-    if shape.rows == 0 && !DESCEND {
-        return;
+    let taps = shape.segments * shape.k;
+    let mut tap = 0;
+    // Few columns leave registers for more taps: nine are those of a 3 × 3 window.
+    while L::WIDE && n <= LANES && tap + 9 <= taps {
+        correlate_taps::<L, 9, DESCEND>(x, shape, d, n, &mut target, tap);
+        tap += 9;
     }
-    for segment in 0..shape.segments {
-        let x = &x[segment * shape.segment_stride..];
-        let g = &mut g[segment * shape.k * n..][..shape.k * n];
-        let mut i = 0;
-        while L::WIDE && n <= 2 * LANES && i + 8 <= shape.k {
-            correlate_rows::<L, 8, DESCEND>(&x[i..], shape, d, n, &mut g[i * n..], step, keep);
-            i += 8;
-        }
-        while i + 4 <= shape.k {
-            correlate_rows::<L, 4, DESCEND>(&x[i..], shape, d, n, &mut g[i * n..], step, keep);
-            i += 4;
-        }
-        if i + 3 <= shape.k {
-            correlate_rows::<L, 3, DESCEND>(&x[i..], shape, d, n, &mut g[i * n..], step, keep);
-            i += 3;
-        }
-        while i < shape.k {
-            correlate_rows::<L, 1, DESCEND>(&x[i..], shape, d, n, &mut g[i * n..], step, keep);
-            i += 1;
-        }
+    while L::WIDE && n <= 2 * LANES && tap + 8 <= taps {
+        correlate_taps::<L, 8, DESCEND>(x, shape, d, n, &mut target, tap);
+        tap += 8;
+    }
+    while tap + 4 <= taps {
+        correlate_taps::<L, 4, DESCEND>(x, shape, d, n, &mut target, tap);
+        tap += 4;
+    }
+    while tap < taps {
+        correlate_taps::<L, 1, DESCEND>(x, shape, d, n, &mut target, tap);
+        tap += 1;
     }
 }
 
-/// All columns of `R` rows of `g`.
+/// All columns of `R` taps, that is rows of the target.
 #[inline(always)]
-fn correlate_rows<L: Lanes, const R: usize, const DESCEND: bool>(
+fn correlate_taps<L: Lanes, const R: usize, const DESCEND: bool>(
     x: &[f32],
     shape: Rows,
     d: &[f32],
     n: usize,
-    g: &mut [f32],
-    step: f32,
-    keep: f32,
+    target: &mut Written<'_, DESCEND>,
+    tap: usize,
 ) {
     let mut column = 0;
     while L::WIDE && R <= 4 && column + 4 * LANES <= n {
-        correlate_tile::<L, R, 4, false, DESCEND>(x, shape, d, n, column, g, step, keep);
+        correlate_tile::<L, R, DESCEND, 4, false>(x, shape, d, n, target, tap, column);
         column += 4 * LANES;
     }
     while L::WIDE && column + 2 * LANES <= n {
-        correlate_tile::<L, R, 2, false, DESCEND>(x, shape, d, n, column, g, step, keep);
+        correlate_tile::<L, R, DESCEND, 2, false>(x, shape, d, n, target, tap, column);
         column += 2 * LANES;
     }
-    while column + LANES <= n {
-        correlate_tile::<L, R, 1, false, DESCEND>(x, shape, d, n, column, g, step, keep);
-        column += LANES;
-    }
-    if column < n {
-        correlate_tile::<L, R, 1, true, DESCEND>(x, shape, d, n, column, g, step, keep);
-    }
+    rest_of_columns!(
+        L,
+        column,
+        n,
+        correlate_tile::<R, DESCEND>(x, shape, d, n, target, tap)
+    );
 }
 
-/// `C` vectors of `R` rows of `g` from `column`; with `PARTIAL`, the columns that are left.
+/// `C` vectors of `R` taps from `column`; with `PARTIAL`, the columns that are left.
 #[inline(always)]
-#[allow(clippy::too_many_arguments)]
 fn correlate_tile<
-    L: Lanes,
+    V: Vector,
     const R: usize,
+    const DESCEND: bool,
     const C: usize,
     const PARTIAL: bool,
-    const DESCEND: bool,
 >(
     x: &[f32],
     shape: Rows,
     d: &[f32],
     n: usize,
+    target: &mut Written<'_, DESCEND>,
+    tap: usize,
     column: usize,
-    g: &mut [f32],
-    step: f32,
-    keep: f32,
 ) {
-    let width = if PARTIAL { n - column } else { C * LANES };
+    let width = if PARTIAL { n - column } else { C * V::WIDTH };
+    let mut offsets = [0; R];
+    for r in 0..R {
+        offsets[r] = (tap + r) / shape.k * shape.segment_stride + (tap + r) % shape.k;
+    }
     let rows = shape.lines * shape.rows;
     if rows > 0 {
         let last = (shape.lines - 1) * shape.line_stride + (shape.rows - 1) * shape.stride;
-        assert!(x.len() >= last + R);
+        for r in 0..R {
+            assert!(x.len() > last + offsets[r]);
+        }
         assert!(d.len() >= (rows - 1) * n + column + width);
     }
+    let g = &mut target.numbers[tap * n..];
     assert!(g.len() >= (R - 1) * n + column + width);
     // SAFETY: the assertions are about the last number of each slice that is touched.
     unsafe {
-        let mut sums = [[L::splat(0.0); C]; R];
+        let mut sums = [[V::splat(0.0); C]; R];
         if !DESCEND {
             for r in 0..R {
                 for c in 0..C {
-                    sums[r][c] = load::<L, PARTIAL>(g, r * n + column + c * LANES, width);
+                    sums[r][c] = load::<V, PARTIAL>(g, r * n + column + c * V::WIDTH, width);
                 }
             }
         }
@@ -442,12 +512,12 @@ fn correlate_tile<
         for line in 0..shape.lines {
             let mut x_at = line * shape.line_stride;
             for _ in 0..shape.rows {
-                let mut deltas = [L::splat(0.0); C];
+                let mut deltas = [V::splat(0.0); C];
                 for c in 0..C {
-                    deltas[c] = load::<L, PARTIAL>(d, d_at + c * LANES, width);
+                    deltas[c] = load::<V, PARTIAL>(d, d_at + c * V::WIDTH, width);
                 }
                 for r in 0..R {
-                    let factor = L::splat(*x.get_unchecked(x_at + r));
+                    let factor = V::splat(*x.get_unchecked(x_at + offsets[r]));
                     for c in 0..C {
                         sums[r][c] = deltas[c].mul_add(factor, sums[r][c]);
                     }
@@ -458,13 +528,13 @@ fn correlate_tile<
         }
         for r in 0..R {
             for c in 0..C {
-                let at = r * n + column + c * LANES;
+                let at = r * n + column + c * V::WIDTH;
                 let mut value = sums[r][c];
                 if DESCEND {
-                    let weights = load::<L, PARTIAL>(g, at, width);
-                    value = descended(weights, value, step, keep);
+                    let weights = load::<V, PARTIAL>(g, at, width);
+                    value = descended(weights, value, target.step, target.keep);
                 }
-                store::<L, PARTIAL>(value, g, at, width);
+                store::<V, PARTIAL>(value, g, at, width);
             }
         }
     }
@@ -472,37 +542,38 @@ fn correlate_tile<
 
 /// `keep · weights − step · gradient`
 #[inline(always)]
-pub(crate) fn descended<L: Lanes>(weights: L, gradient: L, step: f32, keep: f32) -> L {
-    L::splat(-step).mul_add(gradient, weights.mul(L::splat(keep)))
+pub(crate) fn descended<V: Vector>(weights: V, gradient: V, step: f32, keep: f32) -> V {
+    V::splat(-step).mul_add(gradient, weights.mul(V::splat(keep)))
 }
 
 /// `sums += Σᵣ d[r]`: bias gradients, rows of numbers in order.
 #[inline(always)]
 pub(crate) fn add_rows<L: Lanes>(d: &[f32], target: Target<'_>) {
-    match target {
-        Target::Add(sums) => {
-            for row in d.chunks_exact(sums.len()) {
-                lanes!(L, sums, [sum, x = row] => sum.add(x));
-            }
-        }
+    let (numbers, step_and_keep) = match target {
+        Target::Add(sums) => (sums, None),
         Target::Descend {
             weights,
             step,
             keep,
-        } => {
-            let n = weights.len();
-            let mut at = 0;
-            while at < n {
-                let width = LANES.min(n - at);
-                let mut sum = L::splat(0.0);
-                for row in d.chunks_exact(n) {
-                    sum = sum.add(L::load_some(&row[at..at + width]));
-                }
-                let weights = &mut weights[at..at + width];
-                descended(L::load_some(weights), sum, step, keep).store_some(weights);
-                at += width;
-            }
+        } => (weights, Some((step, keep))),
+    };
+    let n = numbers.len();
+    for at in (0..n).step_by(LANES) {
+        let width = LANES.min(n - at);
+        let out = &mut numbers[at..at + width];
+        let there = L::load_some(out);
+        let mut sum = if step_and_keep.is_none() {
+            there
+        } else {
+            L::splat(0.0)
+        };
+        for row in d.chunks_exact(n) {
+            sum = sum.add(L::load_some(&row[at..at + width]));
         }
+        if let Some((step, keep)) = step_and_keep {
+            sum = descended(there, sum, step, keep);
+        }
+        sum.store_some(out);
     }
 }
 
@@ -578,7 +649,7 @@ mod tests {
         type Output = ();
         #[inline(always)]
         fn run<L: Lanes>(self) {
-            multiply::<L>(self.x, self.shape, self.w, self.n, self.out);
+            multiply::<L>(self.x, self.shape, self.w, self.n, Start::There, self.out);
             correlate::<L>(self.x, self.shape, self.out, self.n, Target::Add(self.g));
         }
     }

@@ -197,12 +197,10 @@ impl Live {
     pub fn wait_until(&mut self, what: &str, patience: Duration, met: impl Fn() -> bool) {
         let started = Instant::now();
         while !met() {
-            assert!(
-                self.is_running(),
-                "{} ended before {what}: {}",
-                self.command,
-                self.take_error()
-            );
+            if !self.is_running() {
+                let error = self.take_error();
+                panic!("{} ended before {what}: {error}", self.command);
+            }
             assert!(
                 started.elapsed() < patience,
                 "{}: still not {what} after {patience:?}",

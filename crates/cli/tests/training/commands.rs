@@ -133,7 +133,10 @@ fn inspect_counts_every_group_and_sample() {
         labels.iter().map(|n| n.as_u64().unwrap()).sum()
     };
     for group in groups {
-        assert_eq!((&group["devices"], &group["samples"]), (&50.into(), &100.into()));
+        assert_eq!(
+            (&group["devices"], &group["samples"]),
+            (&50.into(), &100.into())
+        );
         assert_eq!(group["selected"], 6, "0.11 of 50, rounded");
         assert_eq!(sum(&group["labels"]), 100);
     }
@@ -157,7 +160,10 @@ fn inspect_counts_every_group_and_sample() {
     let words: Vec<&str> = row.split_whitespace().collect();
     assert_eq!(words[2..5], ["50", "6", "100"], "{row}");
     assert_eq!(words[7], label, "{row}");
-    assert!(fs::read_dir(place.path()).unwrap().next().is_none(), "no file is left");
+    assert!(
+        fs::read_dir(place.path()).unwrap().next().is_none(),
+        "no file is left"
+    );
 }
 
 #[test]
@@ -198,7 +204,10 @@ fn an_export_is_what_training_sees() {
         assert_eq!(labels.len(), rows);
         let values = arrays[&format!("{prefix}_x1")].floats();
         assert!(values.iter().all(|v| v.is_finite()));
-        assert!(values.windows(2).any(|w| w[0] != w[1]), "{prefix} is constant");
+        assert!(
+            values.windows(2).any(|w| w[0] != w[1]),
+            "{prefix} is constant"
+        );
     };
     for m in 0..3 {
         check(&format!("g{m}"), &inspected["groups"][m]);

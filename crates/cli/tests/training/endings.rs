@@ -25,7 +25,7 @@ fn json_is_one_object_and_nothing_else() {
         .iter()
         .map(|e| e["bytes"].as_u64().unwrap())
         .sum();
-    assert_eq!(bytes, run.ledger().iter().map(|line| line.4).sum());
+    assert_eq!(bytes, run.ledger().iter().map(|line| line.4).sum::<u64>());
 }
 
 #[test]
@@ -36,11 +36,19 @@ fn a_person_reads_the_metrics_the_bytes_and_what_to_do_next() {
     let last = run.metrics().pop().unwrap();
     for key in ["loss_train", "loss_test", "auc", "f1", "accuracy"] {
         let value = format!("{:.3}", number(&last, key));
-        assert!(ran.stdout.contains(&value), "{key} {value}:\n{}", ran.stdout);
+        assert!(
+            ran.stdout.contains(&value),
+            "{key} {value}:\n{}",
+            ran.stdout
+        );
     }
     let megabytes = format!("{:.2} MB", number(&last, "bytes_exact") / 1e6);
     assert!(ran.stdout.contains(&megabytes), "{megabytes}");
-    for part in ["AUC", "device → edge", "selvedge evaluate runs/synthetic-42"] {
+    for part in [
+        "AUC",
+        "device → edge",
+        "selvedge evaluate runs/synthetic-42",
+    ] {
         assert!(ran.stdout.contains(part), "{part}:\n{}", ran.stdout);
     }
 }
@@ -93,7 +101,12 @@ fn seeds_are_runs_of_their_own_and_a_table_over_them() {
     let args = ["train", "--seeds", "2", "--json", "--out", "two"];
     let ran = place.succeeds(&[&args[..], &set].concat());
     let list = json(&ran.stdout);
-    let seeds: Vec<&Value> = list.as_array().unwrap().iter().map(|r| &r["seed"]).collect();
+    let seeds: Vec<&Value> = list
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|r| &r["seed"])
+        .collect();
     assert_eq!(seeds, [&Value::from(42), &Value::from(43)]);
 }
 
@@ -109,9 +122,16 @@ fn a_target_ends_a_run_at_the_first_evaluation_that_reaches_it() {
     assert!(number(last, "auc") >= 0.9, "{last}");
     assert!(before.iter().all(|line| number(line, "auc") < 0.9));
     assert!(number(last, "t") < 1000.0);
-    assert!(whole.text("metrics.jsonl").starts_with(&stopped.text("metrics.jsonl")));
+    assert!(
+        whole
+            .text("metrics.jsonl")
+            .starts_with(&stopped.text("metrics.jsonl"))
+    );
     let ending = &stopped.manifest()["ending"];
-    assert_eq!((&ending["kind"], &ending["t"]), (&"reached".into(), &last["t"]));
+    assert_eq!(
+        (&ending["kind"], &ending["t"]),
+        (&"reached".into(), &last["t"])
+    );
     assert_eq!(ending["key"], "stop.auc");
     assert_eq!(number(ending, "value"), number(last, "auc"));
 
@@ -137,7 +157,12 @@ fn a_budget_ends_a_run_at_the_first_global_aggregation_beyond_it() {
 #[test]
 fn the_learning_rate_halves_where_it_is_told_to() {
     let place = Place::new("halving");
-    let set = ["--set", "train.iterations=200", "--set", "train.halve_every=60"];
+    let set = [
+        "--set",
+        "train.iterations=200",
+        "--set",
+        "train.halve_every=60",
+    ];
     place.succeeds(&[&["train", "--out", "run"][..], &set].concat());
     for line in Run::at(&place, "run").metrics() {
         let t = number(&line, "t");
@@ -155,7 +180,10 @@ fn a_validation_share_gives_a_best_model_and_none_gives_none() {
     let most = lines.iter().map(score).fold(f64::MIN, f64::max);
     let best = lines.iter().find(|line| score(line) == most).unwrap();
     assert_ne!(best["t"], lines.last().unwrap()["t"], "choose another seed");
-    assert_ne!(with.bytes("best.safetensors"), with.bytes("model.safetensors"));
+    assert_ne!(
+        with.bytes("best.safetensors"),
+        with.bytes("model.safetensors")
+    );
 
     let evaluate = ["evaluate", "with", "--best", "--json"];
     let exact = json(&place.succeeds(&evaluate).stdout);
@@ -193,7 +221,9 @@ fn evaluate_agrees_with_the_last_line_of_the_metrics() {
     assert_eq!(all, number(&exact["test"], "samples"));
     assert_eq!(right / all, number(&last, "accuracy"));
 
-    let page = place.succeeds(&["evaluate", text(&place.join("run"))]).stdout;
+    let page = place
+        .succeeds(&["evaluate", text(&place.join("run"))])
+        .stdout;
     for key in ["loss", "precision", "recall", "f1", "accuracy"] {
         let value = format!("{:.4}", number(&exact["test"], key));
         assert!(page.contains(&value), "{key} {value}:\n{page}");

@@ -139,7 +139,7 @@ fn bytes_and_seconds_are_those_of_the_closed_forms() {
         let t = number(&line, "t");
         let exact = t / q * w * (2.0 * a * n2 + 2.0 * a * d2 + n0 + a * d1 + a * (n0 + d1))
             + t / p * 2.0 * w * (n0 + n1 + n2);
-        let paper = w * t * (n1 / p + (a * n2 + n0 + a * d1 + a * d2) / q);
+        let paper = w * (t / p * n1 + t / q * (a * n2 + n0 + a * d1 + a * d2));
         assert_eq!(number(&line, "bytes_exact"), exact, "t {t}");
         assert_eq!(number(&line, "bytes_paper"), paper, "t {t}");
         let seconds = t / p * interval;
@@ -252,10 +252,7 @@ fn the_trace_lists_who_took_part() {
     let mut seen = std::collections::HashSet::new();
     let mut found = Vec::new();
     for line in run.lines("trace.jsonl") {
-        found.push((
-            line["t"].as_u64().unwrap(),
-            line["group"].as_u64().unwrap(),
-        ));
+        found.push((line["t"].as_u64().unwrap(), line["group"].as_u64().unwrap()));
         let devices = line["devices"].as_array().unwrap();
         let devices: Vec<u64> = devices.iter().map(|d| d.as_u64().unwrap()).collect();
         assert_eq!(devices.len(), 20);

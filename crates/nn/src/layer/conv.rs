@@ -11,7 +11,7 @@
 //! the weights turned round.
 
 use super::{Backward, Layer};
-use crate::kernel::{self, Rows, Target};
+use crate::kernel::{self, Rows, Start, Target};
 use crate::simd::{Kernel, Lanes, Level};
 use crate::spec::ConvSpec;
 use crate::{ShapeError, Tensor};
@@ -156,6 +156,7 @@ struct Forward<'a> {
     conv: &'a Conv,
     padded: &'a [f32],
     weight: &'a [f32],
+    bias: &'a [f32],
     output: &'a mut [f32],
 }
 
@@ -175,6 +176,7 @@ impl Kernel for Forward<'_> {
                 conv.patches(),
                 self.weight,
                 conv.out,
+                Start::Row(self.bias),
                 output,
             );
         }
@@ -231,6 +233,7 @@ impl Kernel for InputGradient<'_> {
                 patches,
                 self.turned,
                 conv.channels,
+                Start::Zero,
                 d_input,
             );
         }
@@ -290,13 +293,11 @@ impl Layer for Conv {
             let at = ((y + self.y.padding) * self.x.padded() + self.x.padding) * self.channels;
             padded[at..at + line].copy_from_slice(input);
         }
-        for pixel in output.chunks_exact_mut(self.out) {
-            pixel.copy_from_slice(bias);
-        }
         level.run(Forward {
             conv: self,
             padded,
             weight,
+            bias,
             output,
         });
     }
@@ -342,7 +343,6 @@ impl Layer for Conv {
                 spread[to..to + self.out].copy_from_slice(&pass.d_output[from..from + self.out]);
             }
         }
-        d_input.fill(0.0);
         level.run(InputGradient {
             conv: self,
             spread,

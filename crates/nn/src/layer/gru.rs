@@ -9,7 +9,7 @@
 
 use super::{Backward, Layer};
 use crate::Tensor;
-use crate::kernel::{self, Rows, Target, lanes};
+use crate::kernel::{self, Rows, Start, Target, lanes};
 use crate::math::{sigmoid, sigmoid_slope, tanh, tanh_slope};
 use crate::simd::{Kernel, Lanes, Level};
 
@@ -60,14 +60,12 @@ impl Kernel for Forward<'_> {
         let (weight_ih, rest) = params.split_at(of_input);
         let (weight_hh, bias) = rest.split_at(of_hidden);
 
-        for gates in tape.gates.chunks_exact_mut(width) {
-            gates.copy_from_slice(bias);
-        }
         kernel::multiply::<L>(
             input,
             Rows::dense(gru.steps, gru.inputs),
             weight_ih,
             width,
+            Start::Row(bias),
             tape.gates,
         );
         tape.recurrent.fill(0.0);
@@ -82,6 +80,7 @@ impl Kernel for Forward<'_> {
                     Rows::dense(1, hidden),
                     weight_hh,
                     width,
+                    Start::There,
                     recurrent,
                 );
             }
@@ -193,12 +192,12 @@ impl Kernel for BackwardPass<'_> {
             kernel::add_rows::<L>(d_inputs, d_bias);
         }
         if let Some(d_input) = d_input {
-            d_input.fill(0.0);
             kernel::multiply::<L>(
                 d_inputs,
                 Rows::dense(steps, width),
                 turned_ih,
                 gru.inputs,
+                Start::Zero,
                 d_input,
             );
         }

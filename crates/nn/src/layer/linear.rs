@@ -2,7 +2,7 @@
 
 use super::{Backward, Layer};
 use crate::Tensor;
-use crate::kernel::{self, Rows, Target};
+use crate::kernel::{self, Rows, Start, Target};
 use crate::simd::{Kernel, Lanes, Level};
 
 #[derive(Debug)]
@@ -11,13 +11,14 @@ pub(super) struct Linear {
     pub out: usize,
 }
 
-struct Forward<'a> {
+struct Product<'a> {
+    start: Start<'a>,
     weight: &'a [f32],
     input: &'a [f32],
     output: &'a mut [f32],
 }
 
-impl Kernel for Forward<'_> {
+impl Kernel for Product<'_> {
     type Output = ();
     #[inline(always)]
     fn run<L: Lanes>(self) {
@@ -27,6 +28,7 @@ impl Kernel for Forward<'_> {
             Rows::dense(1, self.input.len()),
             self.weight,
             n,
+            self.start,
             self.output,
         );
     }
@@ -75,8 +77,8 @@ impl Layer for Linear {
 
     fn forward(&self, level: Level, params: &[f32], input: &[f32], tape: &mut [f32]) {
         let (weight, bias) = params.split_at(self.inputs * self.out);
-        tape.copy_from_slice(bias);
-        level.run(Forward {
+        level.run(Product {
+            start: Start::Row(bias),
             weight,
             input,
             output: tape,
@@ -104,10 +106,11 @@ impl Layer for Linear {
             });
         }
         if let Some(d_input) = pass.d_input {
-            d_input.fill(0.0);
-            level.run(Forward {
-                weight: pass.prepared,
-                input: pass.d_output,
+            let (weight, input) = (pass.prepared, pass.d_output);
+            level.run(Product {
+                start: Start::Zero,
+                weight,
+                input,
                 output: d_input,
             });
         }

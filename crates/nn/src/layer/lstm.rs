@@ -10,7 +10,7 @@
 
 use super::{Backward, Layer};
 use crate::Tensor;
-use crate::kernel::{self, Rows, Target, lanes};
+use crate::kernel::{self, Rows, Start, Target, lanes};
 use crate::math::{sigmoid, sigmoid_slope, tanh, tanh_slope};
 use crate::simd::{Kernel, Lanes, Level};
 
@@ -91,14 +91,12 @@ impl Kernel for Forward<'_> {
         let (weight_hh, bias) = rest.split_at(of_hidden);
 
         // The inputs of all steps at once: rows share the loads of the weights.
-        for z in tape.gates.chunks_exact_mut(width) {
-            z.copy_from_slice(bias);
-        }
         kernel::multiply::<L>(
             input,
             Rows::dense(lstm.steps, lstm.inputs),
             weight_ih,
             width,
+            Start::Row(bias),
             tape.gates,
         );
 
@@ -107,7 +105,14 @@ impl Kernel for Forward<'_> {
             let (before, now) = tape.hiddens.split_at_mut(t * hidden);
             if t > 0 {
                 let previous = &before[(t - 1) * hidden..];
-                kernel::multiply::<L>(previous, Rows::dense(1, hidden), weight_hh, width, z);
+                kernel::multiply::<L>(
+                    previous,
+                    Rows::dense(1, hidden),
+                    weight_hh,
+                    width,
+                    Start::There,
+                    z,
+                );
             }
             let (i_f, g_o) = z.split_at_mut(2 * hidden);
             let (g, o) = g_o.split_at_mut(hidden);
@@ -233,12 +238,12 @@ impl Kernel for BackwardPass<'_> {
             kernel::add_rows::<L>(deltas, d_bias);
         }
         if let Some(d_input) = d_input {
-            d_input.fill(0.0);
             kernel::multiply::<L>(
                 deltas,
                 Rows::dense(steps, width),
                 turned_ih,
                 lstm.inputs,
+                Start::Zero,
                 d_input,
             );
         }

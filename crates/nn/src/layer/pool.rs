@@ -1,6 +1,7 @@
 //! The largest of each window, channel by channel, channels last.
 
 use super::{Backward, Layer};
+use crate::kernel::lanes;
 use crate::simd::{Kernel, Lanes, Level};
 
 /// Windows of `rows` by `columns`, side by side; what does not fill one is left out.
@@ -27,9 +28,6 @@ impl MaxPool {
     }
 }
 
-// No arithmetic here can round, so the loops over channels are left to the compiler; inside kernels, so that it may
-// use what the CPU has.
-
 struct Forward<'a> {
     pool: &'a MaxPool,
     input: &'a [f32],
@@ -50,15 +48,7 @@ impl Kernel for Forward<'_> {
             out.copy_from_slice(&input[pool.pixel(i, 0, 0)..][..pool.channels]);
             for dy in 0..pool.rows {
                 for dx in 0..pool.columns {
-                    let pixel = &input[pool.pixel(i, dy, dx)..][..pool.channels];
-                    for (out, &value) in out.iter_mut().zip(pixel) {
-                        // A NaN that is there goes through instead of vanishing.
-                        *out = if *out >= value || *out != *out {
-                            *out
-                        } else {
-                            value
-                        };
-                    }
+                    lanes!(L, out, [largest, x = &input[pool.pixel(i, dy, dx)..]] => largest.max(x));
                 }
             }
         }
@@ -69,7 +59,7 @@ struct InputGradient<'a> {
     pool: &'a MaxPool,
     input: &'a [f32],
     output: &'a [f32],
-    d_output: &'a [f32],
+    d_left: &'a mut [f32],
     d_input: &'a mut [f32],
 }
 
@@ -83,23 +73,22 @@ impl Kernel for InputGradient<'_> {
             pool,
             input,
             output,
-            d_output,
+            d_left,
             d_input,
         } = self;
         let n = pool.channels;
         d_input.fill(0.0);
         for i in 0..output.len() / n {
-            let (largest, d_output) = (&output[i * n..][..n], &d_output[i * n..][..n]);
-            for c in 0..n {
-                // Once given away, nothing is left for the others.
-                let mut left = d_output[c];
-                for dy in 0..pool.rows {
-                    for dx in 0..pool.columns {
-                        let at = pool.pixel(i, dy, dx) + c;
-                        let is_largest = input[at] == largest[c];
-                        d_input[at] = if is_largest { left } else { 0.0 };
-                        left = if is_largest { 0.0 } else { left };
-                    }
+            let largest = &output[i * n..][..n];
+            // What is still to be given away; behind the first of the largest, nothing.
+            let left = &mut d_left[i * n..][..n];
+            for dy in 0..pool.rows {
+                for dx in 0..pool.columns {
+                    let at = pool.pixel(i, dy, dx);
+                    let x = &input[at..][..n];
+                    let given = &mut d_input[at..][..n];
+                    lanes!(L, given, [_old, x = x, y = largest, d = left] => d.sub(y.sub(x).gate(d)));
+                    lanes!(L, left, [d, x = x, y = largest] => y.sub(x).gate(d));
                 }
             }
         }
@@ -109,6 +98,10 @@ impl Kernel for InputGradient<'_> {
 impl Layer for MaxPool {
     fn output(&self) -> usize {
         (self.height / self.rows) * self.across() * self.channels
+    }
+
+    fn scratch(&self) -> usize {
+        self.output()
     }
 
     fn flops(&self) -> u64 {
@@ -125,12 +118,14 @@ impl Layer for MaxPool {
 
     fn backward(&self, level: Level, pass: Backward<'_>) {
         let Some(d_input) = pass.d_input else { return };
-        let (input, output, d_output) = (pass.input, pass.tape, pass.d_output);
+        let d_left = pass.scratch;
+        d_left.copy_from_slice(pass.d_output);
+        let (input, output) = (pass.input, pass.tape);
         level.run(InputGradient {
             pool: self,
             input,
             output,
-            d_output,
+            d_left,
             d_input,
         });
     }

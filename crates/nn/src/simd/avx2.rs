@@ -4,7 +4,7 @@
 //! of an array of sixteen. [`Pair`] is private to this module and only [`run`] hands it to a kernel,
 //! and `run` is called only where the CPU was found to have the instructions.
 
-use super::{Kernel, LANES, Lanes};
+use super::{Kernel, LANES, Lanes, Vector};
 use std::arch::x86_64::*;
 
 #[derive(Clone, Copy)]
@@ -18,14 +18,121 @@ pub(super) fn run<K: Kernel>(kernel: K) -> K::Output {
 
 // SAFETY of all blocks below: see the module's first paragraph.
 #[allow(clippy::undocumented_unsafe_blocks)]
-impl Lanes for Pair {
-    const WIDE: bool = false;
+impl Vector for Pair {
+    const WIDTH: usize = LANES;
+
+    #[inline(always)]
+    unsafe fn read(from: *const f32) -> Self {
+        unsafe { Pair(_mm256_loadu_ps(from), _mm256_loadu_ps(from.add(8))) }
+    }
+
+    #[inline(always)]
+    unsafe fn write(self, to: *mut f32) {
+        unsafe {
+            _mm256_storeu_ps(to, self.0);
+            _mm256_storeu_ps(to.add(8), self.1);
+        }
+    }
+
+    #[inline(always)]
+    fn load_some(x: &[f32]) -> Self {
+        let mut lanes = [0.0; LANES];
+        lanes[..x.len()].copy_from_slice(x);
+        unsafe { Self::read(lanes.as_ptr()) }
+    }
+
+    #[inline(always)]
+    fn store_some(self, out: &mut [f32]) {
+        let mut lanes = [0.0; LANES];
+        unsafe { self.write(lanes.as_mut_ptr()) }
+        out.copy_from_slice(&lanes[..out.len()]);
+    }
 
     #[inline(always)]
     fn splat(x: f32) -> Self {
         let v = unsafe { _mm256_set1_ps(x) };
         Pair(v, v)
     }
+
+    #[inline(always)]
+    fn add(self, b: Self) -> Self {
+        unsafe { Pair(_mm256_add_ps(self.0, b.0), _mm256_add_ps(self.1, b.1)) }
+    }
+
+    #[inline(always)]
+    fn mul(self, b: Self) -> Self {
+        unsafe { Pair(_mm256_mul_ps(self.0, b.0), _mm256_mul_ps(self.1, b.1)) }
+    }
+
+    #[inline(always)]
+    fn mul_add(self, b: Self, c: Self) -> Self {
+        unsafe {
+            Pair(
+                _mm256_fmadd_ps(self.0, b.0, c.0),
+                _mm256_fmadd_ps(self.1, b.1, c.1),
+            )
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Half(__m256);
+
+// SAFETY of all blocks below: see the module's first paragraph.
+#[allow(clippy::undocumented_unsafe_blocks)]
+impl Vector for Half {
+    const WIDTH: usize = 8;
+
+    #[inline(always)]
+    unsafe fn read(from: *const f32) -> Self {
+        Half(unsafe { _mm256_loadu_ps(from) })
+    }
+
+    #[inline(always)]
+    unsafe fn write(self, to: *mut f32) {
+        unsafe { _mm256_storeu_ps(to, self.0) }
+    }
+
+    #[inline(always)]
+    fn load_some(x: &[f32]) -> Self {
+        let mut lanes = [0.0; 8];
+        lanes[..x.len()].copy_from_slice(x);
+        unsafe { Self::read(lanes.as_ptr()) }
+    }
+
+    #[inline(always)]
+    fn store_some(self, out: &mut [f32]) {
+        let mut lanes = [0.0; 8];
+        unsafe { self.write(lanes.as_mut_ptr()) }
+        out.copy_from_slice(&lanes[..out.len()]);
+    }
+
+    #[inline(always)]
+    fn splat(x: f32) -> Self {
+        Half(unsafe { _mm256_set1_ps(x) })
+    }
+
+    #[inline(always)]
+    fn add(self, b: Self) -> Self {
+        Half(unsafe { _mm256_add_ps(self.0, b.0) })
+    }
+
+    #[inline(always)]
+    fn mul(self, b: Self) -> Self {
+        Half(unsafe { _mm256_mul_ps(self.0, b.0) })
+    }
+
+    #[inline(always)]
+    fn mul_add(self, b: Self, c: Self) -> Self {
+        Half(unsafe { _mm256_fmadd_ps(self.0, b.0, c.0) })
+    }
+}
+
+// SAFETY of all blocks below: see the module's first paragraph.
+#[allow(clippy::undocumented_unsafe_blocks)]
+impl Lanes for Pair {
+    type Half = Half;
+    const WIDE: bool = false;
 
     #[inline(always)]
     fn load(x: &[f32; LANES]) -> Self {
@@ -46,33 +153,13 @@ impl Lanes for Pair {
     }
 
     #[inline(always)]
-    fn add(self, b: Self) -> Self {
-        unsafe { Pair(_mm256_add_ps(self.0, b.0), _mm256_add_ps(self.1, b.1)) }
-    }
-
-    #[inline(always)]
     fn sub(self, b: Self) -> Self {
         unsafe { Pair(_mm256_sub_ps(self.0, b.0), _mm256_sub_ps(self.1, b.1)) }
     }
 
     #[inline(always)]
-    fn mul(self, b: Self) -> Self {
-        unsafe { Pair(_mm256_mul_ps(self.0, b.0), _mm256_mul_ps(self.1, b.1)) }
-    }
-
-    #[inline(always)]
     fn div(self, b: Self) -> Self {
         unsafe { Pair(_mm256_div_ps(self.0, b.0), _mm256_div_ps(self.1, b.1)) }
-    }
-
-    #[inline(always)]
-    fn mul_add(self, b: Self, c: Self) -> Self {
-        unsafe {
-            Pair(
-                _mm256_fmadd_ps(self.0, b.0, c.0),
-                _mm256_fmadd_ps(self.1, b.1, c.1),
-            )
-        }
     }
 
     #[inline(always)]

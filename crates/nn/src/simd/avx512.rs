@@ -4,7 +4,7 @@
 //! floats behind an array reference. [`Register`] is private to this module and only [`run`] hands it
 //! to a kernel, and `run` is called only where the CPU was found to have the instructions.
 
-use super::{Kernel, LANES, Lanes};
+use super::{Kernel, LANES, Lanes, Vector};
 use std::arch::x86_64::*;
 
 #[derive(Clone, Copy)]
@@ -18,13 +18,116 @@ pub(super) fn run<K: Kernel>(kernel: K) -> K::Output {
 
 // SAFETY of all blocks below: see the module's first paragraph.
 #[allow(clippy::undocumented_unsafe_blocks)]
-impl Lanes for Register {
-    const WIDE: bool = true;
+impl Vector for Register {
+    const WIDTH: usize = LANES;
+
+    #[inline(always)]
+    unsafe fn read(from: *const f32) -> Self {
+        Register(unsafe { _mm512_loadu_ps(from) })
+    }
+
+    #[inline(always)]
+    unsafe fn write(self, to: *mut f32) {
+        unsafe { _mm512_storeu_ps(to, self.0) }
+    }
 
     #[inline(always)]
     fn splat(x: f32) -> Self {
         Register(unsafe { _mm512_set1_ps(x) })
     }
+
+    #[inline(always)]
+    fn load_some(x: &[f32]) -> Self {
+        assert!(x.len() <= LANES);
+        let mask = ((1u32 << x.len()) - 1) as u16;
+        // The mask keeps the load inside the slice: masked-out lanes are not read.
+        Register(unsafe { _mm512_maskz_loadu_ps(mask, x.as_ptr()) })
+    }
+
+    #[inline(always)]
+    fn store_some(self, out: &mut [f32]) {
+        assert!(out.len() <= LANES);
+        let mask = ((1u32 << out.len()) - 1) as u16;
+        // The mask keeps the store inside the slice: masked-out lanes are not written.
+        unsafe { _mm512_mask_storeu_ps(out.as_mut_ptr(), mask, self.0) }
+    }
+
+    #[inline(always)]
+    fn add(self, b: Self) -> Self {
+        Register(unsafe { _mm512_add_ps(self.0, b.0) })
+    }
+
+    #[inline(always)]
+    fn mul(self, b: Self) -> Self {
+        Register(unsafe { _mm512_mul_ps(self.0, b.0) })
+    }
+
+    #[inline(always)]
+    fn mul_add(self, b: Self, c: Self) -> Self {
+        Register(unsafe { _mm512_fmadd_ps(self.0, b.0, c.0) })
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Half(__m256);
+
+// SAFETY of all blocks below: see the module's first paragraph.
+#[allow(clippy::undocumented_unsafe_blocks)]
+impl Vector for Half {
+    const WIDTH: usize = 8;
+
+    #[inline(always)]
+    unsafe fn read(from: *const f32) -> Self {
+        Half(unsafe { _mm256_loadu_ps(from) })
+    }
+
+    #[inline(always)]
+    unsafe fn write(self, to: *mut f32) {
+        unsafe { _mm256_storeu_ps(to, self.0) }
+    }
+
+    #[inline(always)]
+    fn splat(x: f32) -> Self {
+        Half(unsafe { _mm256_set1_ps(x) })
+    }
+
+    #[inline(always)]
+    fn load_some(x: &[f32]) -> Self {
+        assert!(x.len() <= 8);
+        let mask = ((1u32 << x.len()) - 1) as u8;
+        // The mask keeps the load inside the slice: masked-out lanes are not read.
+        Half(unsafe { _mm256_maskz_loadu_ps(mask, x.as_ptr()) })
+    }
+
+    #[inline(always)]
+    fn store_some(self, out: &mut [f32]) {
+        assert!(out.len() <= 8);
+        let mask = ((1u32 << out.len()) - 1) as u8;
+        // The mask keeps the store inside the slice: masked-out lanes are not written.
+        unsafe { _mm256_mask_storeu_ps(out.as_mut_ptr(), mask, self.0) }
+    }
+
+    #[inline(always)]
+    fn add(self, b: Self) -> Self {
+        Half(unsafe { _mm256_add_ps(self.0, b.0) })
+    }
+
+    #[inline(always)]
+    fn mul(self, b: Self) -> Self {
+        Half(unsafe { _mm256_mul_ps(self.0, b.0) })
+    }
+
+    #[inline(always)]
+    fn mul_add(self, b: Self, c: Self) -> Self {
+        Half(unsafe { _mm256_fmadd_ps(self.0, b.0, c.0) })
+    }
+}
+
+// SAFETY of all blocks below: see the module's first paragraph.
+#[allow(clippy::undocumented_unsafe_blocks)]
+impl Lanes for Register {
+    type Half = Half;
+    const WIDE: bool = true;
 
     #[inline(always)]
     fn load(x: &[f32; LANES]) -> Self {
@@ -37,28 +140,13 @@ impl Lanes for Register {
     }
 
     #[inline(always)]
-    fn add(self, b: Self) -> Self {
-        Register(unsafe { _mm512_add_ps(self.0, b.0) })
-    }
-
-    #[inline(always)]
     fn sub(self, b: Self) -> Self {
         Register(unsafe { _mm512_sub_ps(self.0, b.0) })
     }
 
     #[inline(always)]
-    fn mul(self, b: Self) -> Self {
-        Register(unsafe { _mm512_mul_ps(self.0, b.0) })
-    }
-
-    #[inline(always)]
     fn div(self, b: Self) -> Self {
         Register(unsafe { _mm512_div_ps(self.0, b.0) })
-    }
-
-    #[inline(always)]
-    fn mul_add(self, b: Self, c: Self) -> Self {
-        Register(unsafe { _mm512_fmadd_ps(self.0, b.0, c.0) })
     }
 
     #[inline(always)]
@@ -120,21 +208,5 @@ impl Lanes for Register {
             }
         }
         result
-    }
-
-    #[inline(always)]
-    fn load_some(x: &[f32]) -> Self {
-        assert!(x.len() <= LANES);
-        let mask = ((1u32 << x.len()) - 1) as u16;
-        // The mask keeps the load inside the slice: masked-out lanes are not read.
-        Register(unsafe { _mm512_maskz_loadu_ps(mask, x.as_ptr()) })
-    }
-
-    #[inline(always)]
-    fn store_some(self, out: &mut [f32]) {
-        assert!(out.len() <= LANES);
-        let mask = ((1u32 << out.len()) - 1) as u16;
-        // The mask keeps the store inside the slice: masked-out lanes are not written.
-        unsafe { _mm512_mask_storeu_ps(out.as_mut_ptr(), mask, self.0) }
     }
 }

@@ -26,27 +26,50 @@ mod plain;
 /// The number of lanes.
 pub const LANES: usize = 16;
 
-/// Sixteen `f32`, operated on lane by lane.
-pub trait Lanes: Copy {
-    /// Whether 32 registers of 16 lanes are there: kernels then work on larger tiles.
-    const WIDE: bool;
+/// A few `f32`, multiplied and added lane by lane: what the sums in [`crate::kernel`] need.
+pub trait Vector: Copy {
+    /// How many.
+    const WIDTH: usize;
 
     /// The same number in every lane.
     fn splat(x: f32) -> Self;
+    /// `WIDTH` numbers from memory.
+    ///
+    /// # Safety
+    /// They are there.
+    unsafe fn read(from: *const f32) -> Self;
+    /// `WIDTH` numbers to memory.
+    ///
+    /// # Safety
+    /// They may be written.
+    unsafe fn write(self, to: *mut f32);
+    /// Up to `WIDTH` numbers from memory, zeros after them.
+    fn load_some(x: &[f32]) -> Self;
+    /// The first `out.len()` lanes to memory.
+    fn store_some(self, out: &mut [f32]);
+    /// `self + b`
+    fn add(self, b: Self) -> Self;
+    /// `self * b`
+    fn mul(self, b: Self) -> Self;
+    /// `self * b + c`, rounded once.
+    fn mul_add(self, b: Self, c: Self) -> Self;
+}
+
+/// Sixteen `f32`, operated on lane by lane.
+pub trait Lanes: Vector {
+    /// Eight lanes, for rows that are no wider: half a register costs half the time.
+    type Half: Vector;
+    /// Whether 32 registers of 16 lanes are there: kernels then work on larger tiles.
+    const WIDE: bool;
+
     /// Sixteen numbers from memory.
     fn load(x: &[f32; LANES]) -> Self;
     /// Sixteen numbers to memory.
     fn store(self, out: &mut [f32; LANES]);
-    /// `self + b`
-    fn add(self, b: Self) -> Self;
     /// `self - b`
     fn sub(self, b: Self) -> Self;
-    /// `self * b`
-    fn mul(self, b: Self) -> Self;
     /// `self / b`
     fn div(self, b: Self) -> Self;
-    /// `self * b + c`, rounded once.
-    fn mul_add(self, b: Self, c: Self) -> Self;
     /// `if self > b { self } else { b }`: `b` where either is NaN.
     fn max(self, b: Self) -> Self;
     /// `if self < b { self } else { b }`: `b` where either is NaN.
@@ -72,22 +95,6 @@ pub trait Lanes: Copy {
             result[r] = Self::load(&turned[r]);
         }
         result
-    }
-
-    /// Up to sixteen numbers from memory, zeros after them.
-    #[inline(always)]
-    fn load_some(x: &[f32]) -> Self {
-        let mut lanes = [0.0; LANES];
-        lanes[..x.len()].copy_from_slice(x);
-        Self::load(&lanes)
-    }
-
-    /// The first `out.len()` lanes to memory.
-    #[inline(always)]
-    fn store_some(self, out: &mut [f32]) {
-        let mut lanes = [0.0; LANES];
-        self.store(&mut lanes);
-        out.copy_from_slice(&lanes[..out.len()]);
     }
 }
 
@@ -165,7 +172,7 @@ impl Level {
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
             Set::Avx2 => unsafe { avx2::run(kernel) },
-            Set::Plain => kernel.run::<plain::Plain>(),
+            Set::Plain => kernel.run::<plain::Plain<LANES>>(),
         }
     }
 }

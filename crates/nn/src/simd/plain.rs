@@ -1,22 +1,66 @@
-//! Sixteen lanes as an array: the definition that the other levels are tested against.
+//! Lanes as an array: the definition that the other levels are tested against.
 
-use super::{LANES, Lanes};
+use super::{LANES, Lanes, Vector};
 
 #[derive(Clone, Copy)]
-pub(super) struct Plain([f32; LANES]);
+pub(super) struct Plain<const N: usize>([f32; N]);
 
 #[inline(always)]
-fn each(f: impl Fn(usize) -> f32) -> Plain {
+fn each<const N: usize>(f: impl Fn(usize) -> f32) -> Plain<N> {
     Plain(std::array::from_fn(f))
 }
 
-impl Lanes for Plain {
-    const WIDE: bool = false;
+impl<const N: usize> Vector for Plain<N> {
+    const WIDTH: usize = N;
 
     #[inline(always)]
     fn splat(x: f32) -> Self {
-        Plain([x; LANES])
+        Plain([x; N])
     }
+
+    #[inline(always)]
+    unsafe fn read(from: *const f32) -> Self {
+        // SAFETY: `N` numbers are there, by the trait's contract.
+        Plain(unsafe { from.cast::<[f32; N]>().read_unaligned() })
+    }
+
+    #[inline(always)]
+    unsafe fn write(self, to: *mut f32) {
+        // SAFETY: `N` numbers may be written, by the trait's contract.
+        unsafe { to.cast::<[f32; N]>().write_unaligned(self.0) }
+    }
+
+    #[inline(always)]
+    fn load_some(x: &[f32]) -> Self {
+        let mut lanes = [0.0; N];
+        lanes[..x.len()].copy_from_slice(x);
+        Plain(lanes)
+    }
+
+    #[inline(always)]
+    fn store_some(self, out: &mut [f32]) {
+        out.copy_from_slice(&self.0[..out.len()]);
+    }
+
+    #[inline(always)]
+    fn add(self, b: Self) -> Self {
+        each(|i| self.0[i] + b.0[i])
+    }
+
+    #[inline(always)]
+    fn mul(self, b: Self) -> Self {
+        each(|i| self.0[i] * b.0[i])
+    }
+
+    #[inline(always)]
+    fn mul_add(self, b: Self, c: Self) -> Self {
+        each(|i| self.0[i].mul_add(b.0[i], c.0[i]))
+    }
+}
+
+impl Lanes for Plain<LANES> {
+    type Half = Plain<8>;
+    const WIDE: bool = false;
 
     #[inline(always)]
     fn load(x: &[f32; LANES]) -> Self {
@@ -29,28 +73,13 @@ impl Lanes for Plain {
     }
 
     #[inline(always)]
-    fn add(self, b: Self) -> Self {
-        each(|i| self.0[i] + b.0[i])
-    }
-
-    #[inline(always)]
     fn sub(self, b: Self) -> Self {
         each(|i| self.0[i] - b.0[i])
     }
 
     #[inline(always)]
-    fn mul(self, b: Self) -> Self {
-        each(|i| self.0[i] * b.0[i])
-    }
-
-    #[inline(always)]
     fn div(self, b: Self) -> Self {
         each(|i| self.0[i] / b.0[i])
-    }
-
-    #[inline(always)]
-    fn mul_add(self, b: Self, c: Self) -> Self {
-        each(|i| self.0[i].mul_add(b.0[i], c.0[i]))
     }
 
     #[inline(always)]
