@@ -3,7 +3,7 @@
 mod common;
 
 use common::{network, normals, pass, stacks};
-use selvedge_nn::{Network, Update, random::Key, simd::Level};
+use selvedge_nn::{Network, Update, random::Key, simd::Level, vector};
 
 /// Σ d_output · output, the function whose gradient the backward pass gives, in double precision.
 fn objective(network: &Network, params: &[f32], input: &[f32], d_output: &[f32]) -> f64 {
@@ -139,5 +139,42 @@ fn without_an_input_gradient_the_weights_get_the_same_bits() {
             "stack {i}"
         );
         assert!(without.cost().backward_flops <= with.cost().backward_flops);
+    }
+}
+
+#[test]
+fn stepping_at_once_is_accumulating_and_then_stepping_to_the_bit() {
+    for (i, (shape, specs)) in stacks().into_iter().enumerate() {
+        for level in Level::available() {
+            let network = network(shape, &specs, level);
+            let mut params = vec![0.0; network.params()];
+            network.initialise(Key::new(i as u64), &mut params);
+            let input = normals(Key::new(5), shape.len());
+            let d_output = normals(Key::new(6), network.output().len());
+            let gradient = pass(&network, &params, &input, &d_output).gradient;
+            let mut expected = params.clone();
+            vector::descend(level, &mut expected, &gradient, 0.1, 0.01);
+
+            let mut tape = vec![0.0; network.tape()];
+            let mut prepared = vec![0.0; network.prepared()];
+            let mut scratch = vec![f32::NAN; network.scratch()];
+            network.prepare(&params, &mut prepared);
+            network.forward(&params, &input, &mut tape);
+            let update = Update::Descend {
+                params: &mut params,
+                step: 0.1,
+                decay: 0.01,
+            };
+            network.backward(
+                &prepared,
+                &input,
+                &tape,
+                &d_output,
+                update,
+                &mut scratch,
+                None,
+            );
+            assert_eq!(params, expected, "stack {i} {specs:?} on {level:?}");
+        }
     }
 }

@@ -7,6 +7,7 @@
 //!
 //! Weights lie input by input, `[in][3·hidden]`, gates in the order r, z, n.
 
+use super::recurrent::Recurrent;
 use super::{Backward, Layer};
 use crate::Tensor;
 use crate::kernel::{self, Rows, Start, Target, lanes};
@@ -14,11 +15,7 @@ use crate::math::{sigmoid, sigmoid_slope, tanh, tanh_slope};
 use crate::simd::{Kernel, Lanes, Level};
 
 #[derive(Debug)]
-pub(super) struct Gru {
-    pub steps: usize,
-    pub inputs: usize,
-    pub hidden: usize,
-}
+pub(super) struct Gru(pub Recurrent);
 
 /// The tape: gates r, z, n after their nonlinearity, then W_h· h of all three gates, then hidden states.
 struct Tape<S> {
@@ -27,18 +24,8 @@ struct Tape<S> {
     hiddens: S,
 }
 
-impl Gru {
-    fn width(&self) -> usize {
-        3 * self.hidden
-    }
-
-    fn weights(&self) -> (usize, usize) {
-        (self.inputs * self.width(), self.hidden * self.width())
-    }
-}
-
 struct Forward<'a> {
-    gru: &'a Gru,
+    sizes: Recurrent,
     params: &'a [f32],
     input: &'a [f32],
     tape: Tape<&'a mut [f32]>,
@@ -50,19 +37,17 @@ impl Kernel for Forward<'_> {
     #[inline(always)]
     fn run<L: Lanes>(self) {
         let Forward {
-            gru,
+            sizes,
             params,
             input,
             tape,
         } = self;
-        let (hidden, width) = (gru.hidden, gru.width());
-        let (of_input, of_hidden) = gru.weights();
-        let (weight_ih, rest) = params.split_at(of_input);
-        let (weight_hh, bias) = rest.split_at(of_hidden);
+        let (hidden, width) = (sizes.hidden, sizes.width());
+        let (weight_ih, weight_hh, bias) = sizes.split(params);
 
         kernel::multiply::<L>(
             input,
-            Rows::dense(gru.steps, gru.inputs),
+            Rows::dense(sizes.steps, sizes.inputs),
             weight_ih,
             width,
             Start::Row(bias),
@@ -70,7 +55,7 @@ impl Kernel for Forward<'_> {
         );
         tape.recurrent.fill(0.0);
 
-        for t in 0..gru.steps {
+        for t in 0..sizes.steps {
             let (before, now) = tape.hiddens.split_at_mut(t * hidden);
             let recurrent = &mut tape.recurrent[t * width..][..width];
             if t > 0 {
@@ -102,7 +87,7 @@ impl Kernel for Forward<'_> {
 }
 
 struct BackwardPass<'a> {
-    gru: &'a Gru,
+    sizes: Recurrent,
     prepared: &'a [f32],
     input: &'a [f32],
     tape: Tape<&'a [f32]>,
@@ -118,7 +103,7 @@ impl Kernel for BackwardPass<'_> {
     #[inline(always)]
     fn run<L: Lanes>(self) {
         let BackwardPass {
-            gru,
+            sizes,
             prepared,
             input,
             tape,
@@ -127,8 +112,8 @@ impl Kernel for BackwardPass<'_> {
             d_input,
             scratch,
         } = self;
-        let (steps, hidden, width) = (gru.steps, gru.hidden, gru.width());
-        let (of_input, of_hidden) = gru.weights();
+        let (steps, hidden, width) = (sizes.steps, sizes.hidden, sizes.width());
+        let (of_input, of_hidden) = sizes.weights();
         let (turned_hh, turned_ih) = prepared.split_at(of_hidden);
         // Gradients of what is summed from the input, and of what is summed from the hidden state:
         // they differ for gate n, whose recurrent part is scaled by r.
@@ -176,7 +161,7 @@ impl Kernel for BackwardPass<'_> {
             let (d_weight_hh, d_bias) = rest.split_at(of_hidden);
             kernel::correlate::<L>(
                 input,
-                Rows::dense(steps, gru.inputs),
+                Rows::dense(steps, sizes.inputs),
                 d_inputs,
                 width,
                 d_weight_ih,
@@ -196,7 +181,7 @@ impl Kernel for BackwardPass<'_> {
                 d_inputs,
                 Rows::dense(steps, width),
                 turned_ih,
-                gru.inputs,
+                sizes.inputs,
                 Start::Zero,
                 d_input,
             );
@@ -206,83 +191,59 @@ impl Kernel for BackwardPass<'_> {
 
 impl Layer for Gru {
     fn output(&self) -> usize {
-        self.hidden
+        self.0.hidden
     }
 
     fn tape(&self) -> usize {
-        7 * self.steps * self.hidden
+        7 * self.0.steps * self.0.hidden
     }
 
     fn tensors(&self) -> Vec<Tensor> {
-        let width = self.width();
-        vec![
-            Tensor::permuted("weight_ih", vec![width, self.inputs], vec![1, width]),
-            Tensor::permuted("weight_hh", vec![width, self.hidden], vec![1, width]),
-            Tensor::vector("bias", width),
-        ]
+        self.0.tensors()
     }
 
     fn prepared(&self) -> usize {
-        (self.inputs + self.hidden) * self.width()
+        self.0.prepared()
     }
 
     fn scratch(&self) -> usize {
-        2 * self.steps * self.width() + 3 * self.hidden
+        2 * self.0.steps * self.0.width() + 3 * self.0.hidden
     }
 
     fn flops(&self) -> u64 {
-        let products = 2 * (self.inputs + self.hidden) * self.width();
         // Three nonlinearities of about twenty operations, seven for the states.
-        (self.steps * (products + 67 * self.hidden)) as u64
+        self.0.flops(67)
     }
 
     fn initial_bound(&self) -> f32 {
-        1.0 / (self.hidden as f32).sqrt()
+        self.0.initial_bound()
     }
 
     fn forward(&self, level: Level, params: &[f32], input: &[f32], tape: &mut [f32]) {
-        let (gates, rest) = tape.split_at_mut(self.steps * self.width());
-        let (recurrent, hiddens) = rest.split_at_mut(self.steps * self.width());
+        let (gates, rest) = tape.split_at_mut(self.0.steps * self.0.width());
+        let (recurrent, hiddens) = rest.split_at_mut(self.0.steps * self.0.width());
         let tape = Tape {
             gates,
             recurrent,
             hiddens,
         };
         level.run(Forward {
-            gru: self,
+            sizes: self.0,
             params,
             input,
             tape,
         });
     }
 
-    /// W_hh turned, then W_ih turned.
     fn prepare(&self, level: Level, params: &[f32], prepared: &mut [f32], input_gradient: bool) {
-        let (of_input, of_hidden) = self.weights();
-        let (turned_hh, turned_ih) = prepared.split_at_mut(of_hidden);
-        kernel::transpose(
-            level,
-            &params[of_input..][..of_hidden],
-            self.hidden,
-            self.width(),
-            turned_hh,
-        );
-        if input_gradient {
-            kernel::transpose(
-                level,
-                &params[..of_input],
-                self.inputs,
-                self.width(),
-                turned_ih,
-            );
-        }
+        self.0.prepare(level, params, prepared, input_gradient);
     }
 
     fn backward(&self, level: Level, pass: Backward<'_>) {
-        let (gates, rest) = pass.tape.split_at(self.steps * self.width());
-        let (recurrent, hiddens) = rest.split_at(self.steps * self.width());
+        let (gates, rest) = pass.tape.split_at(self.0.steps * self.0.width());
+        let (recurrent, hiddens) = rest.split_at(self.0.steps * self.0.width());
         level.run(BackwardPass {
-            gru: self,
+            sizes: self.0,
             prepared: pass.prepared,
             input: pass.input,
             tape: Tape {

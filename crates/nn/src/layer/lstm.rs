@@ -8,6 +8,7 @@
 //! Weights lie input by input, `[in][4·hidden]`, so that lanes run along the gates. The sum for h_{t−1}'s
 //! gradient runs gate by gate and then over the four gates: four sums in flight instead of one.
 
+use super::recurrent::Recurrent;
 use super::{Backward, Layer};
 use crate::Tensor;
 use crate::kernel::{self, Rows, Start, Target, lanes};
@@ -15,11 +16,7 @@ use crate::math::{sigmoid, sigmoid_slope, tanh, tanh_slope};
 use crate::simd::{Kernel, Lanes, Level};
 
 #[derive(Debug)]
-pub(super) struct Lstm {
-    pub steps: usize,
-    pub inputs: usize,
-    pub hidden: usize,
-}
+pub(super) struct Lstm(pub Recurrent);
 
 /// The tape: gates after their nonlinearity, cell states, their tanh, hidden states; step by step.
 struct Tape<S> {
@@ -30,16 +27,8 @@ struct Tape<S> {
 }
 
 impl Lstm {
-    fn width(&self) -> usize {
-        4 * self.hidden
-    }
-
     fn states(&self) -> usize {
-        self.steps * self.hidden
-    }
-
-    fn weights(&self) -> (usize, usize) {
-        (self.inputs * self.width(), self.hidden * self.width())
+        self.0.steps * self.0.hidden
     }
 
     fn read<'a>(&self, tape: &'a [f32]) -> Tape<&'a [f32]> {
@@ -68,7 +57,7 @@ impl Lstm {
 }
 
 struct Forward<'a> {
-    lstm: &'a Lstm,
+    sizes: Recurrent,
     params: &'a [f32],
     input: &'a [f32],
     tape: Tape<&'a mut [f32]>,
@@ -80,27 +69,25 @@ impl Kernel for Forward<'_> {
     #[inline(always)]
     fn run<L: Lanes>(self) {
         let Forward {
-            lstm,
+            sizes,
             params,
             input,
             tape,
         } = self;
-        let (hidden, width) = (lstm.hidden, lstm.width());
-        let (of_input, of_hidden) = lstm.weights();
-        let (weight_ih, rest) = params.split_at(of_input);
-        let (weight_hh, bias) = rest.split_at(of_hidden);
+        let (hidden, width) = (sizes.hidden, sizes.width());
+        let (weight_ih, weight_hh, bias) = sizes.split(params);
 
         // The inputs of all steps at once: rows share the loads of the weights.
         kernel::multiply::<L>(
             input,
-            Rows::dense(lstm.steps, lstm.inputs),
+            Rows::dense(sizes.steps, sizes.inputs),
             weight_ih,
             width,
             Start::Row(bias),
             tape.gates,
         );
 
-        for t in 0..lstm.steps {
+        for t in 0..sizes.steps {
             let z = &mut tape.gates[t * width..][..width];
             let (before, now) = tape.hiddens.split_at_mut(t * hidden);
             if t > 0 {
@@ -136,7 +123,7 @@ impl Kernel for Forward<'_> {
 }
 
 struct BackwardPass<'a> {
-    lstm: &'a Lstm,
+    sizes: Recurrent,
     prepared: &'a [f32],
     input: &'a [f32],
     tape: Tape<&'a [f32]>,
@@ -183,7 +170,7 @@ impl Kernel for BackwardPass<'_> {
     #[inline(always)]
     fn run<L: Lanes>(self) {
         let BackwardPass {
-            lstm,
+            sizes,
             prepared,
             input,
             tape,
@@ -192,8 +179,8 @@ impl Kernel for BackwardPass<'_> {
             d_input,
             scratch,
         } = self;
-        let (steps, hidden, width) = (lstm.steps, lstm.hidden, lstm.width());
-        let (of_input, of_hidden) = lstm.weights();
+        let (steps, hidden, width) = (sizes.steps, sizes.hidden, sizes.width());
+        let (of_input, of_hidden) = sizes.weights();
         let (turned_hh, turned_ih) = prepared.split_at(of_hidden);
         let (deltas, rest) = scratch.split_at_mut(steps * width);
         let (d_hidden, d_cell) = rest.split_at_mut(hidden);
@@ -227,7 +214,7 @@ impl Kernel for BackwardPass<'_> {
             let (d_weight_hh, d_bias) = rest.split_at(of_hidden);
             kernel::correlate::<L>(
                 input,
-                Rows::dense(steps, lstm.inputs),
+                Rows::dense(steps, sizes.inputs),
                 deltas,
                 width,
                 d_weight_ih,
@@ -242,7 +229,7 @@ impl Kernel for BackwardPass<'_> {
                 deltas,
                 Rows::dense(steps, width),
                 turned_ih,
-                lstm.inputs,
+                sizes.inputs,
                 Start::Zero,
                 d_input,
             );
@@ -252,7 +239,7 @@ impl Kernel for BackwardPass<'_> {
 
 impl Layer for Lstm {
     fn output(&self) -> usize {
-        self.hidden
+        self.0.hidden
     }
 
     fn tape(&self) -> usize {
@@ -260,66 +247,42 @@ impl Layer for Lstm {
     }
 
     fn tensors(&self) -> Vec<Tensor> {
-        let width = self.width();
-        vec![
-            Tensor::permuted("weight_ih", vec![width, self.inputs], vec![1, width]),
-            Tensor::permuted("weight_hh", vec![width, self.hidden], vec![1, width]),
-            Tensor::vector("bias", width),
-        ]
+        self.0.tensors()
     }
 
     fn prepared(&self) -> usize {
-        (self.inputs + self.hidden) * self.width()
+        self.0.prepared()
     }
 
     fn scratch(&self) -> usize {
-        self.steps * self.width() + 2 * self.hidden
+        self.0.steps * self.0.width() + 2 * self.0.hidden
     }
 
     fn flops(&self) -> u64 {
-        let products = 2 * (self.inputs + self.hidden) * self.width();
         // Five nonlinearities of about twenty operations, four for the states.
-        (self.steps * (products + 104 * self.hidden)) as u64
+        self.0.flops(104)
     }
 
     fn initial_bound(&self) -> f32 {
-        1.0 / (self.hidden as f32).sqrt()
+        self.0.initial_bound()
     }
 
     fn forward(&self, level: Level, params: &[f32], input: &[f32], tape: &mut [f32]) {
         level.run(Forward {
-            lstm: self,
+            sizes: self.0,
             params,
             input,
             tape: self.write(tape),
         });
     }
 
-    /// W_hh turned, then W_ih turned.
     fn prepare(&self, level: Level, params: &[f32], prepared: &mut [f32], input_gradient: bool) {
-        let (of_input, of_hidden) = self.weights();
-        let (turned_hh, turned_ih) = prepared.split_at_mut(of_hidden);
-        kernel::transpose(
-            level,
-            &params[of_input..][..of_hidden],
-            self.hidden,
-            self.width(),
-            turned_hh,
-        );
-        if input_gradient {
-            kernel::transpose(
-                level,
-                &params[..of_input],
-                self.inputs,
-                self.width(),
-                turned_ih,
-            );
-        }
+        self.0.prepare(level, params, prepared, input_gradient);
     }
 
     fn backward(&self, level: Level, pass: Backward<'_>) {
         level.run(BackwardPass {
-            lstm: self,
+            sizes: self.0,
             prepared: pass.prepared,
             input: pass.input,
             tape: self.read(pass.tape),

@@ -11,6 +11,7 @@ mod gru;
 mod linear;
 mod lstm;
 mod pool;
+mod recurrent;
 mod reshape;
 
 use crate::kernel::Target;
@@ -157,22 +158,24 @@ pub(crate) fn build(spec: &LayerSpec, input: Shape) -> Result<(Box<dyn Layer>, S
         (&LayerSpec::Lstm { hidden }, Shape::Steps(steps, inputs)) => {
             positive("hidden", hidden)?;
             (
-                Box::new(lstm::Lstm {
+                Box::new(lstm::Lstm(recurrent::Recurrent {
                     steps,
                     inputs,
                     hidden,
-                }),
+                    gates: 4,
+                })),
                 Shape::Flat(hidden),
             )
         }
         (&LayerSpec::Gru { hidden }, Shape::Steps(steps, inputs)) => {
             positive("hidden", hidden)?;
             (
-                Box::new(gru::Gru {
+                Box::new(gru::Gru(recurrent::Recurrent {
                     steps,
                     inputs,
                     hidden,
-                }),
+                    gates: 3,
+                })),
                 Shape::Flat(hidden),
             )
         }
