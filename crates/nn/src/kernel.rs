@@ -90,7 +90,7 @@ impl Rows {
 /// # Safety
 /// `at` plus the vector's width, or with `PARTIAL` `at + width`, is at most `x.len()`.
 #[inline(always)]
-unsafe fn load<V: Vector, const PARTIAL: bool>(x: &[f32], at: usize, width: usize) -> V {
+pub(crate) unsafe fn load<V: Vector, const PARTIAL: bool>(x: &[f32], at: usize, width: usize) -> V {
     // SAFETY: inside the slice, by this function's own contract.
     unsafe {
         if PARTIAL {
@@ -106,7 +106,12 @@ unsafe fn load<V: Vector, const PARTIAL: bool>(x: &[f32], at: usize, width: usiz
 /// # Safety
 /// As [`load`].
 #[inline(always)]
-unsafe fn store<V: Vector, const PARTIAL: bool>(value: V, x: &mut [f32], at: usize, width: usize) {
+pub(crate) unsafe fn store<V: Vector, const PARTIAL: bool>(
+    value: V,
+    x: &mut [f32],
+    at: usize,
+    width: usize,
+) {
     // SAFETY: inside the slice, by this function's own contract.
     unsafe {
         if PARTIAL {
@@ -120,19 +125,21 @@ unsafe fn store<V: Vector, const PARTIAL: bool>(value: V, x: &mut [f32], at: usi
 /// Calls a tile function for the columns that are left: a vector at a time, then half a vector or a part of one. A
 /// macro for the reason that `lanes!` is one.
 macro_rules! rest_of_columns {
-    ($L:ident, $column:ident, $n:expr, $tile:ident::<$($parameter:ident),*>($($argument:expr),*)) => {
-        while $column + LANES <= $n {
-            $tile::<$L, $($parameter,)* 1, false>($($argument,)* $column);
-            $column += LANES;
+    ($L:ident, $column:ident, $n:expr, $tile:ident $(::<$($parameter:ident),*>)?($($argument:expr),*)) => {
+        while $column + $crate::simd::LANES <= $n {
+            $tile::<$L, $($($parameter,)*)? 1, false>($($argument,)* $column);
+            $column += $crate::simd::LANES;
         }
         match $n - $column {
             0 => {}
-            1..8 => $tile::<$L::Half, $($parameter,)* 1, true>($($argument,)* $column),
-            8 => $tile::<$L::Half, $($parameter,)* 1, false>($($argument,)* $column),
-            _ => $tile::<$L, $($parameter,)* 1, true>($($argument,)* $column),
+            1..8 => $tile::<$L::Half, $($($parameter,)*)? 1, true>($($argument,)* $column),
+            8 => $tile::<$L::Half, $($($parameter,)*)? 1, false>($($argument,)* $column),
+            _ => $tile::<$L, $($($parameter,)*)? 1, true>($($argument,)* $column),
         }
     };
 }
+
+pub(crate) use rest_of_columns;
 
 /// What a sum starts from.
 #[derive(Clone, Copy)]

@@ -1,8 +1,8 @@
 //! The largest of each window, channel by channel, channels last.
 
 use super::{Backward, Layer};
-use crate::kernel::lanes;
-use crate::simd::{Kernel, Lanes, Level};
+use crate::kernel::{load, rest_of_columns, store};
+use crate::simd::{Kernel, Lanes, Level, Vector};
 
 /// Windows of `rows` by `columns`, side by side; what does not fill one is left out.
 #[derive(Debug)]
@@ -44,14 +44,40 @@ impl Kernel for Forward<'_> {
             input,
             output,
         } = self;
-        for (i, out) in output.chunks_exact_mut(pool.channels).enumerate() {
-            out.copy_from_slice(&input[pool.pixel(i, 0, 0)..][..pool.channels]);
-            for dy in 0..pool.rows {
-                for dx in 0..pool.columns {
-                    lanes!(L, out, [largest, x = &input[pool.pixel(i, dy, dx)..]] => largest.max(x));
-                }
+        for i in 0..output.len() / pool.channels {
+            let mut column = 0;
+            rest_of_columns!(L, column, pool.channels, largest_of(pool, i, input, output));
+        }
+    }
+}
+
+/// One vector of channels of window `i`.
+#[inline(always)]
+fn largest_of<V: Vector, const C: usize, const PARTIAL: bool>(
+    pool: &MaxPool,
+    i: usize,
+    input: &[f32],
+    output: &mut [f32],
+    column: usize,
+) {
+    let width = if PARTIAL {
+        pool.channels - column
+    } else {
+        V::WIDTH
+    };
+    let last = pool.pixel(i, pool.rows - 1, pool.columns - 1);
+    assert!(input.len() >= last + column + width);
+    assert!(output.len() >= i * pool.channels + column + width);
+    // SAFETY: the assertions are about the last number of each slice that is touched.
+    unsafe {
+        let mut largest = load::<V, PARTIAL>(input, pool.pixel(i, 0, 0) + column, width);
+        for dy in 0..pool.rows {
+            for dx in 0..pool.columns {
+                let x = load::<V, PARTIAL>(input, pool.pixel(i, dy, dx) + column, width);
+                largest = largest.max(x);
             }
         }
+        store::<V, PARTIAL>(largest, output, i * pool.channels + column, width);
     }
 }
 
@@ -59,37 +85,68 @@ struct InputGradient<'a> {
     pool: &'a MaxPool,
     input: &'a [f32],
     output: &'a [f32],
-    d_left: &'a mut [f32],
+    d_output: &'a [f32],
     d_input: &'a mut [f32],
 }
 
 impl Kernel for InputGradient<'_> {
     type Output = ();
 
-    /// The gradient goes to the first of the largest.
     #[inline(always)]
     fn run<L: Lanes>(self) {
         let InputGradient {
             pool,
             input,
             output,
-            d_left,
+            d_output,
             d_input,
         } = self;
-        let n = pool.channels;
+        // Pixels that fill no window get nothing.
         d_input.fill(0.0);
-        for i in 0..output.len() / n {
-            let largest = &output[i * n..][..n];
-            // What is still to be given away; behind the first of the largest, nothing.
-            let left = &mut d_left[i * n..][..n];
-            for dy in 0..pool.rows {
-                for dx in 0..pool.columns {
-                    let at = pool.pixel(i, dy, dx);
-                    let x = &input[at..][..n];
-                    let given = &mut d_input[at..][..n];
-                    lanes!(L, given, [_old, x = x, y = largest, d = left] => d.sub(y.sub(x).gate(d)));
-                    lanes!(L, left, [d, x = x, y = largest] => y.sub(x).gate(d));
-                }
+        for i in 0..output.len() / pool.channels {
+            let mut column = 0;
+            rest_of_columns!(
+                L,
+                column,
+                pool.channels,
+                hand_back(pool, i, input, output, d_output, d_input)
+            );
+        }
+    }
+}
+
+/// One vector of channels of window `i`: the gradient goes to the first of the largest.
+#[inline(always)]
+fn hand_back<V: Vector, const C: usize, const PARTIAL: bool>(
+    pool: &MaxPool,
+    i: usize,
+    input: &[f32],
+    output: &[f32],
+    d_output: &[f32],
+    d_input: &mut [f32],
+    column: usize,
+) {
+    let width = if PARTIAL {
+        pool.channels - column
+    } else {
+        V::WIDTH
+    };
+    let last = pool.pixel(i, pool.rows - 1, pool.columns - 1) + column + width;
+    let of_window = i * pool.channels + column;
+    assert!(input.len() >= last && d_input.len() >= last);
+    assert!(output.len() >= of_window + width && d_output.len() >= of_window + width);
+    // SAFETY: the assertions are about the last number of each slice that is touched.
+    unsafe {
+        let largest = load::<V, PARTIAL>(output, of_window, width);
+        // What is still to be given away: behind the first of the largest, nothing.
+        let mut left = load::<V, PARTIAL>(d_output, of_window, width);
+        for dy in 0..pool.rows {
+            for dx in 0..pool.columns {
+                let at = pool.pixel(i, dy, dx) + column;
+                let x = load::<V, PARTIAL>(input, at, width);
+                let kept = largest.sub(x).gate(left);
+                store::<V, PARTIAL>(left.sub(kept), d_input, at, width);
+                left = kept;
             }
         }
     }
@@ -98,10 +155,6 @@ impl Kernel for InputGradient<'_> {
 impl Layer for MaxPool {
     fn output(&self) -> usize {
         (self.height / self.rows) * self.across() * self.channels
-    }
-
-    fn scratch(&self) -> usize {
-        self.output()
     }
 
     fn flops(&self) -> u64 {
@@ -118,14 +171,12 @@ impl Layer for MaxPool {
 
     fn backward(&self, level: Level, pass: Backward<'_>) {
         let Some(d_input) = pass.d_input else { return };
-        let d_left = pass.scratch;
-        d_left.copy_from_slice(pass.d_output);
-        let (input, output) = (pass.input, pass.tape);
+        let (input, output, d_output) = (pass.input, pass.tape, pass.d_output);
         level.run(InputGradient {
             pool: self,
             input,
             output,
-            d_left,
+            d_output,
             d_input,
         });
     }

@@ -73,6 +73,27 @@ impl Vector for Pair {
             )
         }
     }
+
+    #[inline(always)]
+    fn sub(self, b: Self) -> Self {
+        unsafe { Pair(_mm256_sub_ps(self.0, b.0), _mm256_sub_ps(self.1, b.1)) }
+    }
+
+    #[inline(always)]
+    fn max(self, b: Self) -> Self {
+        unsafe { Pair(_mm256_max_ps(self.0, b.0), _mm256_max_ps(self.1, b.1)) }
+    }
+
+    #[inline(always)]
+    fn gate(self, value: Self) -> Self {
+        unsafe {
+            let zero = _mm256_setzero_ps();
+            Pair(
+                _mm256_and_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(self.0, zero), value.0),
+                _mm256_and_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(self.1, zero), value.1),
+            )
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -126,6 +147,22 @@ impl Vector for Half {
     fn mul_add(self, b: Self, c: Self) -> Self {
         Half(unsafe { _mm256_fmadd_ps(self.0, b.0, c.0) })
     }
+
+    #[inline(always)]
+    fn sub(self, b: Self) -> Self {
+        Half(unsafe { _mm256_sub_ps(self.0, b.0) })
+    }
+
+    #[inline(always)]
+    fn max(self, b: Self) -> Self {
+        Half(unsafe { _mm256_max_ps(self.0, b.0) })
+    }
+
+    #[inline(always)]
+    fn gate(self, value: Self) -> Self {
+        let zero = unsafe { _mm256_setzero_ps() };
+        Half(unsafe { _mm256_and_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(self.0, zero), value.0) })
+    }
 }
 
 // SAFETY of all blocks below: see the module's first paragraph.
@@ -153,34 +190,13 @@ impl Lanes for Pair {
     }
 
     #[inline(always)]
-    fn sub(self, b: Self) -> Self {
-        unsafe { Pair(_mm256_sub_ps(self.0, b.0), _mm256_sub_ps(self.1, b.1)) }
-    }
-
-    #[inline(always)]
     fn div(self, b: Self) -> Self {
         unsafe { Pair(_mm256_div_ps(self.0, b.0), _mm256_div_ps(self.1, b.1)) }
     }
 
     #[inline(always)]
-    fn max(self, b: Self) -> Self {
-        unsafe { Pair(_mm256_max_ps(self.0, b.0), _mm256_max_ps(self.1, b.1)) }
-    }
-
-    #[inline(always)]
     fn min(self, b: Self) -> Self {
         unsafe { Pair(_mm256_min_ps(self.0, b.0), _mm256_min_ps(self.1, b.1)) }
-    }
-
-    #[inline(always)]
-    fn gate(self, value: Self) -> Self {
-        unsafe {
-            let zero = _mm256_setzero_ps();
-            Pair(
-                _mm256_and_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(self.0, zero), value.0),
-                _mm256_and_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(self.1, zero), value.1),
-            )
-        }
     }
 
     #[inline(always)]

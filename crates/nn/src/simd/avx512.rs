@@ -66,6 +66,24 @@ impl Vector for Register {
     fn mul_add(self, b: Self, c: Self) -> Self {
         Register(unsafe { _mm512_fmadd_ps(self.0, b.0, c.0) })
     }
+
+    #[inline(always)]
+    fn sub(self, b: Self) -> Self {
+        Register(unsafe { _mm512_sub_ps(self.0, b.0) })
+    }
+
+    #[inline(always)]
+    fn max(self, b: Self) -> Self {
+        Register(unsafe { _mm512_max_ps(self.0, b.0) })
+    }
+
+    #[inline(always)]
+    fn gate(self, value: Self) -> Self {
+        Register(unsafe {
+            let positive = _mm512_cmp_ps_mask::<_CMP_GT_OQ>(self.0, _mm512_setzero_ps());
+            _mm512_maskz_mov_ps(positive, value.0)
+        })
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -121,6 +139,22 @@ impl Vector for Half {
     fn mul_add(self, b: Self, c: Self) -> Self {
         Half(unsafe { _mm256_fmadd_ps(self.0, b.0, c.0) })
     }
+
+    #[inline(always)]
+    fn sub(self, b: Self) -> Self {
+        Half(unsafe { _mm256_sub_ps(self.0, b.0) })
+    }
+
+    #[inline(always)]
+    fn max(self, b: Self) -> Self {
+        Half(unsafe { _mm256_max_ps(self.0, b.0) })
+    }
+
+    #[inline(always)]
+    fn gate(self, value: Self) -> Self {
+        let zero = unsafe { _mm256_setzero_ps() };
+        Half(unsafe { _mm256_and_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(self.0, zero), value.0) })
+    }
 }
 
 // SAFETY of all blocks below: see the module's first paragraph.
@@ -140,31 +174,13 @@ impl Lanes for Register {
     }
 
     #[inline(always)]
-    fn sub(self, b: Self) -> Self {
-        Register(unsafe { _mm512_sub_ps(self.0, b.0) })
-    }
-
-    #[inline(always)]
     fn div(self, b: Self) -> Self {
         Register(unsafe { _mm512_div_ps(self.0, b.0) })
     }
 
     #[inline(always)]
-    fn max(self, b: Self) -> Self {
-        Register(unsafe { _mm512_max_ps(self.0, b.0) })
-    }
-
-    #[inline(always)]
     fn min(self, b: Self) -> Self {
         Register(unsafe { _mm512_min_ps(self.0, b.0) })
-    }
-
-    #[inline(always)]
-    fn gate(self, value: Self) -> Self {
-        Register(unsafe {
-            let positive = _mm512_cmp_ps_mask::<_CMP_GT_OQ>(self.0, _mm512_setzero_ps());
-            _mm512_maskz_mov_ps(positive, value.0)
-        })
     }
 
     #[inline(always)]

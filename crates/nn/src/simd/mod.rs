@@ -26,7 +26,7 @@ mod plain;
 /// The number of lanes.
 pub const LANES: usize = 16;
 
-/// A few `f32`, multiplied and added lane by lane: what the sums in [`crate::kernel`] need.
+/// A few `f32`, operated on lane by lane: what tiles need.
 pub trait Vector: Copy {
     /// How many.
     const WIDTH: usize;
@@ -53,6 +53,12 @@ pub trait Vector: Copy {
     fn mul(self, b: Self) -> Self;
     /// `self * b + c`, rounded once.
     fn mul_add(self, b: Self, c: Self) -> Self;
+    /// `self - b`
+    fn sub(self, b: Self) -> Self;
+    /// `if self > b { self } else { b }`: `b` where either is NaN.
+    fn max(self, b: Self) -> Self;
+    /// `if self > 0 { value } else { 0 }`
+    fn gate(self, value: Self) -> Self;
 }
 
 /// Sixteen `f32`, operated on lane by lane.
@@ -66,16 +72,10 @@ pub trait Lanes: Vector {
     fn load(x: &[f32; LANES]) -> Self;
     /// Sixteen numbers to memory.
     fn store(self, out: &mut [f32; LANES]);
-    /// `self - b`
-    fn sub(self, b: Self) -> Self;
     /// `self / b`
     fn div(self, b: Self) -> Self;
-    /// `if self > b { self } else { b }`: `b` where either is NaN.
-    fn max(self, b: Self) -> Self;
     /// `if self < b { self } else { b }`: `b` where either is NaN.
     fn min(self, b: Self) -> Self;
-    /// `if self > 0 { value } else { 0 }`
-    fn gate(self, value: Self) -> Self;
     /// 2ⁿ, where n is what adding 1.5·2²³ left in the lowest bits of `self` (see [`crate::math`]).
     fn pow2_of_low_bits(self) -> Self;
 

@@ -56,6 +56,27 @@ impl<const N: usize> Vector for Plain<N> {
     fn mul_add(self, b: Self, c: Self) -> Self {
         each(|i| self.0[i].mul_add(b.0[i], c.0[i]))
     }
+
+    #[inline(always)]
+    fn sub(self, b: Self) -> Self {
+        each(|i| self.0[i] - b.0[i])
+    }
+
+    #[inline(always)]
+    fn max(self, b: Self) -> Self {
+        each(|i| {
+            if self.0[i] > b.0[i] {
+                self.0[i]
+            } else {
+                b.0[i]
+            }
+        })
+    }
+
+    #[inline(always)]
+    fn gate(self, value: Self) -> Self {
+        each(|i| if self.0[i] > 0.0 { value.0[i] } else { 0.0 })
+    }
 }
 
 impl Lanes for Plain<LANES> {
@@ -73,24 +94,8 @@ impl Lanes for Plain<LANES> {
     }
 
     #[inline(always)]
-    fn sub(self, b: Self) -> Self {
-        each(|i| self.0[i] - b.0[i])
-    }
-
-    #[inline(always)]
     fn div(self, b: Self) -> Self {
         each(|i| self.0[i] / b.0[i])
-    }
-
-    #[inline(always)]
-    fn max(self, b: Self) -> Self {
-        each(|i| {
-            if self.0[i] > b.0[i] {
-                self.0[i]
-            } else {
-                b.0[i]
-            }
-        })
     }
 
     #[inline(always)]
@@ -102,11 +107,6 @@ impl Lanes for Plain<LANES> {
                 b.0[i]
             }
         })
-    }
-
-    #[inline(always)]
-    fn gate(self, value: Self) -> Self {
-        each(|i| if self.0[i] > 0.0 { value.0[i] } else { 0.0 })
     }
 
     #[inline(always)]
