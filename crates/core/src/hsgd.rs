@@ -51,7 +51,8 @@ pub enum Ending {
     },
     /// The callback asked for it.
     Interrupted,
-    /// A loss or a weight is no longer a finite number. `State::theta` is the last good model.
+    /// A loss or a weight is no longer a finite number. `State::theta` is the last model that was evaluated and
+    /// found good.
     Diverged {
         /// The iteration at which that was seen.
         t: u64,
@@ -82,9 +83,17 @@ pub fn train<E>(
     let mut groups: Vec<Group> = (0..task.dataset.groups.len())
         .map(|m| Group::new(task, m))
         .collect();
+    // Finite weights can have an infinite loss, so only an evaluation tells that a model is good.
     let mut last_good = state.theta.clone();
     if state.progress.evaluated.is_none() {
         let evaluation = evaluate(task, state);
+        if !evaluation.loss_train.is_finite() {
+            let learning_rate = state.progress.segment.learning_rate;
+            return Ok(Ending::Diverged {
+                t: 0,
+                learning_rate,
+            });
+        }
         if after(Interval {
             state,
             groups: &groups,
@@ -117,6 +126,9 @@ pub fn train<E>(
             if finite && (last || evaluation_is_due(task, &state.progress)) {
                 let result = evaluate(task, state);
                 finite = result.loss_train.is_finite();
+                if finite {
+                    last_good.copy_from(&state.theta);
+                }
                 ending = target(task, &result).or(ending);
                 evaluation = Some(result);
             }
@@ -128,7 +140,6 @@ pub fn train<E>(
                     learning_rate: segment.learning_rate_at(t - 1),
                 });
             }
-            last_good.copy_from(&state.theta);
         }
         let flow = after(Interval {
             state,
@@ -544,11 +555,13 @@ fn evaluate(task: &Task<'_>, state: &mut State) -> Evaluation {
         loss_sum += evaluate::predict(architecture, theta, &group.samples, rows).loss_sum;
         samples += rows.map_or(group.samples.len(), <[u32]>::len);
     }
+    let loss_train = loss_sum / samples as f64;
     let (loss_test, test) = evaluate::score(architecture, theta, &dataset.test);
     let validation = (!dataset.validation.is_empty()).then(|| {
         let (loss_validation, metrics) = evaluate::score(architecture, theta, &dataset.validation);
         let score = metrics.auc.unwrap_or(metrics.accuracy);
-        if progress.best.is_none_or(|best| score > best.score) {
+        let finite = loss_train.is_finite() && loss_validation.is_finite();
+        if finite && progress.best.is_none_or(|best| score > best.score) {
             progress.best = Some(Best {
                 t: progress.t,
                 score,
@@ -569,7 +582,7 @@ fn evaluate(task: &Task<'_>, state: &mut State) -> Evaluation {
         p: progress.segment.global_interval,
         q: progress.segment.local_interval,
         eta: progress.segment.learning_rate_at(progress.t),
-        loss_train: loss_sum / samples as f64,
+        loss_train,
         loss_test: (!dataset.test.is_empty()).then_some(loss_test),
         test,
         bytes_paper: per_group(progress.ledger.paper()),
