@@ -9,6 +9,7 @@ use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use selvedge_core::model::{Model, Widths};
 use selvedge_core::state::{Progress, State};
+use selvedge_nn::random::Key;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::path::Path;
@@ -27,6 +28,32 @@ pub(crate) struct Header {
 }
 
 const NAMES: [&str; 3] = ["theta0", "theta1", "theta2"];
+
+const HEADER: &str = "selvedge";
+const CHECKSUM: &str = "checksum";
+
+/// A fingerprint of all that a checkpoint says.
+fn checksum<'a>(
+    header: &str,
+    tensors: impl Iterator<Item = (&'a str, &'a [usize], &'a [u8])>,
+) -> String {
+    let mut tensors: Vec<_> = tensors.collect();
+    tensors.sort_unstable_by_key(|t| t.0);
+    let bytes = |key: Key, bytes: &[u8]| {
+        let words = bytes.chunks(8).map(|chunk| {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            u64::from_le_bytes(word)
+        });
+        key.with(bytes.len() as u64).with_all(words)
+    };
+    let key = bytes(Key::new(1), header.as_bytes());
+    let fold = |key, (name, shape, data): (&str, &[usize], &[u8])| {
+        let key = bytes(key, name.as_bytes()).with_all(shape.iter().map(|d| *d as u64));
+        bytes(key, data)
+    };
+    tensors.into_iter().fold(key, fold).hex()
+}
 
 /// Writes a checkpoint.
 pub(crate) fn save(path: &Path, header: &Header, state: &State) -> Result<()> {
@@ -52,7 +79,12 @@ pub(crate) fn save(path: &Path, header: &Header, state: &State) -> Result<()> {
         .iter()
         .map(|(name, shape, bytes)| Ok((name, TensorView::new(Dtype::F32, shape.clone(), bytes)?)))
         .collect::<Result<Vec<_>>>()?;
-    let header = HashMap::from([("selvedge".to_owned(), serde_json::to_string(header)?)]);
+    let text = serde_json::to_string(header)?;
+    let checksum = checksum(
+        &text,
+        tensors.iter().map(|(n, s, b)| (n.as_str(), &s[..], &b[..])),
+    );
+    let header = HashMap::from([(HEADER.to_owned(), text), (CHECKSUM.to_owned(), checksum)]);
     crate::files::write_whole(path, &safetensors::serialize(views, Some(header))?)
 }
 
@@ -65,8 +97,22 @@ pub(crate) fn load(path: &Path, widths: Widths, groups: usize) -> Result<(Header
 fn parse(bytes: &[u8], widths: Widths, groups: usize) -> Result<(Header, State)> {
     let (_, metadata) = SafeTensors::read_metadata(bytes)?;
     let tensors = SafeTensors::deserialize(bytes)?;
-    let header = metadata.metadata().as_ref().and_then(|m| m.get("selvedge"));
-    let header: Header = serde_json::from_str(header.context("it has no selvedge header")?)?;
+    let entry = |name: &str| {
+        metadata
+            .metadata()
+            .as_ref()
+            .and_then(|m| m.get(name))
+            .cloned()
+    };
+    let text = entry(HEADER).context("it has no selvedge header")?;
+    let found = tensors.tensors();
+    let found = found
+        .iter()
+        .map(|(name, view)| (name.as_str(), view.shape(), view.data()));
+    if entry(CHECKSUM) != Some(checksum(&text, found)) {
+        bail!("its checksum does not fit");
+    }
+    let header: Header = serde_json::from_str(&text)?;
     let read = |prefix: &str, count: usize| -> Result<Option<Vec<Model>>> {
         let mut models = vec![Model::zeros(widths); count];
         for (part, name) in NAMES.iter().enumerate() {

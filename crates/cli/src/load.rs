@@ -3,7 +3,7 @@
 use crate::args::{DataDirectory, ExperimentArgs};
 use crate::presets::{self, PRESETS};
 use crate::run_directory::Manifest;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use selvedge_core::dataset::Dataset;
 use selvedge_core::experiment::{Experiment, nearest};
 use std::path::Path;
@@ -20,14 +20,6 @@ pub(crate) fn experiment(args: &ExperimentArgs) -> Result<Named> {
         let preset = &PRESETS[0];
         return parse(preset.name.into(), preset.text, &args.set, preset.name);
     };
-    if path.is_dir() {
-        let manifest = Manifest::read(path)?;
-        let experiment = Experiment::parse(&manifest.experiment()?.to_toml(), &args.set)?;
-        return Ok(Named {
-            name: manifest.name,
-            experiment,
-        });
-    }
     if path.is_file() {
         let text = crate::files::read_text(path)?;
         let name = path
@@ -38,7 +30,17 @@ pub(crate) fn experiment(args: &ExperimentArgs) -> Result<Named> {
         return parse(name, &text, &args.set, &path.display().to_string());
     }
     let word = path.to_string_lossy();
-    if let Some(preset) = presets::find(&word) {
+    // A folder that is no run does not hide an experiment of the same name.
+    let preset = presets::find(&word);
+    if path.is_dir() && (preset.is_none() || path.join("manifest.json").is_file()) {
+        let manifest = Manifest::read(path)?;
+        let experiment = Experiment::parse(&manifest.experiment(path)?.to_toml(), &args.set)?;
+        return Ok(Named {
+            name: manifest.name,
+            experiment,
+        });
+    }
+    if let Some(preset) = preset {
         return parse(preset.name.into(), preset.text, &args.set, preset.name);
     }
     let names: Vec<_> = PRESETS.iter().map(|p| p.name).collect();
@@ -57,24 +59,32 @@ fn parse(name: String, text: &str, set: &[String], source: &str) -> Result<Named
     Ok(Named { name, experiment })
 }
 
-/// The experiment's data, split. What the user should know about it goes to `note`.
-pub(crate) fn dataset(
-    experiment: &Experiment,
-    directory: &DataDirectory,
-    note: impl Fn(&str),
-) -> Result<Dataset> {
+/// The experiment's data, split. What the user should know about it is said.
+pub(crate) fn dataset(experiment: &Experiment, directory: &DataDirectory) -> Result<Dataset> {
     let directory = directory.data_dir.as_deref();
-    check_directory(directory)?;
+    if experiment.data.set != "synthetic" {
+        check_directory(directory)?;
+    }
     let (dataset, notes) =
         selvedge_data::load_with_notes(&experiment.data, experiment.seed, directory)?;
-    notes.iter().for_each(|n| note(n));
+    notes
+        .iter()
+        .for_each(|note| crate::say(&format!("note: {note}")));
     Ok(dataset)
 }
 
 fn check_directory(directory: Option<&Path>) -> Result<()> {
     match directory {
-        Some(path) if !path.is_dir() => Err(anyhow!("there is no such folder"))
-            .with_context(|| format!("--data-dir {}", path.display())),
+        Some(path) if !path.is_dir() => {
+            let from_environment =
+                std::env::var_os("SELVEDGE_DATA").is_some_and(|v| v == path.as_os_str());
+            let source = if from_environment {
+                "SELVEDGE_DATA="
+            } else {
+                "--data-dir "
+            };
+            bail!("{source}{}: there is no such folder", path.display())
+        }
         _ => Ok(()),
     }
 }

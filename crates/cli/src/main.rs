@@ -20,7 +20,7 @@ mod summary;
 mod weights;
 
 use clap::Parser;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -35,10 +35,15 @@ fn main() -> ExitCode {
             } else {
                 "error:"
             };
-            eprintln!("{word} {error:#}");
+            say(&format!("{word} {error:#}"));
             ExitCode::from(2)
         }
     }
+}
+
+/// Says something on the error output, if anybody reads it.
+fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 /// How a command ended.

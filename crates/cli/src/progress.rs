@@ -47,8 +47,8 @@ impl Progress {
     /// Something to say beside the bar.
     pub(crate) fn say(&self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| eprintln!("{text}")),
-            None => eprintln!("{text}"),
+            Some(bar) => bar.suspend(|| crate::say(text)),
+            None => crate::say(text),
         }
     }
 
@@ -70,12 +70,12 @@ impl Progress {
             self.printed = Some(Instant::now());
             let spent = self.started.elapsed().as_secs_f64();
             let left = spent / (t - self.first).max(1) as f64 * (self.total - t) as f64;
-            eprintln!(
+            crate::say(&format!(
                 "t {t}/{}  {}  about {} left",
                 self.total,
                 line(evaluation),
                 seconds(left)
-            );
+            ));
         }
     }
 

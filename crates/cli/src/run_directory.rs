@@ -141,8 +141,14 @@ impl Manifest {
         })
     }
 
-    pub(crate) fn experiment(&self) -> Result<Experiment> {
-        Ok(Experiment::from_json(&self.experiment)?)
+    /// Its experiment; `run` is where the manifest was read from.
+    pub(crate) fn experiment(&self, run: &Path) -> Result<Experiment> {
+        Experiment::from_json(&self.experiment).with_context(|| {
+            format!(
+                "{}: its experiment cannot be",
+                run.join("manifest.json").display()
+            )
+        })
     }
 
     fn write(&self, run: &Path) -> Result<()> {
@@ -250,6 +256,20 @@ fn lock(run: &Path) -> Result<File> {
     }
 }
 
+/// Removes what processes that were killed while they made this directory have left.
+fn remove_abandoned(parent: &Path, path: &Path) {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let prefix = format!(".{name}.partial-");
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let entry_name = entry.file_name();
+        let process = entry_name.to_str().and_then(|n| n.strip_prefix(&prefix));
+        let alive = |id: &str| !Path::new("/proc").is_dir() || Path::new("/proc").join(id).is_dir();
+        if process.is_some_and(|id| id.parse::<u32>().is_ok() && !alive(id)) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 impl RunDirectory {
     /// Makes the directory of a new run, with a checkpoint at t = 0.
     pub(crate) fn create(
@@ -274,7 +294,8 @@ impl RunDirectory {
         let mut hidden = std::ffi::OsString::from(".");
         hidden.push(path.file_name().context("--out names no directory")?);
         hidden.push(format!(".partial-{}", std::process::id()));
-        let partial = parent.join(hidden);
+        let partial = parent.join(&hidden);
+        remove_abandoned(parent, path);
         let build = || -> Result<()> {
             fs::create_dir_all(partial.join("checkpoint"))
                 .with_context(|| format!("cannot make {}", partial.display()))?;
@@ -429,6 +450,7 @@ impl RunDirectory {
                 )?;
             }
         }
+        self.write_ledger(state)?;
         self.manifest.timing = Timing {
             iterations: state.progress.t,
             seconds: real_seconds,

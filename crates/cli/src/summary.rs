@@ -28,7 +28,7 @@ impl Finished {
     /// One JSON object.
     pub(crate) fn json(&self) -> Value {
         json!({
-            "run": self.path,
+            "run": self.path.display().to_string(),
             "name": self.manifest.name,
             "seed": self.manifest.experiment["seed"],
             "ending": self.manifest.ending,
@@ -162,6 +162,10 @@ pub(crate) fn over_seeds(runs: &[Finished]) -> String {
     let results: Vec<&Evaluation> = runs.iter().filter_map(Finished::result).collect();
     let mut out = format!("{} seeds, mean ± standard deviation\n", results.len());
     let mut row = |name: &str, values: Vec<f64>| {
+        if values.is_empty() {
+            let _ = writeln!(out, "  {name:<12}–");
+            return;
+        }
         let (mean, deviation) = mean_and_deviation(&values);
         let _ = writeln!(out, "  {name:<12}{mean:.4} ± {deviation:.4}");
     };

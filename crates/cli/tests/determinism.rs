@@ -75,7 +75,7 @@ fn the_real_set_gives_the_same_bits_too() {
     let whole = Run::at(&place, "whole");
     same_results(&whole, &Run::at(&place, "one"), "threads");
     let levels = instructions(&whole);
-    if let Some(level) = levels.iter().filter(|l| *l != "plain").next_back() {
+    if let Some(level) = levels.iter().rfind(|l| *l != "plain") {
         train(&["--out", "other", "--threads", "3", "--simd", level]);
         same_results(&whole, &Run::at(&place, "other"), level);
     }

@@ -16,14 +16,14 @@ use crate::aggregate::{global_mean, local_mean};
 use crate::clock::{Rates, Traffic};
 use crate::evaluate;
 use crate::exchange::{Embeddings, Frozen};
-use crate::experiment::{Broadcast, Compute};
+use crate::experiment::{Broadcast, Compute, KEYS};
 use crate::ledger::{Direction, Kind, Ledger, Link};
 use crate::local_steps::{
-    Batch, DeviceWorkspace, HospitalWorkspace, Owned, device_steps, hospital_steps,
+    Batch, DeviceWorkspace, HospitalWorkspace, Owned, Steps, device_steps, hospital_steps,
 };
 use crate::model::{Architecture, Model, Widths};
 use crate::selection::Draw;
-use crate::state::{Best, Evaluation, Progress, State, Validation};
+use crate::state::{Best, Evaluation, Progress, Reached, State, Validation};
 use crate::task::Task;
 use rayon::prelude::*;
 use std::ops::{ControlFlow, Range};
@@ -83,6 +83,14 @@ pub fn train<E>(
     let mut groups: Vec<Group> = (0..task.dataset.groups.len())
         .map(|m| Group::new(task, m))
         .collect();
+    if let Some(Reached { key, value }) = &state.progress.reached {
+        let key = KEYS
+            .iter()
+            .map(|k| k.path)
+            .find(|path| path == key)
+            .unwrap_or("stop");
+        return Ok(Ending::Reached { key, value: *value });
+    }
     // Finite weights can have an infinite loss, so only an evaluation tells that a model is good.
     let mut last_good = state.theta.clone();
     if state.progress.evaluated.is_none() {
@@ -140,6 +148,12 @@ pub fn train<E>(
                     learning_rate: segment.learning_rate_at(t - 1),
                 });
             }
+        }
+        if let Some(Ending::Reached { key, value }) = &ending {
+            state.progress.reached = Some(Reached {
+                key: (*key).into(),
+                value: *value,
+            });
         }
         let flow = after(Interval {
             state,
@@ -311,15 +325,14 @@ impl Group {
 /// Lines 22–26, Q times. Hospitals and devices work side by side on what the exchange froze.
 fn local_steps(task: &Task<'_>, state: &mut State, groups: &mut [Group]) {
     let Progress { t, segment, .. } = state.progress;
-    let rate = |q| segment.learning_rate_at(t + q) as f32;
-    let rates: Vec<f32> = (0..segment.local_interval).map(rate).collect();
+    let steps = Steps { segment, first: t };
     let started = task.stopwatch.map(|now| now());
     groups
         .par_iter_mut()
         .zip(&mut state.groups)
         .enumerate()
         .for_each(|(m, (group, model))| {
-            group.local_steps(task, m, model, &rates);
+            group.local_steps(task, m, model, steps);
         });
     let clock = &mut state.progress.clock;
     let iteration = Rates::new(&task.experiment.time, task.architecture.widths()).iteration();
@@ -345,7 +358,7 @@ fn share_of(task: &Task<'_>, started: Option<f64>) -> f64 {
 }
 
 impl Group {
-    fn local_steps(&mut self, task: &Task<'_>, m: usize, model: &mut Model, rates: &[f32]) {
+    fn local_steps(&mut self, task: &Task<'_>, m: usize, model: &mut Model, steps: Steps) {
         let Group {
             exchanged,
             rows,
@@ -380,7 +393,7 @@ impl Group {
             hospital_steps(
                 architecture,
                 descent,
-                rates,
+                steps,
                 batch,
                 zeta2,
                 tapes,
@@ -400,7 +413,7 @@ impl Group {
                     if !places.is_empty() {
                         own.copy_from_slice(theta2);
                         let owned = owned(architecture, batch, places, hospital_side, device_side);
-                        device_steps(architecture, descent, rates, owned, frozen, own, workspace);
+                        device_steps(architecture, descent, steps, owned, frozen, own, workspace);
                     }
                 }
             });

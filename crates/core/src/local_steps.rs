@@ -9,6 +9,7 @@
 use crate::dataset::Samples;
 use crate::exchange::Frozen;
 use crate::model::Architecture;
+use crate::schedule::Segment;
 use rayon::prelude::*;
 use selvedge_nn::{Update, loss, vector};
 
@@ -18,6 +19,23 @@ pub const BLOCK: usize = 32;
 /// Blocks whose gradients are held at the same time: it bounds the memory of a hospital with many
 /// selected samples, and leaves enough for any number of threads.
 const WAVE: usize = 64;
+
+/// The steps of one interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Steps {
+    /// Q and the learning rates.
+    pub segment: Segment,
+    /// The interval's first iteration.
+    pub first: u64,
+}
+
+impl Steps {
+    /// The learning rate of each step.
+    fn rates(self) -> impl Iterator<Item = f32> {
+        let Steps { segment, first } = self;
+        (first..first + segment.local_interval).map(move |t| segment.learning_rate_at(t) as f32)
+    }
+}
 
 /// How a step is taken.
 #[derive(Clone, Debug, PartialEq)]
@@ -139,13 +157,12 @@ impl HospitalWorkspace {
     }
 }
 
-/// The hospital's Q steps on θ0 and θ1, both from one backward pass, with ζ2 held still. `rates` are the
-/// learning rates of the steps, `zeta2` has a row for each place of the batch, and `tapes` what the exchange's
+/// The hospital's Q steps on θ0 and θ1, both from one backward pass, with ζ2 held still. `zeta2` has a row for each place of the batch, and `tapes` what the exchange's
 /// forward passes left for each place, if it was kept: then the first step need not make them again.
 pub fn hospital_steps(
     architecture: &Architecture,
     descent: &Descent,
-    rates: &[f32],
+    steps: Steps,
     batch: Batch<'_>,
     zeta2: &[f32],
     tapes: &[f32],
@@ -164,7 +181,7 @@ pub fn hospital_steps(
         blocks,
     } = workspace;
     let wave = blocks.len();
-    for (step, &rate) in rates.iter().enumerate() {
+    for (step, rate) in steps.rates().enumerate() {
         architecture.combined.prepare(theta0, prepared0);
         architecture.hospital.prepare(theta1, prepared1);
         let hospital = Hospital {
@@ -325,7 +342,7 @@ pub struct Owned<'a> {
 pub fn device_steps(
     architecture: &Architecture,
     descent: &Descent,
-    rates: &[f32],
+    steps: Steps,
     owned: Owned<'_>,
     frozen: &Frozen,
     theta2: &mut [f32],
@@ -343,7 +360,7 @@ pub fn device_steps(
         gradient,
         pass,
     } = workspace;
-    for (step, &rate) in rates.iter().enumerate() {
+    for (step, rate) in steps.rates().enumerate() {
         device.prepare(theta2, prepared2);
         let samples = owned.y.len();
         let (length, decay) = (rate / samples as f32, rate * descent.weight_decay);

@@ -31,7 +31,7 @@ impl Architecture {
         classes: usize,
     ) -> Result<Self, ArchitectureError> {
         let build = |part, input, specs| {
-            Network::new(input, specs).map_err(|source| ArchitectureError::Layer { part, source })
+            Network::new(input, specs).map_err(|problem| ArchitectureError::Layer { part, problem })
         };
         let hospital = build("hospital", hospital, settings.hospital())?;
         let device = build("device", device, settings.device())?;
@@ -124,12 +124,12 @@ impl Architecture {
 #[derive(Debug, thiserror::Error)]
 pub enum ArchitectureError {
     /// A layer does not fit.
-    #[error("model.{part}: {source}")]
+    #[error("model.{part}: {problem}")]
     Layer {
         /// `hospital`, `device` or `combined`.
         part: &'static str,
         /// What does not fit.
-        source: ShapeError,
+        problem: ShapeError,
     },
     /// The last layer has the wrong width.
     #[error(

@@ -34,10 +34,21 @@ pub struct Progress {
     pub evaluated: Option<u64>,
     /// The iteration and the score of the best model.
     pub best: Option<Best>,
+    /// The target or budget that ended the run, once one has.
+    pub reached: Option<Reached>,
     /// What was sent.
     pub ledger: Ledger,
     /// How long it took, simulated.
     pub clock: Clock,
+}
+
+/// A key of `[stop]` and what was reached.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reached {
+    /// The key.
+    pub key: String,
+    /// The value that satisfied it.
+    pub value: f64,
 }
 
 /// The best evaluation on the validation samples so far.
@@ -61,6 +72,7 @@ impl State {
                 aggregated: 0,
                 evaluated: None,
                 best: None,
+                reached: None,
                 ledger: Ledger::default(),
                 clock: Clock::new(groups),
             },

@@ -195,23 +195,27 @@ fn divergence_ends_the_run_with_the_last_good_model() {
         }
         assert!(log.evaluations.iter().all(|e| e.loss_train.is_finite()));
         assert!(last.theta.is_finite());
-        let aggregated = log
+        let evaluated = log.evaluations[log.evaluations.len() - 1].t;
+        let good = log
             .states
             .iter()
-            .rev()
-            .find(|s| s.progress.t % p == 0)
+            .find(|s| s.progress.t == evaluated)
             .unwrap();
-        assert_eq!(model_bits(&last.theta), model_bits(&aggregated.theta));
+        assert_eq!(
+            model_bits(&last.theta),
+            model_bits(&good.theta),
+            "θ as last evaluated"
+        );
         let Ending::Diverged { t, learning_rate } = ending else {
             assert_eq!((ending, last.progress.t), (Ending::Finished, 60));
             return;
         };
         let halved = if t > 50 { rate / 2.0 } else { rate };
         assert_eq!((t, learning_rate), (last.progress.t, halved));
-        assert_eq!(
-            t,
-            aggregated.progress.t + p,
-            "the global aggregation behind the last good one"
+        let seen = log.states[log.states.len() - 1].progress.t;
+        assert!(
+            t.is_multiple_of(p) && t - seen == p.min(2),
+            "seen at the first aggregation"
         );
         ends.push(t);
     });
@@ -244,6 +248,47 @@ fn the_model_that_divergence_leaves_has_a_finite_loss() {
             "diverged at t = {t}, evaluated every {every}: θ has a loss of {loss}"
         );
     });
+}
+
+#[test]
+fn a_run_that_diverges_after_an_interruption_ends_like_the_whole_one() {
+    for_seeds(0..12, |seed| {
+        let rate = [3.0, 8.0, 1e3, 1e14][seed as usize % 4];
+        let (mut e, data) = reckless(seed, [60, 1, 1], rate);
+        e.train.evaluate_every = Some(10);
+        let task = task(&e, &data);
+        let whole = run(&task);
+        for at in whole
+            .log
+            .states
+            .iter()
+            .map(|s| s.progress.t)
+            .filter(|t| *t < 60)
+        {
+            let (mut state, mut log) = (State::initial(&task), Log::default());
+            watch(&task, &mut state, &mut log, Some(at));
+            let ending = watch(&task, &mut state, &mut log, None);
+            let what = format!("η = {rate}, interrupted at {at}");
+            assert_eq!(ending, whole.ending, "{what}");
+            assert_eq!(
+                model_bits(&state.theta),
+                model_bits(&whole.last.theta),
+                "{what}: θ"
+            );
+        }
+    });
+}
+
+#[test]
+fn data_without_a_finite_loss_end_the_run_before_it_begins() {
+    let (e, mut data) = reckless(1, [60, 1, 1], 0.1);
+    data.groups[1].samples.x2[3] = f32::NAN;
+    let Run { ending, log, last } = run(&task(&e, &data));
+    assert!(
+        matches!(ending, Ending::Diverged { t: 0, .. }),
+        "{ending:?}"
+    );
+    assert!(log.states.is_empty() && last.best.is_none() && last.theta.is_finite());
 }
 
 #[test]

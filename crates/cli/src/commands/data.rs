@@ -21,9 +21,7 @@ fn labels(samples: &Samples, classes: usize) -> Vec<u64> {
 
 pub(crate) fn inspect(args: &ExperimentArgs, as_json: bool) -> Result<Outcome> {
     let named = load::experiment(args)?;
-    let dataset = load::dataset(&named.experiment, &args.data, |note| {
-        eprintln!("note: {note}")
-    })?;
+    let dataset = load::dataset(&named.experiment, &args.data)?;
     let participation = named.experiment.train.participation;
     if as_json {
         let classes = dataset.classes.len();
@@ -112,18 +110,16 @@ fn text(dataset: &Dataset, participation: f64) -> String {
 
 pub(crate) fn export(args: &ExperimentArgs, out: &Path) -> Result<Outcome> {
     let named = load::experiment(args)?;
-    let dataset = load::dataset(&named.experiment, &args.data, |note| {
-        eprintln!("note: {note}")
-    })?;
+    let dataset = load::dataset(&named.experiment, &args.data)?;
     files::write_whole_with(out, |file| {
         let mut writer = BufWriter::new(file);
         selvedge_data::write_npz(&dataset, &mut writer)?;
         writer.flush()
     })?;
-    eprintln!(
+    crate::say(&format!(
         "{} groups and the test samples are in {}",
         dataset.groups.len(),
         out.display()
-    );
+    ));
     Ok(Outcome::Done)
 }

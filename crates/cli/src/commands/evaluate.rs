@@ -59,7 +59,7 @@ impl Scored {
 
 pub(crate) fn run(args: &EvaluateArgs) -> Result<Outcome> {
     let manifest = Manifest::read(&args.run)?;
-    let experiment = manifest.experiment()?;
+    let experiment = manifest.experiment(&args.run)?;
     let file = args.run.join(if args.best {
         "best.safetensors"
     } else {
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Outcome> {
         let run = args.run.display();
         bail!("{run} has no model.safetensors yet: finish it with `selvedge train --resume {run}`");
     }
-    let dataset = load::dataset(&experiment, &args.data, |note| eprintln!("note: {note}"))?;
+    let dataset = load::dataset(&experiment, &args.data)?;
     if dataset.fingerprint() != manifest.data.fingerprint {
         bail!(
             "the data is not what {} was trained on: point --data-dir at the same files",
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Outcome> {
         }
     }
     if args.json {
-        let mut value = json!({ "run": args.run, "model": file, "classes": dataset.classes });
+        let mut value = json!({ "run": args.run.display().to_string(), "model": file.display().to_string(), "classes": dataset.classes });
         for s in &scored {
             value[s.name] = s.json()?;
         }

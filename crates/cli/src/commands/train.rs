@@ -80,23 +80,24 @@ pub(crate) fn run(args: TrainArgs) -> Result<Outcome> {
         }
         runs.push(finished);
         if interrupted {
-            if args.json {
-                print_json(&serde_json::Value::Array(
-                    runs.iter().map(Finished::json).collect(),
-                ))?;
-            }
+            print_runs(args.json, several, &runs)?;
             return Ok(Outcome::Interrupted);
         }
     }
-    match (args.json, &runs[..]) {
-        (true, [one]) if !several => print_json(&one.json())?,
+    print_runs(args.json, several, &runs)?;
+    Ok(Outcome::Done)
+}
+
+/// What stands behind all runs: one JSON value, or the table over seeds.
+fn print_runs(json: bool, several: bool, runs: &[Finished]) -> Result<()> {
+    match (json, runs) {
+        (true, [one]) if !several => print_json(&one.json()),
         (true, all) => print_json(&serde_json::Value::Array(
             all.iter().map(Finished::json).collect(),
-        ))?,
-        (false, all) if several => print(&over_seeds(all))?,
-        _ => {}
+        )),
+        (false, all) if several => print(&over_seeds(all)),
+        _ => Ok(()),
     }
-    Ok(Outcome::Done)
 }
 
 fn level(name: Option<&str>) -> Result<Level> {
@@ -119,6 +120,8 @@ struct Plan {
     named: Named,
     path: PathBuf,
     label: String,
+    /// Go on with what is in `path`, if anything is.
+    resume: bool,
 }
 
 /// `seeds.json` of a directory that holds one run per seed.
@@ -131,7 +134,14 @@ struct Seeds {
 
 fn plans(args: &TrainArgs) -> Result<Vec<Plan>> {
     if let Some(path) = &args.resume {
-        return plans_to_resume(args, path);
+        let plans = plans_to_resume(args, path)?;
+        return Ok(plans
+            .into_iter()
+            .map(|plan| Plan {
+                resume: true,
+                ..plan
+            })
+            .collect());
     }
     let named = load::experiment(&args.experiment)?;
     let path = match &args.out {
@@ -157,6 +167,7 @@ fn single(named: Named, path: PathBuf) -> Plan {
         label: named.name.clone(),
         named,
         path,
+        resume: false,
     }
 }
 
@@ -194,6 +205,7 @@ fn plan_of_seed(name: &str, experiment: &Experiment, seed: u64, path: &Path) -> 
         },
         path: path.join(format!("seed-{seed}")),
         label: format!("{name} seed {seed}"),
+        resume: false,
     }
 }
 
@@ -205,7 +217,7 @@ fn plans_to_resume(args: &TrainArgs, path: &Path) -> Result<Vec<Plan>> {
         }
         None => None,
     };
-    if !path.exists() {
+    if !has_begun(path) {
         let named = given.ok_or_else(|| anyhow!("there is no run in {}", path.display()))?;
         return match args.seeds {
             None => Ok(vec![single(named, path.into())]),
@@ -216,7 +228,15 @@ fn plans_to_resume(args: &TrainArgs, path: &Path) -> Result<Vec<Plan>> {
     if seeds_path.is_file() {
         let note: Seeds = serde_json::from_str(&read_text(&seeds_path)?)
             .with_context(|| format!("{} is damaged", seeds_path.display()))?;
-        let experiment = Experiment::from_json(&note.experiment)?;
+        let experiment = Experiment::from_json(&note.experiment)
+            .with_context(|| format!("{} cannot be", seeds_path.display()))?;
+        if let Some(n) = args.seeds.filter(|n| *n != note.seeds.len() as u64) {
+            bail!(
+                "--seeds {n}: {} was begun with {}",
+                path.display(),
+                note.seeds.len()
+            );
+        }
         check_same(given.as_ref(), &experiment, path)?;
         return Ok(note
             .seeds
@@ -225,7 +245,7 @@ fn plans_to_resume(args: &TrainArgs, path: &Path) -> Result<Vec<Plan>> {
             .collect());
     }
     let manifest = Manifest::read(path)?;
-    let experiment = manifest.experiment()?;
+    let experiment = manifest.experiment(path)?;
     check_same(given.as_ref(), &experiment, path)?;
     Ok(vec![single(
         Named {
@@ -234,6 +254,16 @@ fn plans_to_resume(args: &TrainArgs, path: &Path) -> Result<Vec<Plan>> {
         },
         path.into(),
     )])
+}
+
+/// Whether there is anything in a directory but what a process that was killed at once leaves.
+fn has_begun(path: &Path) -> bool {
+    match std::fs::read_dir(path) {
+        Ok(entries) => entries
+            .flatten()
+            .any(|e| e.file_name() != "seeds.json.partial"),
+        Err(_) => path.exists(),
+    }
 }
 
 /// A run is only gone on with by the experiment that it began with.
@@ -270,13 +300,13 @@ fn free_path(name: &str) -> PathBuf {
 
 fn train(plan: &Plan, options: &Options) -> Result<Finished> {
     let experiment = &plan.named.experiment;
-    let dataset = load::dataset(experiment, &options.data, |note| eprintln!("note: {note}"))?;
+    let dataset = load::dataset(experiment, &options.data)?;
     let mut task = Task::new(experiment, &dataset)?;
     task.architecture = task.architecture.with_level(options.level);
     if experiment.time.compute == Compute::Measured {
         task.stopwatch = Some(stopwatch);
     }
-    let (mut directory, mut state) = if plan.path.exists() {
+    let (mut directory, mut state) = if plan.resume && has_begun(&plan.path) {
         RunDirectory::resume(&plan.path, &task)?
     } else {
         let state = State::initial(&task);
@@ -286,29 +316,20 @@ fn train(plan: &Plan, options: &Options) -> Result<Finished> {
     };
     let (before, started) = (directory.manifest.timing.seconds, Instant::now());
     let spent = || before + started.elapsed().as_secs_f64();
-    let ended = directory
-        .manifest
-        .ending
-        .as_ref()
-        .filter(|e| e.kind == "reached" && e.t == state.progress.t);
-    let ending = match ended {
-        // A run that has stopped on a target stays stopped.
-        Some(ended) => Ending::Reached {
-            key: selvedge_core::experiment::KEYS
-                .iter()
-                .map(|k| k.path)
-                .find(|path| Some(*path) == ended.key.as_deref())
-                .unwrap_or("stop"),
-            value: ended.value.unwrap_or_default(),
-        },
-        None => follow(&task, &mut state, &mut directory, &plan.label, &spent)?,
+    let advice = || {
+        let path = plan.path.display();
+        format!("training stopped; go on with `selvedge train --resume {path}` once that is mended")
     };
+    let ending =
+        follow(&task, &mut state, &mut directory, &plan.label, &spent).with_context(advice)?;
     if let Ending::Diverged { .. } = ending {
         // The checkpoint stays at the last good state.
     } else {
-        directory.save(&state, spent())?;
+        directory.save(&state, spent()).with_context(advice)?;
     }
-    directory.finish(&task, &state, &ending, spent())?;
+    directory
+        .finish(&task, &state, &ending, spent())
+        .with_context(advice)?;
     let (last, chosen) = evaluations(&plan.path, state.progress.best.map(|b| b.t))?;
     Ok(Finished {
         path: plan.path.clone(),
@@ -348,10 +369,7 @@ fn follow(
         Ok::<_, anyhow::Error>(ControlFlow::Continue(()))
     });
     progress.close();
-    result.with_context(|| {
-        let path = directory.path.display();
-        format!("training stopped; go on with `selvedge train --resume {path}` once that is mended")
-    })
+    result
 }
 
 /// The last evaluation of a run, and the one at `best`.

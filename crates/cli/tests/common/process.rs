@@ -114,8 +114,10 @@ impl Ran {
 }
 
 fn describe(command: &Command) -> String {
-    let words = command.get_args().map(OsStr::to_string_lossy);
-    format!("selvedge {}", words.collect::<Vec<_>>().join(" "))
+    let program = Path::new(command.get_program()).file_name();
+    let words = program.into_iter().chain(command.get_args());
+    let words = words.map(OsStr::to_string_lossy);
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Runs a command to its end.

@@ -109,7 +109,7 @@ fn ctrl_c_saves_says_how_to_go_on_and_going_on_ends_the_same() {
     let simd = instructions(&whole);
     let start = ["train", "mixed.toml", "--trace", "--out", "run"];
     let resume = ["train", "--resume", "run", "--threads"];
-    let fast = simd.iter().filter(|l| *l != "plain").next_back();
+    let fast = simd.iter().rfind(|l| *l != "plain");
     let other = [&resume[..], &["1", "--simd", fast.unwrap_or(&simd[0])]].concat();
     let commands = [
         &start[..],

@@ -4,6 +4,9 @@ use super::keys::{KEYS, nearest, one_of};
 use super::{Compute, Experiment};
 use toml::de::{DeTable, DeValue};
 
+/// More iterations than any run will make, few enough that no product of them overflows.
+const MOST_ITERATIONS: u64 = 1_000_000_000_000_000;
+
 /// What is wrong with an experiment. The message has the line or the option, the key, the value, and what
 /// would be right.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -167,8 +170,11 @@ impl Experiment {
         let train = &mut self.train;
         if train.evaluate_every.is_none() && train.global_interval > 0 {
             let wanted = train.iterations.div_ceil(50).max(1);
-            train.evaluate_every =
-                Some(wanted.div_ceil(train.global_interval) * train.global_interval);
+            train.evaluate_every = Some(
+                wanted
+                    .div_ceil(train.global_interval)
+                    .saturating_mul(train.global_interval),
+            );
         }
     }
 
@@ -205,8 +211,8 @@ impl Experiment {
             ("train.local_interval", t.local_interval),
             ("train.evaluate_every", t.evaluate_every.unwrap_or(1)),
         ] {
-            require(key, value >= 1, || {
-                format!("{key} = {value} must be at least 1")
+            require(key, (1..=MOST_ITERATIONS).contains(&value), || {
+                format!("{key} = {value} must be at least 1 and at most {MOST_ITERATIONS}")
             })?;
         }
         let (q, p, total) = (t.local_interval, t.global_interval, t.iterations);
@@ -230,9 +236,12 @@ impl Experiment {
         positive("train.learning_rate", t.learning_rate)?;
         let alpha = t.participation;
         require("train.participation", alpha > 0.0 && alpha <= 1.0, || {
-            format!(
-                "train.participation = {alpha} gives no device: it must be above 0 and at most 1"
-            )
+            let problem = if alpha > 1.0 {
+                "is more than all devices"
+            } else {
+                "gives no device"
+            };
+            format!("train.participation = {alpha} {problem}: it must be above 0 and at most 1")
         })?;
         let decay = t.weight_decay;
         require(
@@ -250,14 +259,16 @@ impl Experiment {
             ("time.fixed_up", t.fixed_up),
             ("time.fixed_down", t.fixed_down),
         ] {
-            positive(key, value)?;
+            require(key, (1.0..=1e15).contains(&value), || {
+                format!("{key} = {value:e} bit/s must be at least 1 and at most 1e15")
+            })?;
         }
         for (key, value) in [
             ("time.compute_seconds", t.compute_seconds()),
             ("time.compute_scale", t.compute_scale),
         ] {
-            require(key, value >= 0.0 && value.is_finite(), || {
-                format!("{key} = {value} must be 0 or more")
+            require(key, (0.0..=1e6).contains(&value), || {
+                format!("{key} = {value:e} must be at least 0 and at most 1e6")
             })?;
         }
         let s = &self.stop;
@@ -344,9 +355,17 @@ fn positive(key: &'static str, value: f64) -> Result<(), ExperimentError> {
 
 /// The divisors of `p` on either side of `q`, in words.
 fn divisors(p: u64, q: u64) -> String {
+    // Near `q` only: the divisors of a large number are far apart, and 1 is always one.
+    const NEAR: u64 = 100_000;
     let divides = |d: &u64| p.is_multiple_of(*d);
-    let below = (1..q.min(p)).rev().find(divides);
-    let above = (q + 1..=p).find(divides);
+    let below = (1..q.min(p))
+        .rev()
+        .take(NEAR as usize)
+        .find(divides)
+        .or(Some(1));
+    let above = (q + 1..=p.min(q.saturating_add(NEAR)))
+        .find(divides)
+        .or(Some(p));
     match (below, above) {
         (Some(below), Some(above)) => format!("{below} or {above}"),
         (Some(one), None) | (None, Some(one)) => one.to_string(),

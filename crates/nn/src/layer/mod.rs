@@ -86,6 +86,7 @@ pub(crate) fn build(spec: &LayerSpec, input: Shape) -> Result<(Box<dyn Layer>, S
         ))),
         _ => Ok(()),
     };
+    check_size(spec, input)?;
     Ok(match (spec, input) {
         (&LayerSpec::Linear { out }, Shape::Flat(inputs)) => {
             positive("out", out)?;
@@ -185,6 +186,47 @@ pub(crate) fn build(spec: &LayerSpec, input: Shape) -> Result<(Box<dyn Layer>, S
             ));
         }
     })
+}
+
+/// Numbers that a layer may keep, weights and tape together: 8 GB of them. Below it no size overflows.
+const MOST_NUMBERS: f64 = (1u64 << 31) as f64;
+
+fn check_size(spec: &LayerSpec, input: Shape) -> Result<(), ShapeError> {
+    let dims: Vec<f64> = input.dims().into_iter().map(|d| d as f64).collect();
+    let inputs = dims.iter().product::<f64>();
+    let numbers = match *spec {
+        LayerSpec::Linear { out } => (inputs + 1.0) * out as f64,
+        LayerSpec::Conv1d(conv) | LayerSpec::Conv2d(conv) => {
+            let (size, padding, out) = (conv.size as f64, conv.padding as f64, conv.out as f64);
+            let planes = dims.len().saturating_sub(1) as i32;
+            let channels = if planes == 2 {
+                dims[0]
+            } else {
+                *dims.last().unwrap_or(&1.0)
+            };
+            let places: f64 = match dims[..] {
+                [_, h, w] => (h + 2.0 * padding) * (w + 2.0 * padding),
+                [steps, _] => steps + 2.0 * padding,
+                _ => inputs,
+            };
+            places * (channels + out) + size.powi(planes) * channels * out
+        }
+        LayerSpec::Window { size } => inputs + size as f64,
+        LayerSpec::Lstm { hidden } | LayerSpec::Gru { hidden } => {
+            let hidden = hidden as f64;
+            7.0 * dims[0] * hidden + 4.0 * hidden * (hidden + inputs + 1.0)
+        }
+        LayerSpec::Maxpool { .. } | LayerSpec::Relu | LayerSpec::Tanh | LayerSpec::Flatten => {
+            inputs
+        }
+    };
+    if numbers <= MOST_NUMBERS {
+        return Ok(());
+    }
+    Err(ShapeError(format!(
+        "layer `{}` of {input} would keep {numbers:.1e} numbers; at most {MOST_NUMBERS:.1e} are possible, so choose smaller sizes",
+        spec.name()
+    )))
 }
 
 fn fits(layer: &str, size: usize, room: usize, unit: &str) -> Result<(), ShapeError> {

@@ -1,0 +1,182 @@
+//! Runs checked by PyTorch: the metrics of a trained model, and the training itself, replayed from the trace.
+//!
+//! `tools/python/setup` makes the Python that is used; without it these tests are skipped.
+
+#![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
+
+mod common;
+
+use common::process::finish;
+use common::run::Run;
+use common::{Place, Ran, copy};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// A Python that has PyTorch, or a word that the test is skipped.
+fn python(test: &str) -> Option<&'static Path> {
+    static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let found = FOUND.get_or_init(|| {
+        let path = std::env::var_os("SELVEDGE_PYTHON").map_or_else(
+            || Path::new(ROOT).join("target/python/bin/python"),
+            PathBuf::from,
+        );
+        let imports = Command::new(&path)
+            .args(["-c", "import numpy, torch"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        imports.is_ok_and(|status| status.success()).then_some(path)
+    });
+    if found.is_none() {
+        eprintln!("skipped: {test} needs PyTorch: run tools/python/setup, or set SELVEDGE_PYTHON");
+    }
+    found.as_deref()
+}
+
+/// A script of `tools/python` on a run and an export.
+#[track_caller]
+fn script(python: &Path, name: &str, run: &Run, export: &Path) -> Ran {
+    let mut command = Command::new(python);
+    command
+        .arg(Path::new(ROOT).join("tools/python").join(name))
+        .args([&run.0, export])
+        .env_remove("SELVEDGE_DATA")
+        .stdin(Stdio::null());
+    if name == "check_model.py" {
+        command.args(["--selvedge", env!("CARGO_BIN_EXE_selvedge")]);
+    }
+    finish(&mut command)
+}
+
+/// Trains with a trace, and exports what training saw.
+fn traced(place: &Place, experiment: &str) -> (Run, PathBuf) {
+    place.write("my.toml", experiment);
+    place.succeeds(&["train", "my.toml", "--trace", "--out", "run"]);
+    place.succeeds(&["data", "export", "run", "--out", "data.npz"]);
+    (Run::at(place, "run"), place.join("data.npz"))
+}
+
+#[track_caller]
+fn both_agree(python: &Path, run: &Run, export: &Path) {
+    let checked = script(python, "check_model.py", run, export).ended(0);
+    assert!(checked.stdout.contains("all agree"), "{}", checked.stdout);
+    for metric in ["loss", "auc", "precision", "recall", "f1", "accuracy"] {
+        let rows = checked.stdout.lines().filter(|l| l.contains(metric));
+        assert_eq!(
+            rows.count(),
+            2,
+            "{metric} on test and train:\n{}",
+            checked.stdout
+        );
+    }
+    let replayed = script(python, "replay.py", run, export).ended(0);
+    for part in ["combined", "hospital", "device"] {
+        let row = replayed.stdout.lines().find(|l| l.starts_with(part));
+        assert!(
+            row.is_some_and(|l| l.ends_with("ok")),
+            "{part}:\n{}",
+            replayed.stdout
+        );
+    }
+}
+
+/// Dense layers, with everything that bends a step: halving, weight decay and class weights.
+const DENSE: &str = r#"
+seed = 11
+[data]
+groups = 3
+devices = 30
+features = [10, 6]
+classes = 3
+[train]
+iterations = 90
+global_interval = 6
+local_interval = 3
+learning_rate = 0.2
+halve_every = 40
+participation = 0.2
+weight_decay = 0.01
+class_weights = "balanced"
+"#;
+
+#[test]
+fn pytorch_agrees_on_dense_layers_and_notices_what_does_not_fit() {
+    let Some(python) = python("pytorch_agrees_on_dense_layers_and_notices_what_does_not_fit")
+    else {
+        return;
+    };
+    let place = Place::new("dense");
+    let (run, export) = traced(&place, DENSE);
+    both_agree(python, &run, &export);
+
+    let changed = Run::at(&place, "changed");
+    copy(&run.0, &changed.0);
+    changed.edit_manifest(|m| m["experiment"]["train"]["learning_rate"] = 0.21.into());
+    let replayed = script(python, "replay.py", &changed, &export).ended(1);
+    assert!(replayed.stdout.contains("DIFFERS"), "{}", replayed.stdout);
+
+    let other = ["--set", "seed=12", "--out", "other.npz"];
+    place.succeeds(&[&["data", "export", "my.toml"][..], &other].concat());
+    let checked = script(python, "check_model.py", &run, &place.join("other.npz")).ended(1);
+    assert!(checked.stdout.contains("DIFFERS"), "{}", checked.stdout);
+}
+
+#[test]
+fn pytorch_agrees_on_convolutions_pooling_and_a_gru() {
+    let Some(python) = python("pytorch_agrees_on_convolutions_pooling_and_a_gru") else {
+        return;
+    };
+    let place = Place::new("conv-gru");
+    let experiment = r#"
+seed = 3
+[data]
+groups = 3
+devices = 20
+features = [30, 44]
+samples_per_device = 2
+[train]
+iterations = 60
+global_interval = 10
+local_interval = 5
+learning_rate = 0.1
+participation = 0.25
+[model]
+hospital = [{ window = { size = 4 } }, { conv1d = { out = 6, size = 3, padding = 1 } }, "relu", "maxpool", "flatten", { linear = { out = 7 } }, "tanh"]
+device   = [{ window = { size = 3 } }, { conv1d = { out = 5, size = 3, stride = 2 } }, "tanh", { gru = { hidden = 6 } }]
+combined = [{ linear = { out = 8 } }, "relu", { linear = { out = 2 } }]
+"#;
+    let (run, export) = traced(&place, experiment);
+    both_agree(python, &run, &export);
+}
+
+#[test]
+fn pytorch_agrees_on_an_lstm_in_full_participation() {
+    let Some(python) = python("pytorch_agrees_on_an_lstm_in_full_participation") else {
+        return;
+    };
+    let place = Place::new("lstm");
+    let experiment = r#"
+[data]
+groups = 2
+devices = 12
+features = [25, 16]
+classes = 4
+test = 0.9
+[train]
+iterations = 24
+global_interval = 2
+local_interval = 1
+learning_rate = 0.3
+participation = 1.0
+broadcast = "all"
+[model]
+hospital = [{ window = { size = 8 } }, { lstm = { hidden = 9 } }]
+device   = [{ window = { size = 4 } }, { conv1d = { out = 4, size = 2 } }, { maxpool = { size = 3 } }, { lstm = { hidden = 5 } }]
+combined = [{ linear = { out = 4 } }]
+"#;
+    let (run, export) = traced(&place, experiment);
+    both_agree(python, &run, &export);
+}
