@@ -54,11 +54,20 @@ const BUDGETS: [Key; 2] = [
 fn assert_ends_at(whole: &Run, stopped: &Run, t: u64, key: &'static str, value: f64) {
     assert_eq!(stopped.ending, Ending::Reached { key, value });
     assert_eq!(stopped.last.progress.t, t, "{key} {value}");
-    for (a, b) in stopped.log.states.iter().zip(&whole.log.states) {
+    let (end, before) = stopped.log.states.split_last().expect("at least t = 0");
+    for (a, b) in before.iter().zip(&whole.log.states) {
         assert_same_state(a, b, key);
     }
-    let seen = stopped.log.states.last().expect("at least t = 0");
-    assert_same_state(&stopped.last, seen, key);
+    assert_same_state(&stopped.last, end, key);
+    // The end knows that it is one; all else is as if the run went on.
+    let same = &whole.log.states[before.len()];
+    let (a, b) = (&end.progress, &same.progress);
+    assert_eq!(
+        (a.t, &a.ledger, &a.clock),
+        (b.t, &b.ledger, &b.clock),
+        "{key}"
+    );
+    assert_eq!(model_bits(&end.theta), model_bits(&same.theta), "{key}");
     let before = whole.log.evaluations.iter().filter(|e| e.t <= t);
     assert!(stopped.log.evaluations.iter().eq(before), "{key} {value}");
 }
@@ -99,6 +108,18 @@ fn a_target_that_the_initial_model_reaches_ends_the_run_at_the_first_global_aggr
     let stopped = run(&task(&e, &data));
     assert_eq!(stopped.last.progress.t, 6);
     assert_eq!(stopped.evaluated(), [0, 6]);
+}
+
+#[test]
+fn a_run_that_reached_its_target_stays_there() {
+    let (mut e, data) = learning(1);
+    e.stop.loss = Some(1e3);
+    let task = task(&e, &data);
+    let stopped = run(&task);
+    let (mut state, mut log) = (stopped.last.clone(), Log::default());
+    assert_eq!(watch(&task, &mut state, &mut log, None), stopped.ending);
+    assert_eq!(log, Log::default(), "nothing is left to do");
+    assert_same_state(&state, &stopped.last, "once more");
 }
 
 #[test]

@@ -132,6 +132,22 @@ impl LayerSpec {
     }
 }
 
+impl LayerSpec {
+    /// Its keys, for messages.
+    pub(crate) fn sizes(&self) -> String {
+        match *self {
+            LayerSpec::Linear { out } => format!("out = {out}"),
+            LayerSpec::Conv1d(c) | LayerSpec::Conv2d(c) => format!(
+                "out = {}, size = {}, stride = {}, padding = {}",
+                c.out, c.size, c.stride, c.padding
+            ),
+            LayerSpec::Maxpool { size } | LayerSpec::Window { size } => format!("size = {size}"),
+            LayerSpec::Lstm { hidden } | LayerSpec::Gru { hidden } => format!("hidden = {hidden}"),
+            LayerSpec::Relu | LayerSpec::Tanh | LayerSpec::Flatten => "no keys".into(),
+        }
+    }
+}
+
 impl Serialize for LayerSpec {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match *self {

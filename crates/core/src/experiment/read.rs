@@ -4,9 +4,6 @@ use super::keys::{KEYS, nearest, one_of};
 use super::{Compute, Experiment};
 use toml::de::{DeTable, DeValue};
 
-/// More iterations than any run will make, few enough that no product of them overflows.
-const MOST_ITERATIONS: u64 = 1_000_000_000_000_000;
-
 /// What is wrong with an experiment. The message has the line or the option, the key, the value, and what
 /// would be right.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -211,8 +208,8 @@ impl Experiment {
             ("train.local_interval", t.local_interval),
             ("train.evaluate_every", t.evaluate_every.unwrap_or(1)),
         ] {
-            require(key, (1..=MOST_ITERATIONS).contains(&value), || {
-                format!("{key} = {value} must be at least 1 and at most {MOST_ITERATIONS}")
+            require(key, value >= 1, || {
+                format!("{key} = {value} must be at least 1")
             })?;
         }
         let (q, p, total) = (t.local_interval, t.global_interval, t.iterations);
@@ -223,7 +220,7 @@ impl Experiment {
             )
         })?;
         require("train.iterations", total.is_multiple_of(p), || {
-            let (below, above) = (total / p * p, total.div_ceil(p) * p);
+            let (below, above) = (total / p * p, total.div_ceil(p).saturating_mul(p));
             let right = if below == 0 {
                 above.to_string()
             } else {
@@ -259,6 +256,7 @@ impl Experiment {
             ("time.fixed_up", t.fixed_up),
             ("time.fixed_down", t.fixed_down),
         ] {
+            positive(key, value)?;
             require(key, (1.0..=1e15).contains(&value), || {
                 format!("{key} = {value:e} bit/s must be at least 1 and at most 1e15")
             })?;

@@ -224,8 +224,9 @@ fn check_size(spec: &LayerSpec, input: Shape) -> Result<(), ShapeError> {
         return Ok(());
     }
     Err(ShapeError(format!(
-        "layer `{}` of {input} would keep {numbers:.1e} numbers; at most {MOST_NUMBERS:.1e} are possible, so choose smaller sizes",
-        spec.name()
+        "layer `{}` with {} would keep {numbers:.1e} numbers for {input}; at most {MOST_NUMBERS:.1e} are possible, so choose smaller sizes",
+        spec.name(),
+        spec.sizes()
     )))
 }
 
