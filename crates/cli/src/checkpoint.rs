@@ -72,6 +72,7 @@ pub(crate) fn save(path: &Path, header: &Header, state: &State) -> Result<()> {
     if state.progress.t != state.progress.aggregated {
         push("groups", &state.groups.iter().collect::<Vec<_>>());
     }
+    push("good", &[&state.good]);
     if let Some(best) = &state.best {
         push("best", &[best]);
     }
@@ -133,18 +134,20 @@ fn parse(bytes: &[u8], widths: Widths, groups: usize) -> Result<(Header, State)>
         }
         Ok(Some(models))
     };
-    let theta = read("global", 1)?
-        .and_then(|mut m| m.pop())
-        .context("it has no model")?;
+    let one =
+        |name: &str| -> Result<Option<Model>> { Ok(read(name, 1)?.and_then(|mut m| m.pop())) };
+    let theta: Model = one("global")?.context("it has no model")?;
+    let good = one("good")?.context("it has no good model")?;
     let groups = match read("groups", groups)? {
         Some(groups) => groups,
         None => vec![theta.clone(); groups],
     };
-    let best = read("best", 1)?.and_then(|mut m| m.pop());
+    let best = one("best")?;
     let state = State {
         progress: header.progress.clone(),
         theta,
         groups,
+        good,
         best,
     };
     Ok((header, state))

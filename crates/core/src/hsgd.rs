@@ -91,8 +91,6 @@ pub fn train<E>(
             .unwrap_or("stop");
         return Ok(Ending::Reached { key, value: *value });
     }
-    // Finite weights can have an infinite loss, so only an evaluation tells that a model is good.
-    let mut last_good = state.theta.clone();
     if state.progress.evaluated.is_none() {
         let evaluation = evaluate(task, state);
         if !evaluation.loss_train.is_finite() {
@@ -135,13 +133,14 @@ pub fn train<E>(
                 let result = evaluate(task, state);
                 finite = result.loss_train.is_finite();
                 if finite {
-                    last_good.copy_from(&state.theta);
+                    // Finite weights can have an infinite loss: only this tells that a model is good.
+                    state.good.copy_from(&state.theta);
                 }
                 ending = target(task, &result).or(ending);
                 evaluation = Some(result);
             }
             if !finite {
-                state.theta = last_good;
+                state.theta.copy_from(&state.good);
                 let t = state.progress.t;
                 return Ok(Ending::Diverged {
                     t,

@@ -17,6 +17,8 @@ pub struct State {
     pub theta: Model,
     /// θ[m] of each group.
     pub groups: Vec<Model>,
+    /// The last model whose loss was seen to be finite: what is left of a run that diverges.
+    pub good: Model,
     /// The model with the best validation score so far.
     pub best: Option<Model>,
 }
@@ -77,6 +79,7 @@ impl State {
                 clock: Clock::new(groups),
             },
             groups: vec![theta.clone(); groups],
+            good: theta.clone(),
             theta,
             best: None,
         }

@@ -74,6 +74,16 @@ pub enum TaskError {
         /// Its name.
         name: String,
     },
+    /// A device without samples.
+    #[error("device {device} of group {group} (`{name}`) has no samples: leave such devices out")]
+    EmptyDevice {
+        /// The group's number.
+        group: usize,
+        /// The group's name.
+        name: String,
+        /// The device's number.
+        device: usize,
+    },
 }
 
 impl<'a> Task<'a> {
@@ -83,10 +93,19 @@ impl<'a> Task<'a> {
     /// If the networks or the class weights do not fit the data, or a group is empty.
     pub fn new(experiment: &'a Experiment, dataset: &'a Dataset) -> Result<Self, TaskError> {
         for (group, data) in dataset.groups.iter().enumerate() {
+            let name = || data.name.clone();
             if data.devices() == 0 {
                 return Err(TaskError::EmptyGroup {
                     group,
-                    name: data.name.clone(),
+                    name: name(),
+                });
+            }
+            let empty = (0..data.devices()).find(|n| data.rows(*n as u32).is_empty());
+            if let Some(device) = empty {
+                return Err(TaskError::EmptyDevice {
+                    group,
+                    name: name(),
+                    device,
                 });
             }
         }
@@ -182,9 +201,13 @@ fn loss_rows(experiment: &Experiment, dataset: &Dataset) -> Option<Vec<Vec<u32>>
     if wanted == 0 || wanted >= all {
         return None;
     }
+    // Each group's share ends where its rows do, rounded: so the shares add up to what is wanted.
+    let end = |rows: usize| (rows as u128 * wanted as u128 / all as u128) as usize;
+    let mut before = 0;
     let rows = dataset.groups.iter().enumerate().map(|(group, data)| {
         let rows = data.samples.len();
-        let count = subset_size(wanted as f64 / all as f64, rows);
+        let count = end(before + rows) - end(before);
+        before += rows;
         let key = key(experiment.seed, Purpose::LossSample).with(group as u64);
         let mut sample = Vec::new();
         Uniform.select(
