@@ -44,7 +44,7 @@ pub fn local_mean(level: Level, models: &[f32], arrived: &[bool], theta2: &mut [
         });
 }
 
-/// θ = Σ_m (K_m/K) θ[m] over the groups that are there, K being the devices of those. If none is there, θ stays.
+/// θ = Σ_m (K_m/K) `θ[m]` over the groups that are there, K being the devices of those. If none is there, θ stays.
 pub fn global_mean(level: Level, groups: &[(u64, &Model)], theta: &mut Model) {
     let devices: u64 = groups.iter().map(|g| g.0).sum();
     if devices == 0 {

@@ -169,7 +169,7 @@ pub fn train<E>(
     Ok(Ending::Finished)
 }
 
-/// What a group holds during an interval, besides θ[m].
+/// What a group holds during an interval, besides `θ[m]`.
 pub struct Group {
     /// A_m, in rising order.
     pub subset: Vec<u32>,
@@ -184,7 +184,7 @@ pub struct Group {
     /// ζ2 and what the devices keep with it.
     device_side: Embeddings,
     frozen: Frozen,
-    /// θ2[m][n] of the selected devices, position by position.
+    /// `θ2[m][n]` of the selected devices, position by position.
     models: Vec<f32>,
     per_task: usize,
     hospital: HospitalWorkspace,
@@ -245,6 +245,8 @@ impl Group {
             rows: &self.rows,
             starts: &self.starts,
             present: &self.exchanged,
+            zeta2: &self.device_side.zeta,
+            tapes: &self.hospital_side.tapes,
         }
     }
 
@@ -261,7 +263,7 @@ impl Group {
     }
 }
 
-/// Lines 13–21. Each group draws its subset; the drawn devices adopt θ2[m] and send ζ2; the hospital sends θ0 and
+/// Lines 13–21. Each group draws its subset; the drawn devices adopt `θ2[m]` and send ζ2; the hospital sends θ0 and
 /// the subset's ζ1.
 fn exchange(task: &Task<'_>, state: &mut State, groups: &mut [Group]) {
     let t = state.progress.t;
@@ -381,6 +383,8 @@ impl Group {
             rows,
             starts,
             present: exchanged,
+            zeta2: &device_side.zeta,
+            tapes: &hospital_side.tapes,
         };
         let Model {
             theta0,
@@ -388,14 +392,11 @@ impl Group {
             theta2,
         } = model;
         let hospital_work = || {
-            let (zeta2, tapes) = (&device_side.zeta, &hospital_side.tapes);
             hospital_steps(
                 architecture,
                 descent,
                 steps,
                 batch,
-                zeta2,
-                tapes,
                 (theta0, theta1),
                 hospital,
             );
@@ -446,7 +447,7 @@ fn owned<'a>(
     }
 }
 
-/// Line 12. θ2[m] = the mean over the subset that took part in the interval that ends here.
+/// Line 12. `θ2[m]` = the mean over the subset that took part in the interval that ends here.
 fn local_aggregation(task: &Task<'_>, state: &mut State, groups: &mut [Group]) {
     let t = state.progress.t;
     groups
@@ -482,7 +483,7 @@ fn local_aggregation(task: &Task<'_>, state: &mut State, groups: &mut [Group]) {
     }
 }
 
-/// Lines 3–10. θ = Σ_m (K_m/K) θ[m] over the groups that are there; all adopt it. (What an absent group does
+/// Lines 3–10. θ = Σ_m (K_m/K) `θ[m]` over the groups that are there; all adopt it. (What an absent group does
 /// until it returns is never aggregated, since it returns by adopting θ; so it may as well adopt it now.)
 fn global_aggregation(task: &Task<'_>, state: &mut State) {
     let State {

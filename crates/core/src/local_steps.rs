@@ -57,6 +57,11 @@ pub struct Batch<'a> {
     pub starts: &'a [u32],
     /// Whether the device at a position sent its ζ2.
     pub present: &'a [bool],
+    /// ζ2, a row for each place in `rows`.
+    pub zeta2: &'a [f32],
+    /// What the exchange's forward passes left at each place, if it was kept: then the first step need not make it
+    /// again. Else empty.
+    pub tapes: &'a [f32],
 }
 
 impl Batch<'_> {
@@ -157,15 +162,12 @@ impl HospitalWorkspace {
     }
 }
 
-/// The hospital's Q steps on θ0 and θ1, both from one backward pass, with ζ2 held still. `zeta2` has a row for each place of the batch, and `tapes` what the exchange's
-/// forward passes left for each place, if it was kept: then the first step need not make them again.
+/// The hospital's Q steps on θ0 and θ1, both from one backward pass, with ζ2 held still.
 pub fn hospital_steps(
     architecture: &Architecture,
     descent: &Descent,
     steps: Steps,
     batch: Batch<'_>,
-    zeta2: &[f32],
-    tapes: &[f32],
     (theta0, theta1): (&mut [f32], &mut [f32]),
     workspace: &mut HospitalWorkspace,
 ) {
@@ -191,9 +193,14 @@ pub fn hospital_steps(
             theta1,
             prepared0,
             prepared1,
-            batch,
-            zeta2,
-            tapes: if step == 0 { tapes } else { &[] },
+            batch: if step == 0 {
+                batch
+            } else {
+                Batch {
+                    tapes: &[],
+                    ..batch
+                }
+            },
         };
         let all = batch.positions().div_ceil(BLOCK);
         for first in (0..all).step_by(wave) {
@@ -233,9 +240,6 @@ struct Hospital<'a> {
     prepared0: &'a [f32],
     prepared1: &'a [f32],
     batch: Batch<'a>,
-    zeta2: &'a [f32],
-    /// What forward passes with this θ1 have left already; empty where they have not.
-    tapes: &'a [f32],
 }
 
 impl Hospital<'_> {
@@ -263,12 +267,12 @@ impl Hospital<'_> {
         let x1 = &self.batch.samples.x1[row * inputs..][..inputs];
         let label = self.batch.samples.y[row];
 
-        let tape = kept(self.tapes, place, hospital.tape()).unwrap_or_else(|| {
+        let tape = kept(self.batch.tapes, place, hospital.tape()).unwrap_or_else(|| {
             hospital.forward(self.theta1, x1, &mut pass.tower);
             &pass.tower
         });
         pass.embeddings[..d1].copy_from_slice(hospital.result(tape));
-        pass.embeddings[d1..].copy_from_slice(&self.zeta2[place * d2..][..d2]);
+        pass.embeddings[d1..].copy_from_slice(&self.batch.zeta2[place * d2..][..d2]);
         let logits = combined.forward(self.theta0, &pass.embeddings, &mut pass.combined);
         let weight = self.descent.class_weights[label as usize];
         loss::cross_entropy(

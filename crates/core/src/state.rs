@@ -15,7 +15,7 @@ pub struct State {
     pub progress: Progress,
     /// θ of the last global aggregation.
     pub theta: Model,
-    /// θ[m] of each group.
+    /// `θ[m]` of each group.
     pub groups: Vec<Model>,
     /// The last model whose loss was seen to be finite: what is left of a run that diverges.
     pub good: Model,
