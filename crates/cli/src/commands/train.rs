@@ -24,12 +24,17 @@ use std::time::{Duration, Instant};
 /// Real time between two checkpoints.
 const SAVE_EVERY: Duration = Duration::from_secs(2);
 
-/// Set by the first Ctrl-C; the second ends the process at once.
+/// Set by the first Ctrl-C.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
+/// Signals that come together are one wish to stop (`timeout` sends two at once); a later one ends the process.
+const ONE_WISH: Duration = Duration::from_secs(1);
+
 fn catch_interrupts() -> Result<()> {
-    ctrlc::set_handler(|| {
-        if INTERRUPTED.swap(true, Ordering::SeqCst) {
+    let mut first: Option<Instant> = None;
+    ctrlc::set_handler(move || {
+        let first = *first.get_or_insert_with(Instant::now);
+        if INTERRUPTED.swap(true, Ordering::SeqCst) && first.elapsed() > ONE_WISH {
             std::process::exit(130);
         }
     })
