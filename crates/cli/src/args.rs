@@ -55,6 +55,19 @@ pub(crate) struct DataDirectory {
     pub(crate) data_dir: Option<PathBuf>,
 }
 
+impl DataDirectory {
+    /// The option again, for commands that are suggested; nothing if the environment says it anyway.
+    pub(crate) fn as_option(&self) -> String {
+        let environment = std::env::var_os("SELVEDGE_DATA");
+        match &self.data_dir {
+            Some(path) if environment.as_deref() != Some(path.as_os_str()) => {
+                format!(" --data-dir {}", path.display())
+            }
+            _ => String::new(),
+        }
+    }
+}
+
 #[derive(Arguments)]
 #[command(after_help = "\
 Examples:

@@ -6,11 +6,12 @@ use selvedge_core::hsgd::Ending;
 use selvedge_core::state::{Evaluation, State};
 use serde_json::{Value, json};
 use std::fmt::Write;
-use std::path::Path;
 
 /// A run that has ended.
 pub(crate) struct Finished {
     pub(crate) path: std::path::PathBuf,
+    /// The command to run next.
+    pub(crate) next: String,
     pub(crate) manifest: Manifest,
     pub(crate) ending: Ending,
     pub(crate) state: State,
@@ -75,7 +76,7 @@ impl Finished {
             count(rate.round() as u64)
         )?;
         writeln!(out, "Files   {}", self.path.display())?;
-        writeln!(out, "Next    {}", next(&self.ending, &self.path))
+        writeln!(out, "Next    {}", self.next)
     }
 
     fn write_ending(&self, out: &mut String) -> std::fmt::Result {
@@ -106,16 +107,17 @@ impl Finished {
             .into_iter()
             .filter_map(|(name, e)| e.as_ref().map(|e| (name, e)))
         {
+            let tested = |x: f64| score(e.loss_test.map(|_| x));
             writeln!(
                 out,
-                "{name:<18}{:>11.3}{:>10}{:>7}{:>11.3}{:>8.3}{:>7.3}{:>10.3}   t {}",
+                "{name:<18}{:>11.3}{:>10}{:>7}{:>11}{:>8}{:>7}{:>10}   t {}",
                 e.loss_train,
                 score(e.loss_test),
                 score(e.test.auc),
-                e.test.precision,
-                e.test.recall,
-                e.test.f1,
-                e.test.accuracy,
+                tested(e.test.precision),
+                tested(e.test.recall),
+                tested(e.test.f1),
+                tested(e.test.accuracy),
                 count(e.t)
             )?;
         }
@@ -146,14 +148,6 @@ impl Finished {
             )?;
         }
         Ok(())
-    }
-}
-
-fn next(ending: &Ending, path: &Path) -> String {
-    let path = path.display();
-    match ending {
-        Ending::Interrupted => format!("selvedge train --resume {path}"),
-        _ => format!("selvedge evaluate {path}"),
     }
 }
 

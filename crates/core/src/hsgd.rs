@@ -14,16 +14,16 @@
 
 use crate::aggregate::{global_mean, local_mean};
 use crate::clock::{Rates, Traffic};
-use crate::evaluate;
+use crate::evaluation::{budget, evaluate, is_due, target};
 use crate::exchange::{Embeddings, Frozen};
 use crate::experiment::{Broadcast, Compute, KEYS};
-use crate::ledger::{Direction, Kind, Ledger, Link};
+use crate::ledger::{Direction, Kind, Link};
 use crate::local_steps::{
     Batch, DeviceWorkspace, HospitalWorkspace, Owned, Steps, device_steps, hospital_steps,
 };
-use crate::model::{Architecture, Model, Widths};
+use crate::model::{Architecture, Model};
 use crate::selection::Draw;
-use crate::state::{Best, Evaluation, Progress, Reached, State, Validation};
+use crate::state::{Evaluation, Progress, Reached, State};
 use crate::task::Task;
 use rayon::prelude::*;
 use std::ops::{ControlFlow, Range};
@@ -129,7 +129,7 @@ pub fn train<E>(
             ending = budget(task, &state.progress);
             let last = state.progress.t == task.experiment.train.iterations || ending.is_some();
             let mut finite = state.theta.is_finite();
-            if finite && (last || evaluation_is_due(task, &state.progress)) {
+            if finite && (last || is_due(task, &state.progress)) {
                 let result = evaluate(task, state);
                 finite = result.loss_train.is_finite();
                 if finite {
@@ -286,27 +286,10 @@ fn exchange(task: &Task<'_>, state: &mut State, groups: &mut [Group]) {
             Broadcast::Selected => group.subset.len(),
             Broadcast::All => task.dataset.groups[m].devices(),
         };
-        charge_exchange(ledger, widths, receivers, traffic);
+        ledger.charge_exchange(widths, receivers, traffic);
         clock.advance(m, rates.exchange(traffic));
         group.seconds = share;
     }
-}
-
-/// The messages of one group's exchange.
-fn charge_exchange(ledger: &mut Ledger, w: Widths, receivers: usize, traffic: Traffic) {
-    use {Direction::*, Kind::*, Link::*};
-    let Traffic {
-        devices, samples, ..
-    } = traffic;
-    ledger.charge(DeviceEdge, Theta2, Down, receivers, receivers * w.n2);
-    ledger.charge(DeviceEdge, Zeta2, Up, devices, samples * w.d2);
-    if devices > 0 {
-        ledger.charge(EdgeHospital, Zeta2, Up, 1, samples * w.d2);
-        ledger.charge(EdgeHospital, Theta0, Down, 1, w.n0);
-        ledger.charge(EdgeHospital, Zeta1, Down, 1, samples * w.d1);
-    }
-    ledger.charge(DeviceEdge, Theta0, Down, devices, devices * w.n0);
-    ledger.charge(DeviceEdge, Zeta1, Down, devices, samples * w.d1);
 }
 
 impl Group {
@@ -507,139 +490,13 @@ fn global_aggregation(task: &Task<'_>, state: &mut State) {
     for &m in &there {
         // Who was absent last time has fetched θ since.
         let returned = before > 0 && task.absences.group(before, m);
-        charge_global(&mut progress.ledger, widths, Direction::Up, 1);
-        charge_global(
-            &mut progress.ledger,
-            widths,
-            Direction::Down,
-            1 + usize::from(returned),
-        );
+        progress.ledger.charge_global(widths, Direction::Up, 1);
+        progress
+            .ledger
+            .charge_global(widths, Direction::Down, 1 + usize::from(returned));
     }
     progress
         .clock
         .meet(Rates::new(&task.experiment.time, widths).global_aggregation());
     progress.aggregated = t;
-}
-
-/// The models of one group's hospital and edge, one way.
-fn charge_global(ledger: &mut Ledger, w: Widths, direction: Direction, times: usize) {
-    ledger.charge(
-        Link::HospitalCloud,
-        Kind::Theta0,
-        direction,
-        times,
-        times * w.n0,
-    );
-    ledger.charge(
-        Link::HospitalCloud,
-        Kind::Theta1,
-        direction,
-        times,
-        times * w.n1,
-    );
-    ledger.charge(
-        Link::EdgeCloud,
-        Kind::Theta2,
-        direction,
-        times,
-        times * w.n2,
-    );
-}
-
-fn evaluation_is_due(task: &Task<'_>, progress: &Progress) -> bool {
-    let every = task.experiment.train.evaluate_every.unwrap_or(1);
-    progress
-        .evaluated
-        .is_none_or(|last| progress.t - last >= every)
-}
-
-/// Evaluates θ, and keeps it if it is the best on the validation samples so far.
-fn evaluate(task: &Task<'_>, state: &mut State) -> Evaluation {
-    let State {
-        progress,
-        theta,
-        best,
-        ..
-    } = state;
-    let (architecture, dataset) = (&task.architecture, task.dataset);
-    let (mut loss_sum, mut samples) = (0.0, 0);
-    for (m, group) in dataset.groups.iter().enumerate() {
-        let rows = task.loss_rows.as_ref().map(|rows| &rows[m][..]);
-        loss_sum += evaluate::predict(architecture, theta, &group.samples, rows).loss_sum;
-        samples += rows.map_or(group.samples.len(), <[u32]>::len);
-    }
-    let loss_train = loss_sum / samples as f64;
-    let (loss_test, test) = evaluate::score(architecture, theta, &dataset.test);
-    let validation = (!dataset.validation.is_empty()).then(|| {
-        let (loss_validation, metrics) = evaluate::score(architecture, theta, &dataset.validation);
-        let score = metrics.auc.unwrap_or(metrics.accuracy);
-        let finite = loss_train.is_finite() && loss_validation.is_finite();
-        if finite && progress.best.is_none_or(|best| score > best.score) {
-            progress.best = Some(Best {
-                t: progress.t,
-                score,
-            });
-            best.get_or_insert_with(|| theta.clone()).copy_from(theta);
-        }
-        Validation {
-            loss_validation,
-            auc_validation: metrics.auc,
-            f1_validation: metrics.f1,
-            accuracy_validation: metrics.accuracy,
-        }
-    });
-    progress.evaluated = Some(progress.t);
-    let per_group = |bytes: u64| bytes as f64 / dataset.groups.len() as f64;
-    Evaluation {
-        t: progress.t,
-        p: progress.segment.global_interval,
-        q: progress.segment.local_interval,
-        eta: progress.segment.learning_rate_at(progress.t),
-        loss_train,
-        loss_test: (!dataset.test.is_empty()).then_some(loss_test),
-        test,
-        bytes_paper: per_group(progress.ledger.paper()),
-        bytes_exact: per_group(progress.ledger.exact()),
-        seconds: progress.clock.seconds(),
-        validation,
-    }
-}
-
-/// The budget of `[stop]` that is used up, if one is.
-fn budget(task: &Task<'_>, progress: &Progress) -> Option<Ending> {
-    let stop = &task.experiment.stop;
-    let bytes = progress.ledger.exact() as f64 / task.dataset.groups.len() as f64;
-    let used = [
-        ("stop.bytes", stop.bytes, bytes),
-        ("stop.seconds", stop.seconds, progress.clock.seconds()),
-    ];
-    let over = used
-        .into_iter()
-        .find(|(_, budget, value)| budget.is_some_and(|b| *value >= b));
-    over.map(|(key, _, value)| Ending::Reached { key, value })
-}
-
-/// The target of `[stop]` that is reached, if one is.
-fn target(task: &Task<'_>, evaluation: &Evaluation) -> Option<Ending> {
-    let (stop, test) = (&task.experiment.stop, &evaluation.test);
-    if stop
-        .loss
-        .is_some_and(|target| evaluation.loss_train <= target)
-    {
-        return Some(Ending::Reached {
-            key: "stop.loss",
-            value: evaluation.loss_train,
-        });
-    }
-    let scores = [
-        ("stop.auc", stop.auc, test.auc.unwrap_or(0.0)),
-        ("stop.precision", stop.precision, test.precision),
-        ("stop.recall", stop.recall, test.recall),
-        ("stop.f1", stop.f1, test.f1),
-        ("stop.accuracy", stop.accuracy, test.accuracy),
-    ];
-    let reached = scores
-        .into_iter()
-        .find(|(_, target, value)| target.is_some_and(|t| *value >= t));
-    reached.map(|(key, _, value)| Ending::Reached { key, value })
 }

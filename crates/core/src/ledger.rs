@@ -4,6 +4,8 @@
 //! each interval the device models and ζ2 going up and θ0 and ζ1 leaving the hospital, of each global
 //! aggregation θ1 going up. Both are sums over charged messages; closed forms only test them.
 
+use crate::clock::Traffic;
+use crate::model::Widths;
 use serde::{Deserialize, Serialize};
 
 /// Bytes of one number on the wire.
@@ -160,6 +162,48 @@ impl Ledger {
                 },
             ),
         }
+    }
+
+    /// The messages of one group's exchange.
+    pub(crate) fn charge_exchange(&mut self, w: Widths, receivers: usize, traffic: Traffic) {
+        use {Direction::*, Kind::*, Link::*};
+        let Traffic {
+            devices, samples, ..
+        } = traffic;
+        self.charge(DeviceEdge, Theta2, Down, receivers, receivers * w.n2);
+        self.charge(DeviceEdge, Zeta2, Up, devices, samples * w.d2);
+        if devices > 0 {
+            self.charge(EdgeHospital, Zeta2, Up, 1, samples * w.d2);
+            self.charge(EdgeHospital, Theta0, Down, 1, w.n0);
+            self.charge(EdgeHospital, Zeta1, Down, 1, samples * w.d1);
+        }
+        self.charge(DeviceEdge, Theta0, Down, devices, devices * w.n0);
+        self.charge(DeviceEdge, Zeta1, Down, devices, samples * w.d1);
+    }
+
+    /// The models of one group's hospital and edge, one way.
+    pub(crate) fn charge_global(&mut self, w: Widths, direction: Direction, times: usize) {
+        self.charge(
+            Link::HospitalCloud,
+            Kind::Theta0,
+            direction,
+            times,
+            times * w.n0,
+        );
+        self.charge(
+            Link::HospitalCloud,
+            Kind::Theta1,
+            direction,
+            times,
+            times * w.n1,
+        );
+        self.charge(
+            Link::EdgeCloud,
+            Kind::Theta2,
+            direction,
+            times,
+            times * w.n2,
+        );
     }
 
     /// The lines, by link, kind and direction.

@@ -52,6 +52,7 @@ pub mod aggregate;
 pub mod clock;
 pub mod dataset;
 pub mod evaluate;
+mod evaluation;
 pub mod exchange;
 pub mod experiment;
 pub mod hsgd;

@@ -58,13 +58,29 @@ pub enum TaskError {
     Architecture(#[from] ArchitectureError),
     /// The class weights do not fit the classes.
     #[error(
-        "train.class_weights lists {listed} factors, but the data has {classes} classes; every factor must be 0 or more"
+        "train.class_weights lists {listed} factors, but the data has {classes} classes: list {classes}"
     )]
     ClassWeights {
         /// How many are listed.
         listed: usize,
         /// How many there must be.
         classes: usize,
+    },
+    /// A class weight that is no weight.
+    #[error(
+        "train.class_weights = {weights:?}: every factor must be 0 or more, and one of them above 0"
+    )]
+    ClassWeightValue {
+        /// What is listed.
+        weights: Vec<f32>,
+    },
+    /// A target that nothing can reach.
+    #[error(
+        "{key} is a target on test samples, but data.test = 0 leaves none: set data.test above 0"
+    )]
+    NoTest {
+        /// The target.
+        key: &'static str,
     },
     /// A group without devices.
     #[error("group {group} (`{name}`) has no devices: give every group at least one")]
@@ -109,6 +125,20 @@ impl<'a> Task<'a> {
                 });
             }
         }
+        let stop = &experiment.stop;
+        let targets = [
+            ("stop.auc", stop.auc),
+            ("stop.precision", stop.precision),
+            ("stop.recall", stop.recall),
+            ("stop.f1", stop.f1),
+            ("stop.accuracy", stop.accuracy),
+        ];
+        if let Some((key, _)) = targets
+            .into_iter()
+            .find(|(_, t)| t.is_some() && dataset.test.is_empty())
+        {
+            return Err(TaskError::NoTest { key });
+        }
         let classes = dataset.classes.len();
         let architecture =
             Architecture::new(&experiment.model, dataset.hospital, dataset.device, classes)?;
@@ -149,6 +179,17 @@ impl<'a> Task<'a> {
         }
     }
 
+    /// About how many numbers a run keeps besides its data: models of all groups and of the selected devices.
+    pub fn numbers(&self) -> u128 {
+        let Widths { n0, n1, n2, .. } = self.architecture.widths();
+        let model = (n0 + n1 + n2) as u128;
+        let tapes = (self.architecture.hospital.tape() + self.architecture.device.tape()) as u128;
+        let groups = self.selected.len() as u128;
+        let selected = self.selected.iter().map(|s| *s as u128).sum::<u128>();
+        // Each group holds its model, a frozen copy, gradients and transposed weights.
+        (5 * groups + 4) * model + selected * n2 as u128 + groups * 4 * tapes
+    }
+
     /// The first segment.
     pub fn segment(&self) -> Segment {
         let train = &self.experiment.train;
@@ -182,15 +223,19 @@ fn class_weights(weights: &ClassWeights, dataset: &Dataset) -> Result<Vec<f32>, 
             Ok(counts.iter().map(|n| weight(n) as f32).collect())
         }
         ClassWeights::Listed(list) => {
-            let fits = list.len() == classes && list.iter().all(|w| *w >= 0.0 && w.is_finite());
-            if fits {
-                Ok(list.clone())
-            } else {
-                Err(TaskError::ClassWeights {
+            if list.len() != classes {
+                return Err(TaskError::ClassWeights {
                     listed: list.len(),
                     classes,
-                })
+                });
             }
+            let weights = list.iter().all(|w| *w >= 0.0 && w.is_finite());
+            if !weights || list.iter().all(|w| *w == 0.0) {
+                return Err(TaskError::ClassWeightValue {
+                    weights: list.clone(),
+                });
+            }
+            Ok(list.clone())
         }
     }
 }

@@ -10,6 +10,7 @@ use selvedge_core::dataset::Dataset;
 use selvedge_core::experiment::{Experiment, StopSettings};
 use selvedge_core::hsgd::Ending;
 use selvedge_core::state::Evaluation;
+use selvedge_core::task::Task;
 
 #[test]
 fn evaluations_are_at_0_at_t_and_no_closer_than_asked() {
@@ -52,14 +53,8 @@ fn evaluations_are_at_0_at_t_and_no_closer_than_asked() {
 }
 
 #[test]
-fn an_empty_test_set_has_no_loss_and_reaches_no_target() {
+fn an_empty_test_set_has_no_loss_and_takes_no_target() {
     let mut e = experiment(1, [12, 6, 3], TANH);
-    e.stop = StopSettings {
-        auc: Some(0.01),
-        accuracy: Some(0.01),
-        f1: Some(0.01),
-        ..StopSettings::default()
-    };
     let data = dataset(
         1,
         &Plan {
@@ -67,6 +62,13 @@ fn an_empty_test_set_has_no_loss_and_reaches_no_target() {
             ..Plan::of_groups(&[5, 6])
         },
     );
+    for key in ["auc", "precision", "recall", "f1", "accuracy"] {
+        let target = format!("[stop]\n{key} = 0.01");
+        e.stop = Experiment::parse(&target, &[]).unwrap().stop;
+        let refused = Task::new(&e, &data).err().map(|e| e.to_string());
+        assert!(refused.is_some_and(|e| e.contains(key) && e.contains("data.test")));
+    }
+    e.stop = StopSettings::default();
     let run = run(&task(&checked(&e), &data));
     assert_eq!(run.ending, Ending::Finished);
     for e in &run.log.evaluations {

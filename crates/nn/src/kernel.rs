@@ -316,7 +316,8 @@ fn gates_tile<V: Vector, const GATES: usize, const C: usize, const PARTIAL: bool
     column: usize,
 ) {
     let width = if PARTIAL { n - column } else { C * V::WIDTH };
-    assert!(d.len() >= GATES * n && w.len() >= GATES * n * n && out.len() >= column + width);
+    assert!(d.len() >= GATES * n && w.len() >= GATES * n * n && column + width <= n);
+    assert!(out.len() >= column + width);
     // SAFETY: the assertion is about the last number of each slice that is touched.
     unsafe {
         let mut sums = [[V::splat(0.0); C]; GATES];

@@ -4,6 +4,7 @@ use super::{print, print_json};
 use crate::Outcome;
 use crate::args::{DataDirectory, TrainArgs};
 use crate::files::{read_text, write_whole};
+use crate::format::bytes;
 use crate::load::{self, Named};
 use crate::progress::Progress;
 use crate::run_directory::{Manifest, RunDirectory};
@@ -77,15 +78,27 @@ pub(crate) fn run(args: TrainArgs) -> Result<Outcome> {
             print(if several { "\n" } else { "" })?;
         }
         if let Ending::Diverged { t, learning_rate } = finished.ending {
+            let model = finished.path.join("model.safetensors");
+            let (at, advice) = match t {
+                0 => (
+                    "before the first step".into(),
+                    "Look at the data and at the model".into(),
+                ),
+                _ => (
+                    format!("at iteration {t}, with learning rate {learning_rate}"),
+                    format!("Try --set train.learning_rate={}", learning_rate / 4.0),
+                ),
+            };
             bail!(
-                "training diverged: at iteration {t} the loss or a weight is no longer a finite number, with learning rate {learning_rate}. Try --set train.learning_rate={}. The last good model is in {}",
-                learning_rate / 4.0,
-                finished.path.join("model.safetensors").display()
+                "training diverged: {at}, the loss or a weight is no longer a finite number. {advice}. The last good model is in {}",
+                model.display()
             );
         }
         runs.push(finished);
         if interrupted {
-            print_runs(args.json, several, &runs)?;
+            if args.json {
+                print_runs(true, several, &runs)?;
+            }
             return Ok(Outcome::Interrupted);
         }
     }
@@ -127,6 +140,8 @@ struct Plan {
     label: String,
     /// Go on with what is in `path`, if anything is.
     resume: bool,
+    /// What `--resume` is given to go on with it: for one of several seeds, the directory of all.
+    resume_by: PathBuf,
 }
 
 /// `seeds.json` of a directory that holds one run per seed.
@@ -171,6 +186,7 @@ fn single(named: Named, path: PathBuf) -> Plan {
     Plan {
         label: named.name.clone(),
         named,
+        resume_by: path.clone(),
         path,
         resume: false,
     }
@@ -211,6 +227,7 @@ fn plan_of_seed(name: &str, experiment: &Experiment, seed: u64, path: &Path) -> 
         path: path.join(format!("seed-{seed}")),
         label: format!("{name} seed {seed}"),
         resume: false,
+        resume_by: path.into(),
     }
 }
 
@@ -250,6 +267,18 @@ fn plans_to_resume(args: &TrainArgs, path: &Path) -> Result<Vec<Plan>> {
             .collect());
     }
     let manifest = Manifest::read(path)?;
+    if args.seeds.is_some() {
+        bail!(
+            "--seeds cannot be added to the run in {}: start new ones with --out",
+            path.display()
+        );
+    }
+    if args.trace && !path.join("trace.jsonl").is_file() {
+        bail!(
+            "--trace cannot be added to the run in {}: start a new one with --out",
+            path.display()
+        );
+    }
     let experiment = manifest.experiment(path)?;
     check_same(given.as_ref(), &experiment, path)?;
     Ok(vec![single(
@@ -314,6 +343,11 @@ fn train(plan: &Plan, options: &Options) -> Result<Finished> {
     let (mut directory, mut state) = if plan.resume && has_begun(&plan.path) {
         RunDirectory::resume(&plan.path, &task)?
     } else {
+        if plan.resume {
+            // An empty directory of a process that was killed at once is not in the way.
+            let _ = std::fs::remove_dir(&plan.path);
+        }
+        check_memory(&task)?;
         let state = State::initial(&task);
         let directory =
             RunDirectory::create(&plan.path, &plan.named.name, &task, &state, options.trace)?;
@@ -321,10 +355,12 @@ fn train(plan: &Plan, options: &Options) -> Result<Finished> {
     };
     let (before, started) = (directory.manifest.timing.seconds, Instant::now());
     let spent = || before + started.elapsed().as_secs_f64();
-    let advice = || {
-        let path = plan.path.display();
-        format!("training stopped; go on with `selvedge train --resume {path}` once that is mended")
-    };
+    let data_dir = options.data.as_option();
+    let resume_command = format!(
+        "selvedge train --resume {}{data_dir}",
+        plan.resume_by.display()
+    );
+    let advice = || format!("training stopped; go on with `{resume_command}` once that is mended");
     let ending =
         follow(&task, &mut state, &mut directory, &plan.label, &spent).with_context(advice)?;
     if let Ending::Diverged { .. } = ending {
@@ -336,7 +372,12 @@ fn train(plan: &Plan, options: &Options) -> Result<Finished> {
         .finish(&task, &state, &ending, spent())
         .with_context(advice)?;
     let (last, chosen) = evaluations(&plan.path, state.progress.best.map(|b| b.t))?;
+    let next = match ending {
+        Ending::Interrupted => resume_command,
+        _ => format!("selvedge evaluate {}{data_dir}", plan.path.display()),
+    };
     Ok(Finished {
+        next,
         path: plan.path.clone(),
         manifest: directory.manifest,
         ending,
@@ -344,6 +385,27 @@ fn train(plan: &Plan, options: &Options) -> Result<Finished> {
         last,
         chosen,
     })
+}
+
+/// Refuses a model that this machine has no memory for, where it says how much it has.
+fn check_memory(task: &Task<'_>) -> Result<()> {
+    let Ok(text) = std::fs::read_to_string("/proc/meminfo") else {
+        return Ok(());
+    };
+    let available = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))
+        .and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u128>().ok())
+        .map(|kilobytes| kilobytes * 1024);
+    let needed = 4 * task.numbers();
+    match available {
+        Some(available) if needed > available => bail!(
+            "this run needs about {} for its models, but {} of memory are free: choose smaller layers, fewer groups or a lower participation",
+            bytes(needed as f64),
+            bytes(available as f64)
+        ),
+        _ => Ok(()),
+    }
 }
 
 /// Trains while noting and showing what happens.

@@ -27,10 +27,13 @@ pub const KEYS: &[KeyInfo] = &[
     ),
     key("data.classes", "number of classes (synthetic)"),
     key("data.noise", "how much noise hides the signal (synthetic)"),
-    key("data.test", "share of the rows kept for the test"),
+    key(
+        "data.test",
+        "share of the rows kept for the test (synthetic: generated in addition)",
+    ),
     key(
         "data.validation",
-        "share of the training rows kept for choosing settings and iterations",
+        "share of the training rows kept for choosing settings and iterations (synthetic: in addition)",
     ),
     key("train.algorithm", "hsgd"),
     key("train.iterations", "T, a multiple of P"),

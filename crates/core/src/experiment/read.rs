@@ -85,7 +85,15 @@ fn unknown_key(path: &str) -> Option<ExperimentError> {
         .iter()
         .map(|k| k.path)
         .find(|k| k.rsplit('.').next() == Some(last));
-    let suggestion = elsewhere.or_else(|| nearest(path, KEYS.iter().map(|k| k.path)));
+    let keys = KEYS.iter().map(|k| k.path);
+    // A table has no dot, and its name is near to a table's.
+    let tables = keys
+        .clone()
+        .filter_map(|k| k.split_once('.'))
+        .map(|(table, _)| table);
+    let suggestion = elsewhere
+        .or_else(|| nearest(path, keys))
+        .or_else(|| nearest(path, tables).filter(|_| !path.contains('.')));
     let hint = match suggestion {
         Some(key) => format!("did you mean `{key}`?"),
         None => "`selvedge experiments --keys` lists all keys".into(),
@@ -128,6 +136,7 @@ impl Experiment {
             let named = |path: &str| error.key.is_some_and(|key| key == path);
             let option = overrides
                 .iter()
+                .rev()
                 .find(|o| o.split('=').next().is_some_and(|k| named(k.trim())))
                 .map(|o| Place::Option(o.clone()));
             let line = keys
@@ -446,7 +455,7 @@ mod tests {
             ),
             (
                 "[trian]\niterations = 1",
-                "line 1: unknown key `trian`: `selvedge experiments --keys` lists all keys",
+                "line 1: unknown key `trian`: did you mean `train`?",
             ),
             (
                 "[train]\nlocal_interval = 3",

@@ -1,7 +1,7 @@
 //! Sixteen lanes in two AVX2 registers.
 //!
-//! Soundness: every intrinsic here needs AVX2 or FMA and touches only its arguments or eight floats
-//! of an array of sixteen. [`Pair`] is private to this module and only [`run`] hands it to a kernel,
+//! Soundness: every intrinsic here needs AVX2 or FMA and touches only its arguments, an
+//! array, or memory that the caller of `read` and `write` vouches for. [`Pair`] is private to this module and only [`run`] hands it to a kernel,
 //! and `run` is called only where the CPU was found to have the instructions.
 
 use super::{Kernel, LANES, Lanes, Vector};

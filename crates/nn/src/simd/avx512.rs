@@ -1,7 +1,7 @@
 //! Sixteen lanes in one AVX-512 register.
 //!
-//! Soundness: every intrinsic here needs AVX-512F and touches only its arguments or the sixteen
-//! floats behind an array reference. [`Register`] is private to this module and only [`run`] hands it
+//! Soundness: every intrinsic here needs AVX-512F and touches only its arguments, an array, a
+//! slice under a mask of its length, or memory that the caller of `read` and `write` vouches for. [`Register`] is private to this module and only [`run`] hands it
 //! to a kernel, and `run` is called only where the CPU was found to have the instructions.
 
 use super::{Kernel, LANES, Lanes, Vector};

@@ -10,9 +10,10 @@
 //! three give the same bits. Arithmetic is written once, generic over [`Lanes`], as a [`Kernel`];
 //! [`Level::run`] picks the instructions.
 //!
-//! All the `unsafe` code of this crate is in this module's two sub-modules and in [`Level::run`]. It
-//! is sound because a [`Level`] that needs an instruction set can only be had from [`Level::detect`] or
-//! [`Level::available`], which ask the CPU first.
+//! Calling an instruction that a CPU may lack is `unsafe`, here and in the sub-modules. It is sound because a [`Level`]
+//! that needs an instruction set can only be had from [`Level::detect`] or [`Level::available`], which ask the CPU first.
+//! The only other `unsafe` code of this crate is that of the tiles in `kernel.rs` and `layer/pool.rs`, which assert their
+//! bounds once instead of at every number.
 
 // Index loops over const sizes: they unroll into registers, where iterator adapters are calls.
 #![allow(clippy::needless_range_loop)]
