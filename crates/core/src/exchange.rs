@@ -1,16 +1,19 @@
 //! The exchange: embeddings that hospital and devices send each other (lines 13–21 of Algorithm 1).
 
-use crate::model::Architecture;
+use crate::model::{Architecture, Model};
 use rayon::prelude::*;
 use selvedge_nn::Network;
 
-/// What devices hold still for an interval: θ0 as the hospital sent it, with its transposed copies.
+/// What a group's devices have in common for an interval: θ0 as the hospital sent it, and what their first backward
+/// passes read of the θ2 that they all start from.
 #[derive(Debug)]
 pub struct Frozen {
     /// θ0 at the exchange.
     pub theta0: Vec<f32>,
     /// What backward passes through θ0 read.
     pub prepared0: Vec<f32>,
+    /// What the first step's backward passes through θ2 read.
+    pub prepared2: Vec<f32>,
 }
 
 impl Frozen {
@@ -19,13 +22,18 @@ impl Frozen {
         Frozen {
             theta0: vec![0.0; architecture.combined.params()],
             prepared0: vec![0.0; architecture.combined.prepared()],
+            prepared2: vec![0.0; architecture.device.prepared()],
         }
     }
 
-    /// Takes θ0 as it is now.
-    pub fn freeze(&mut self, architecture: &Architecture, theta0: &[f32]) {
-        self.theta0.copy_from_slice(theta0);
-        architecture.combined.prepare(theta0, &mut self.prepared0);
+    /// Takes θ0 and θ2 as they are now.
+    pub fn freeze(&mut self, architecture: &Architecture, model: &Model) {
+        let Architecture {
+            combined, device, ..
+        } = architecture;
+        self.theta0.copy_from_slice(&model.theta0);
+        combined.prepare(&model.theta0, &mut self.prepared0);
+        device.prepare(&model.theta2, &mut self.prepared2);
     }
 }
 

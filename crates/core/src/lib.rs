@@ -55,6 +55,7 @@ pub mod evaluate;
 mod evaluation;
 pub mod exchange;
 pub mod experiment;
+pub mod group;
 pub mod hsgd;
 pub mod keys;
 pub mod ledger;

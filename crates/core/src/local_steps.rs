@@ -342,14 +342,15 @@ pub struct Owned<'a> {
     pub tapes: &'a [f32],
 }
 
-/// A device's Q steps on its own θ2, with θ0 and ζ1 held still. The gradient is the mean over its own samples.
+/// A device's Q steps from its group's θ2 to its own, with θ0 and ζ1 held still. The gradient is the mean over its own
+/// samples.
 pub fn device_steps(
     architecture: &Architecture,
     descent: &Descent,
     steps: Steps,
     owned: Owned<'_>,
     frozen: &Frozen,
-    theta2: &mut [f32],
+    (theirs, own): (&[f32], &mut [f32]),
     workspace: &mut DeviceWorkspace,
 ) {
     let Architecture {
@@ -365,17 +366,26 @@ pub fn device_steps(
         pass,
     } = workspace;
     for (step, rate) in steps.rates().enumerate() {
-        device.prepare(theta2, prepared2);
+        let first = step == 0;
+        let prepared2 = if first {
+            &frozen.prepared2
+        } else {
+            device.prepare(own, prepared2);
+            &*prepared2
+        };
         let samples = owned.y.len();
         let (length, decay) = (rate / samples as f32, rate * descent.weight_decay);
         if samples > 1 {
             gradient.fill(0.0);
+            if first {
+                own.copy_from_slice(theirs);
+            }
         }
         for (i, &label) in owned.y.iter().enumerate() {
             let x2 = &owned.x2[i * inputs..][..inputs];
-            let tapes = if step == 0 { owned.tapes } else { &[] };
+            let tapes = if first { owned.tapes } else { &[] };
             let tape = kept(tapes, i, device.tape()).unwrap_or_else(|| {
-                device.forward(theta2, x2, &mut pass.tower);
+                device.forward(if first { theirs } else { own }, x2, &mut pass.tower);
                 &pass.tower
             });
             pass.embeddings[..d1].copy_from_slice(&owned.zeta1[i * d1..][..d1]);
@@ -395,7 +405,8 @@ pub fn device_steps(
             // One sample's gradient needs no place of its own: the weights step as it comes.
             let update = match samples {
                 1 => Update::Descend {
-                    params: theta2,
+                    from: first.then_some(theirs),
+                    params: own,
                     step: length,
                     decay,
                 },
@@ -413,7 +424,7 @@ pub fn device_steps(
             );
         }
         if samples > 1 {
-            vector::descend(level, theta2, gradient, length, decay);
+            vector::descend(level, own, gradient, length, decay);
         }
     }
 }

@@ -166,6 +166,7 @@ fn measure(name: &str, network: Network, peak: f64) {
         network.forward(&params, &input, &mut tape);
         network.prepare(&params, &mut prepared);
         let update = Update::Descend {
+            from: None,
             params: &mut params,
             step: 0.0,
             decay: 0.0,

@@ -345,8 +345,9 @@ fn gates_tile<V: Vector, const GATES: usize, const C: usize, const PARTIAL: bool
 pub(crate) enum Target<'a> {
     /// Added to what is there.
     Add(&'a mut [f32]),
-    /// Never stored: the weights take their step, `w = keep · w − step · gradient`.
+    /// Never stored: the weights take their step, `w = keep · w − step · gradient`, if `from` is given from there.
     Descend {
+        from: Option<&'a [f32]>,
         weights: &'a mut [f32],
         step: f32,
         keep: f32,
@@ -362,18 +363,22 @@ impl<'a> Target<'a> {
                 (Target::Add(a), Target::Add(b))
             }
             Target::Descend {
+                from,
                 weights,
                 step,
                 keep,
             } => {
                 let (a, b) = weights.split_at_mut(at);
+                let (from_a, from_b) = from.map(|from| from.split_at(at)).unzip();
                 (
                     Target::Descend {
+                        from: from_a,
                         weights: a,
                         step,
                         keep,
                     },
                     Target::Descend {
+                        from: from_b,
                         weights: b,
                         step,
                         keep,
@@ -386,6 +391,7 @@ impl<'a> Target<'a> {
 
 /// A target's numbers, with how they are written, which is known when the code is compiled.
 struct Written<'a, const DESCEND: bool> {
+    from: Option<&'a [f32]>,
     numbers: &'a mut [f32],
     step: f32,
     keep: f32,
@@ -397,6 +403,7 @@ pub(crate) fn correlate<L: Lanes>(x: &[f32], shape: Rows, d: &[f32], n: usize, t
     match target {
         Target::Add(numbers) => {
             let written = Written::<false> {
+                from: None,
                 numbers,
                 step: 0.0,
                 keep: 0.0,
@@ -404,11 +411,13 @@ pub(crate) fn correlate<L: Lanes>(x: &[f32], shape: Rows, d: &[f32], n: usize, t
             correlate_into::<L, false>(x, shape, d, n, written);
         }
         Target::Descend {
+            from,
             weights,
             step,
             keep,
         } => {
             let written = Written::<true> {
+                from,
                 numbers: weights,
                 step,
                 keep,
@@ -505,7 +514,9 @@ fn correlate_tile<
         assert!(d.len() >= (rows - 1) * n + column + width);
     }
     let g = &mut target.numbers[tap * n..];
-    assert!(g.len() >= (R - 1) * n + column + width);
+    let from = target.from.map(|from| &from[tap * n..]);
+    let needed = (R - 1) * n + column + width;
+    assert!(g.len() >= needed && from.is_none_or(|from| from.len() >= needed));
     // SAFETY: the assertions are about the last number of each slice that is touched.
     unsafe {
         let mut sums = [[V::splat(0.0); C]; R];
@@ -539,7 +550,7 @@ fn correlate_tile<
                 let at = r * n + column + c * V::WIDTH;
                 let mut value = sums[r][c];
                 if DESCEND {
-                    let weights = load::<V, PARTIAL>(g, at, width);
+                    let weights = load::<V, PARTIAL>(from.unwrap_or(g), at, width);
                     value = descended(weights, value, target.step, target.keep);
                 }
                 store::<V, PARTIAL>(value, g, at, width);
@@ -557,19 +568,20 @@ pub(crate) fn descended<V: Vector>(weights: V, gradient: V, step: f32, keep: f32
 /// `sums += Σᵣ d[r]`: bias gradients, rows of numbers in order.
 #[inline(always)]
 pub(crate) fn add_rows<L: Lanes>(d: &[f32], target: Target<'_>) {
-    let (numbers, step_and_keep) = match target {
-        Target::Add(sums) => (sums, None),
+    let (numbers, from, step_and_keep) = match target {
+        Target::Add(sums) => (sums, None, None),
         Target::Descend {
+            from,
             weights,
             step,
             keep,
-        } => (weights, Some((step, keep))),
+        } => (weights, from, Some((step, keep))),
     };
     let n = numbers.len();
     for at in (0..n).step_by(LANES) {
         let width = LANES.min(n - at);
         let out = &mut numbers[at..at + width];
-        let there = L::load_some(out);
+        let there = L::load_some(from.map_or(out, |from| &from[at..at + width]));
         let mut sum = if step_and_keep.is_none() {
             there
         } else {

@@ -114,9 +114,11 @@ pub enum Update<'a> {
     Frozen,
     /// Adds it to a slice.
     Accumulate(&'a mut [f32]),
-    /// Steps at once, `params = (1 − decay) · params − step · gradient`, and never stores it: to the bit what
+    /// Steps at once, `params = (1 − decay) · from − step · gradient`, and never stores it: to the bit what
     /// accumulating from zero and then [`crate::vector::descend`] give.
     Descend {
+        /// Where the step begins, if not at `params`, of which then nothing is read.
+        from: Option<&'a [f32]>,
         /// The parameters; the forward pass is over, so nobody reads them any more.
         params: &'a mut [f32],
         /// The length of the step.
@@ -133,10 +135,12 @@ impl Update<'_> {
             Update::Frozen => None,
             Update::Accumulate(gradient) => Some(Target::Add(&mut gradient[params])),
             Update::Descend {
+                from,
                 params: all,
                 step,
                 decay,
             } => Some(Target::Descend {
+                from: from.map(|from| &from[params.clone()]),
                 weights: &mut all[params],
                 step: *step,
                 keep: 1.0 - *decay,

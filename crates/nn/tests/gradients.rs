@@ -161,6 +161,7 @@ fn stepping_at_once_is_accumulating_and_then_stepping_to_the_bit() {
             network.prepare(&params, &mut prepared);
             network.forward(&params, &input, &mut tape);
             let update = Update::Descend {
+                from: None,
                 params: &mut params,
                 step: 0.1,
                 decay: 0.01,

@@ -56,18 +56,22 @@ struct Options {
 }
 
 pub(crate) fn run(args: TrainArgs) -> Result<Outcome> {
-    let threads = args.threads.unwrap_or(0) as usize;
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .build_global()
-        .context("cannot start threads")?;
     catch_interrupts()?;
+    let threads = rayon::ThreadPoolBuilder::new()
+        .num_threads(args.threads.unwrap_or(0) as usize)
+        .build()
+        .context("cannot start threads")?;
+    // The loop itself runs on one of the threads: handing each phase over to them would cost more than some phases.
+    threads.install(|| train_all(&args))
+}
+
+fn train_all(args: &TrainArgs) -> Result<Outcome> {
     let options = Options {
         data: args.experiment.data.clone(),
         trace: args.trace,
         level: level(args.simd.as_deref())?,
     };
-    let plans = plans(&args)?;
+    let plans = plans(args)?;
     let several = plans.len() > 1;
     let mut runs = Vec::new();
     for plan in plans {
