@@ -24,7 +24,8 @@ pub struct Network {
 /// A layer and its stretches of the caller's slices.
 #[derive(Debug)]
 struct Stage {
-    /// Where the layer stands in the experiment's list; reorderings of images stand in none.
+    /// Where the layer stands in the experiment's list; reorderings of images stand in none, and of the list those are
+    /// left out that would only copy.
     index: Option<usize>,
     layer: Box<dyn Layer>,
     params: Range<usize>,
@@ -194,11 +195,21 @@ impl Network {
         if let Shape::Image(..) = shape {
             network.push(None, layer::channels_first(shape));
         }
+        if network.stages.is_empty() {
+            // The result must be on the tape, even if it is the input.
+            network.push_stage(None, layer::copy(shape.len()));
+        }
         network.output = Shape::Flat(shape.len());
         Ok(network)
     }
 
     fn push(&mut self, index: Option<usize>, layer: Box<dyn Layer>) {
+        if !layer.is_identity() {
+            self.push_stage(index, layer);
+        }
+    }
+
+    fn push_stage(&mut self, index: Option<usize>, layer: Box<dyn Layer>) {
         let after = |range: Option<&Range<usize>>, len| {
             let start = range.map_or(0, |r| r.end);
             start..start + len
@@ -318,7 +329,7 @@ impl Network {
         }
     }
 
-    /// What one sample costs, layer by layer in the order of the list.
+    /// What one sample costs, layer by layer.
     pub fn costs(&self) -> Vec<Cost> {
         let first = self.first_to_differentiate();
         let costs = self.stages.iter().enumerate().map(|(i, stage)| {

@@ -1,5 +1,6 @@
 //! The `[data]` table of an experiment.
 
+use selvedge_nn::Shape;
 use serde::{Deserialize, Serialize};
 
 /// `[data]`: which set, and how it is split.
@@ -16,7 +17,7 @@ pub struct DataSettings {
     pub devices: usize,
     /// Samples on each device.
     pub samples_per_device: usize,
-    /// Features at the hospital and on the device (`synthetic`).
+    /// What a sample has at the hospital and on the device (`synthetic`).
     pub features: Features,
     /// Number of classes (`synthetic`).
     pub classes: usize,
@@ -38,8 +39,8 @@ impl Default for DataSettings {
             devices: 200,
             samples_per_device: 1,
             features: Features {
-                hospital: 16,
-                device: 16,
+                hospital: Shape::Flat(16),
+                device: Shape::Flat(16),
             },
             classes: 2,
             noise: 0.5,
@@ -49,29 +50,36 @@ impl Default for DataSettings {
     }
 }
 
-/// `features = [32, 32]` (hospital | device), or one even number that is cut in halves.
+/// What a sample has on each side: `features = [32, 32]` (hospital | device), `[[12, 8], [1, 28, 28]]` for time series
+/// and images, or one even number that is cut in halves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "[usize; 2]", try_from = "FeaturesText")]
+#[serde(into = "FeaturesText", try_from = "FeaturesText")]
 pub struct Features {
     /// Features at the hospital.
-    pub hospital: usize,
+    pub hospital: Shape,
     /// Features on the device.
-    pub device: usize,
+    pub device: Shape,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(
     untagged,
-    expecting = "expected two counts, like [32, 32], or one even total, like 64"
+    expecting = "expected two counts, like [32, 32], two shapes, like [[48, 20], [1, 28, 28]], or one even total, like 64"
 )]
 enum FeaturesText {
     Total(usize),
-    Sides([usize; 2]),
+    Counts([usize; 2]),
+    Shapes([Vec<usize>; 2]),
 }
 
-impl From<Features> for [usize; 2] {
-    fn from(f: Features) -> Self {
-        [f.hospital, f.device]
+impl From<Features> for FeaturesText {
+    fn from(features: Features) -> Self {
+        match (features.hospital, features.device) {
+            (Shape::Flat(hospital), Shape::Flat(device)) => {
+                FeaturesText::Counts([hospital, device])
+            }
+            (hospital, device) => FeaturesText::Shapes([hospital.dims(), device.dims()]),
+        }
     }
 }
 
@@ -79,17 +87,21 @@ impl TryFrom<FeaturesText> for Features {
     type Error = String;
 
     fn try_from(text: FeaturesText) -> Result<Self, String> {
-        match text {
-            FeaturesText::Sides([hospital, device]) => Ok(Features { hospital, device }),
-            FeaturesText::Total(n) if n % 2 == 0 => Ok(Features {
-                hospital: n / 2,
-                device: n / 2,
-            }),
-            FeaturesText::Total(n) => Err(format!(
-                "features = {n} cannot be cut in halves: give both sides, like [{}, {}]",
-                n.div_ceil(2),
-                n / 2
-            )),
-        }
+        let [hospital, device] = match text {
+            FeaturesText::Counts(counts) => counts.map(Shape::Flat),
+            FeaturesText::Total(n) if n % 2 == 0 => [Shape::Flat(n / 2); 2],
+            FeaturesText::Total(n) => {
+                return Err(format!(
+                    "features = {n} cannot be cut in halves: give both sides, like [{}, {}]",
+                    n.div_ceil(2),
+                    n / 2
+                ));
+            }
+            FeaturesText::Shapes([hospital, device]) => {
+                let shape = |dims| Shape::try_from(dims).map_err(|e| format!("features: {e}"));
+                [shape(hospital)?, shape(device)?]
+            }
+        };
+        Ok(Features { hospital, device })
     }
 }

@@ -23,7 +23,7 @@ pub const KEYS: &[KeyInfo] = &[
     key("data.samples_per_device", "samples on each device"),
     key(
         "data.features",
-        "features [hospital, device], or an even total (synthetic)",
+        "features [hospital, device], as counts or as shapes, or an even total (synthetic)",
     ),
     key("data.classes", "number of classes (synthetic)"),
     key("data.noise", "how much noise hides the signal (synthetic)"),

@@ -515,7 +515,12 @@ mod tests {
         assert_eq!(set("train.iterations=70").unwrap().train.iterations, 70);
         assert_eq!(set("data.set=synthetic").unwrap().data.set, "synthetic");
         assert_eq!(
-            set("data.features = [3, 4]").unwrap().data.features.device,
+            set("data.features = [3, 4]")
+                .unwrap()
+                .data
+                .features
+                .device
+                .len(),
             4
         );
         let message = |option| set(option).unwrap_err().to_string();

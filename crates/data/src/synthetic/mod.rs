@@ -62,8 +62,8 @@ pub(crate) fn load(settings: &DataSettings, seed: u64) -> Result<Dataset, DataEr
     });
     Ok(Dataset {
         name: "synthetic".into(),
-        hospital: Shape::Flat(settings.features.hospital),
-        device: Shape::Flat(settings.features.device),
+        hospital: settings.features.hospital,
+        device: settings.features.device,
         classes: (0..settings.classes)
             .map(|class| class.to_string())
             .collect(),
@@ -94,7 +94,7 @@ impl Counts {
         at_least_one("devices", devices)?;
         at_least_one("samples_per_device", samples_per_device)?;
         for side in [features.hospital, features.device] {
-            if side == 0 {
+            if side.dims().contains(&0) {
                 let value = format!("[{}, {}]", features.hospital, features.device);
                 return Err(wrong("features", value, "expected at least 1 on each side"));
             }
@@ -147,12 +147,16 @@ impl Counts {
         }
         // A row is two sides of 32-bit features, a label and an offset. A feature has a loading, a
         // scale, a calibration and at least two measured values besides, whatever the rows.
-        let features = features.hospital as u128 + features.device as u128;
+        let numbers = |side: Shape| {
+            let dims = side.dims().into_iter();
+            dims.fold(1, |product, d| u128::saturating_mul(product, d as u128))
+        };
+        let features = numbers(features.hospital).saturating_add(numbers(features.device));
         let held_out = (1.0 + settings.validation) * (1.0 + settings.test);
         let bytes = rows
             .saturating_mul(groups as u128)
-            .saturating_mul(features * 4 + 8);
-        let bytes = ((bytes as f64 * held_out) as u128).saturating_add(features * 48);
+            .saturating_mul(features.saturating_mul(4).saturating_add(8));
+        let bytes = ((bytes as f64 * held_out) as u128).saturating_add(features.saturating_mul(48));
         if bytes > MOST_BYTES {
             let expected = format!(
                 "{groups} groups of {rows} rows of {features} features take {:.0} GiB; expected at most {} \
@@ -178,7 +182,7 @@ struct Generator {
 impl Generator {
     fn new(settings: &DataSettings, seed: u64) -> Self {
         let key = Key::new(seed);
-        let features = [settings.features.hospital, settings.features.device];
+        let features = [settings.features.hospital, settings.features.device].map(Shape::len);
         let world = World::new(
             key.with(word::WORLD),
             features,

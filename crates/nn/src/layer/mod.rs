@@ -35,6 +35,10 @@ pub(crate) struct Backward<'a> {
 pub(crate) trait Layer: std::fmt::Debug + Send + Sync {
     /// Numbers in the output, which is the end of the tape.
     fn output(&self) -> usize;
+    /// Whether the output is the input.
+    fn is_identity(&self) -> bool {
+        false
+    }
     /// Numbers on the tape, the output included.
     fn tape(&self) -> usize {
         self.output()
@@ -246,11 +250,16 @@ pub(crate) fn channels_first(shape: Shape) -> Box<dyn Layer> {
             rows: h * w,
             columns: c,
         }),
-        _ => Box::new(reshape::Pad {
-            from: shape.len(),
-            to: shape.len(),
-        }),
+        _ => copy(shape.len()),
     }
+}
+
+/// The input as it is.
+pub(crate) fn copy(numbers: usize) -> Box<dyn Layer> {
+    Box::new(reshape::Pad {
+        from: numbers,
+        to: numbers,
+    })
 }
 
 /// From the row-major order of [`Shape`] to the layers' own order of an image.

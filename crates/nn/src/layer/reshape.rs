@@ -4,7 +4,7 @@ use super::{Backward, Layer};
 use crate::kernel;
 use crate::simd::Level;
 
-/// `[from]` → `[to]`, zeros at the end. With `to == from`, a copy.
+/// `[from]` → `[to]`, zeros at the end.
 #[derive(Debug)]
 pub(super) struct Pad {
     pub from: usize,
@@ -12,6 +12,10 @@ pub(super) struct Pad {
 }
 
 impl Layer for Pad {
+    fn is_identity(&self) -> bool {
+        self.from == self.to
+    }
+
     fn output(&self) -> usize {
         self.to
     }
@@ -40,6 +44,10 @@ pub(super) struct Transpose {
 }
 
 impl Layer for Transpose {
+    fn is_identity(&self) -> bool {
+        self.rows == 1 || self.columns == 1
+    }
+
     fn output(&self) -> usize {
         self.rows * self.columns
     }

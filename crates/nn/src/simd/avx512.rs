@@ -1,9 +1,10 @@
 //! Sixteen lanes in one AVX-512 register.
 //!
-//! Soundness: every intrinsic here needs AVX-512F and touches only its arguments, an array, a
-//! slice under a mask of its length, or memory that the caller of `read` and `write` vouches for. [`Register`] is private to this module and only [`run`] hands it
-//! to a kernel, and `run` is called only where the CPU was found to have the instructions.
+//! Soundness: every intrinsic here needs AVX-512F and touches only its arguments, an array, a slice under a mask of its
+//! length, or memory that the caller of `read` and `write` vouches for. [`Register`] is private to this module and only
+//! [`run`] hands it to a kernel, and `run` is called only where the CPU was found to have the instructions.
 
+use super::avx2::Half;
 use super::{Kernel, LANES, Lanes, Vector};
 use std::arch::x86_64::*;
 
@@ -83,77 +84,6 @@ impl Vector for Register {
             let positive = _mm512_cmp_ps_mask::<_CMP_GT_OQ>(self.0, _mm512_setzero_ps());
             _mm512_maskz_mov_ps(positive, value.0)
         })
-    }
-}
-
-#[derive(Clone, Copy)]
-struct Half(__m256);
-
-// SAFETY of all blocks below: see the module's first paragraph.
-#[allow(clippy::undocumented_unsafe_blocks)]
-impl Vector for Half {
-    const WIDTH: usize = 8;
-
-    #[inline(always)]
-    unsafe fn read(from: *const f32) -> Self {
-        Half(unsafe { _mm256_loadu_ps(from) })
-    }
-
-    #[inline(always)]
-    unsafe fn write(self, to: *mut f32) {
-        unsafe { _mm256_storeu_ps(to, self.0) }
-    }
-
-    #[inline(always)]
-    fn splat(x: f32) -> Self {
-        Half(unsafe { _mm256_set1_ps(x) })
-    }
-
-    #[inline(always)]
-    fn load_some(x: &[f32]) -> Self {
-        assert!(x.len() <= 8);
-        let mask = ((1u32 << x.len()) - 1) as u8;
-        // The mask keeps the load inside the slice: masked-out lanes are not read.
-        Half(unsafe { _mm256_maskz_loadu_ps(mask, x.as_ptr()) })
-    }
-
-    #[inline(always)]
-    fn store_some(self, out: &mut [f32]) {
-        assert!(out.len() <= 8);
-        let mask = ((1u32 << out.len()) - 1) as u8;
-        // The mask keeps the store inside the slice: masked-out lanes are not written.
-        unsafe { _mm256_mask_storeu_ps(out.as_mut_ptr(), mask, self.0) }
-    }
-
-    #[inline(always)]
-    fn add(self, b: Self) -> Self {
-        Half(unsafe { _mm256_add_ps(self.0, b.0) })
-    }
-
-    #[inline(always)]
-    fn mul(self, b: Self) -> Self {
-        Half(unsafe { _mm256_mul_ps(self.0, b.0) })
-    }
-
-    #[inline(always)]
-    fn mul_add(self, b: Self, c: Self) -> Self {
-        Half(unsafe { _mm256_fmadd_ps(self.0, b.0, c.0) })
-    }
-
-    #[inline(always)]
-    fn sub(self, b: Self) -> Self {
-        Half(unsafe { _mm256_sub_ps(self.0, b.0) })
-    }
-
-    #[inline(always)]
-    fn max(self, b: Self) -> Self {
-        Half(unsafe { _mm256_max_ps(self.0, b.0) })
-    }
-
-    #[inline(always)]
-    fn gate(self, value: Self) -> Self {
-        let zero = unsafe { _mm256_setzero_ps() };
-        Half(unsafe { _mm256_and_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(self.0, zero), value.0) })
     }
 }
 

@@ -80,6 +80,21 @@ pub trait Lanes: Vector {
     /// 2ⁿ, where n is what adding 1.5·2²³ left in the lowest bits of `self` (see [`crate::math`]).
     fn pow2_of_low_bits(self) -> Self;
 
+    /// The sum of all lanes: halves are added until one number is left.
+    #[inline(always)]
+    fn sum(self) -> f32 {
+        let mut numbers = [0.0; LANES];
+        self.store(&mut numbers);
+        let mut width = LANES;
+        while width > 1 {
+            width /= 2;
+            for i in 0..width {
+                numbers[i] += numbers[i + width];
+            }
+        }
+        numbers[0]
+    }
+
     /// Lane `c` of result `r` is lane `r` of `rows[c]`.
     #[inline(always)]
     fn transpose(rows: [Self; LANES]) -> [Self; LANES] {
