@@ -33,6 +33,8 @@ pub(crate) enum Command {
     Evaluate(EvaluateArgs),
     /// List the experiments that come with selvedge
     Experiments(ExperimentsArgs),
+    /// Measure how fast this machine trains
+    Bench(BenchArgs),
 }
 
 /// Which experiment, with changes.
@@ -169,4 +171,53 @@ pub(crate) struct ExperimentsArgs {
     /// Print it as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Arguments)]
+#[command(after_help = "\
+Examples:
+  selvedge bench                                     this machine, its kernels and the three work sizes
+  selvedge bench --growth                            what an iteration costs as things grow
+  selvedge bench size-cnn --threads 1 --simd avx2    one experiment
+  selvedge bench my.toml --json
+
+Only training iterations are timed, no evaluation and no files. The times of the repeats show the noise of the
+machine: compare the fastest.")]
+pub(crate) struct BenchArgs {
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArgs,
+    /// Only describe the machine
+    #[arg(long, conflicts_with = "experiment")]
+    pub(crate) machine: bool,
+    /// Only measure the kernels
+    #[arg(long, conflicts_with = "experiment")]
+    pub(crate) kernels: bool,
+    /// Only measure what an iteration costs as devices, groups, widths, P, Q and threads grow
+    #[arg(long, conflicts_with = "experiment")]
+    pub(crate) growth: bool,
+    /// Threads to use; by default all
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024), requires = "experiment")]
+    pub(crate) threads: Option<u64>,
+    /// Instructions to use: avx512, avx2 or plain
+    #[arg(long, value_name = "NAME")]
+    pub(crate) simd: Option<String>,
+    /// Times that a training is measured
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub(crate) repeats: u64,
+    /// How long each of them takes
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.3, value_parser = seconds)]
+    pub(crate) seconds: f64,
+    /// Measure once for each line of the standard input, and answer each with a line of JSON
+    #[arg(long, requires = "experiment", hide = true)]
+    pub(crate) lines: bool,
+    /// Print it as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.001..=3600.0).contains(&seconds) => Ok(seconds),
+        _ => Err("expected seconds, 0.001 to 3600".into()),
+    }
 }

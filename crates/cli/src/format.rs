@@ -45,6 +45,29 @@ pub(crate) fn seconds(s: f64) -> String {
     }
 }
 
+/// Rows under each other: the first column to the left, all others to the right.
+pub(crate) fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |c: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(c));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut out = String::new();
+    for row in rows {
+        let mut line = String::from(" ");
+        for (c, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            line += &match c {
+                0 => format!(" {cell:<width$}"),
+                _ => format!("  {cell:>width$}"),
+            };
+        }
+        out += line.trim_end();
+        out.push('\n');
+    }
+    out
+}
+
 /// `0.123`, or a dash for what is not there.
 pub(crate) fn score(x: Option<f64>) -> String {
     x.map_or_else(|| "–".into(), |x| format!("{x:.3}"))

@@ -7,6 +7,7 @@
 //! Exit codes: 0 done, 2 something was wrong (the message says what and what would be right), 130 stopped by
 //! Ctrl-C after saving.
 
+mod allocator;
 mod args;
 mod checkpoint;
 mod commands;
@@ -22,6 +23,9 @@ mod weights;
 use clap::Parser;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: allocator::OnCacheLines = allocator::OnCacheLines;
 
 fn main() -> ExitCode {
     let args = args::Args::parse();

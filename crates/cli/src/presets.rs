@@ -24,6 +24,18 @@ pub(crate) const PRESETS: &[Preset] = &[
         name: "million",
         text: include_str!("../../../experiments/million.toml"),
     },
+    Preset {
+        name: "size-esr",
+        text: include_str!("../../../experiments/size-esr.toml"),
+    },
+    Preset {
+        name: "size-physionet",
+        text: include_str!("../../../experiments/size-physionet.toml"),
+    },
+    Preset {
+        name: "size-cnn",
+        text: include_str!("../../../experiments/size-cnn.toml"),
+    },
 ];
 
 impl Preset {

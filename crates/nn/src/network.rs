@@ -3,7 +3,7 @@
 use crate::kernel::Target;
 use crate::layer::{self, Backward, Layer};
 use crate::random::Key;
-use crate::simd::Level;
+use crate::simd::{LANES, Level};
 use crate::{LayerSpec, Shape, ShapeError};
 use std::ops::Range;
 
@@ -19,6 +19,11 @@ pub struct Network {
     output: Shape,
     stages: Vec<Stage>,
     input_gradient: bool,
+}
+
+/// The next multiple of the numbers in a cache line.
+fn on_cache_line(numbers: usize) -> usize {
+    numbers.next_multiple_of(LANES)
 }
 
 /// A layer and its stretches of the caller's slices.
@@ -157,10 +162,10 @@ pub struct Cost {
     pub params: usize,
     /// Numbers kept between the forward and the backward pass.
     pub activations: usize,
-    /// Operations of a forward pass, a multiply-add being two.
+    /// Operations in the products of a forward pass, a multiply-add being two. Work on single numbers (nonlinearities,
+    /// pooling, sums) is not counted, as is usual.
     pub forward_flops: u64,
-    /// Operations of a backward pass: twice the products of the forward pass, or once where no
-    /// gradient of the input is needed.
+    /// The same of a backward pass, without the gradient of the input where nobody asks for it.
     pub backward_flops: u64,
 }
 
@@ -210,8 +215,13 @@ impl Network {
     }
 
     fn push_stage(&mut self, index: Option<usize>, layer: Box<dyn Layer>) {
-        let after = |range: Option<&Range<usize>>, len| {
+        let after = |range: Option<&Range<usize>>, len: usize| {
             let start = range.map_or(0, |r| r.end);
+            start..start + len
+        };
+        // What is nobody's business begins on cache lines, if the caller's slices do.
+        let on_line = |range: Option<&Range<usize>>, len: usize| {
+            let start = on_cache_line(range.map_or(0, |r| r.end));
             start..start + len
         };
         let last = self.stages.last();
@@ -219,8 +229,8 @@ impl Network {
         let stage = Stage {
             index,
             params: after(last.map(|s| &s.params), params),
-            tape: after(last.map(|s| &s.tape), layer.tape()),
-            prepared: after(last.map(|s| &s.prepared), layer.prepared()),
+            tape: on_line(last.map(|s| &s.tape), layer.tape()),
+            prepared: on_line(last.map(|s| &s.prepared), layer.prepared()),
             input: last.map_or(self.input.len(), |s| s.layer.output()),
             layer,
         };
@@ -265,7 +275,7 @@ impl Network {
 
     /// Numbers on a sample's tape.
     pub fn tape(&self) -> usize {
-        self.stages.last().map_or(0, |s| s.tape.end)
+        on_cache_line(self.stages.last().map_or(0, |s| s.tape.end))
     }
 
     /// Numbers in the prepared weights.
@@ -281,7 +291,7 @@ impl Network {
             .map(|s| s.layer.scratch())
             .max()
             .unwrap_or(0);
-        2 * self.widest() + own
+        2 * on_cache_line(self.widest()) + own
     }
 
     fn widest(&self) -> usize {
@@ -333,18 +343,16 @@ impl Network {
     pub fn costs(&self) -> Vec<Cost> {
         let first = self.first_to_differentiate();
         let costs = self.stages.iter().enumerate().map(|(i, stage)| {
-            let flops = stage.layer.flops();
-            let passes = match (stage.params.is_empty(), self.input_gradient || i > first) {
-                (true, true) => 1,
-                (true, false) => 0,
-                (false, true) => 2,
-                (false, false) => 1,
-            };
+            let differentiated = i >= first;
+            let input_gradient = i > first || self.input_gradient;
             Cost {
                 params: stage.params.len(),
                 activations: stage.tape.len(),
-                forward_flops: flops,
-                backward_flops: passes * flops,
+                forward_flops: stage.layer.forward_flops(),
+                backward_flops: match differentiated {
+                    true => stage.layer.backward_flops(input_gradient),
+                    false => 0,
+                },
             }
         });
         costs.collect()
@@ -372,8 +380,7 @@ impl Network {
             .unwrap_or(self.stages.len())
     }
 
-    /// Computes one sample and leaves on its tape what the backward pass needs. The result is the
-    /// tape's end.
+    /// Computes one sample and leaves on its tape what the backward pass needs, the result at last.
     pub fn forward<'t>(&self, params: &[f32], input: &[f32], tape: &'t mut [f32]) -> &'t [f32] {
         for (i, stage) in self.stages.iter().enumerate() {
             let (before, rest) = tape.split_at_mut(stage.tape.start);
@@ -426,8 +433,9 @@ impl Network {
         mut d_input: Option<&mut [f32]>,
     ) {
         let first = self.first_to_differentiate();
-        let (buffer_a, rest) = scratch.split_at_mut(self.widest());
-        let (buffer_b, scratch) = rest.split_at_mut(self.widest());
+        let widest = on_cache_line(self.widest());
+        let (buffer_a, rest) = scratch.split_at_mut(widest);
+        let (buffer_b, scratch) = rest.split_at_mut(widest);
         let (mut above, mut below) = (buffer_a, buffer_b);
         above[..d_output.len()].copy_from_slice(d_output);
         for (i, stage) in self.stages.iter().enumerate().skip(first).rev() {

@@ -1,5 +1,6 @@
 //! One module per command.
 
+mod bench;
 mod data;
 mod evaluate;
 mod experiments;
@@ -19,6 +20,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
         Command::Data(DataCommand::Export { experiment, out }) => data::export(&experiment, &out),
         Command::Evaluate(args) => evaluate::run(&args),
         Command::Experiments(args) => experiments::run(&args),
+        Command::Bench(args) => bench::run(&args),
     }
 }
 

@@ -122,7 +122,8 @@ fn print_runs(json: bool, several: bool, runs: &[Finished]) -> Result<()> {
     }
 }
 
-fn level(name: Option<&str>) -> Result<Level> {
+/// The instructions of that name, or the fastest.
+pub(super) fn level(name: Option<&str>) -> Result<Level> {
     let Some(name) = name else {
         return Ok(Level::detect());
     };

@@ -38,10 +38,6 @@ impl Layer for Relu {
         self.0
     }
 
-    fn flops(&self) -> u64 {
-        self.0 as u64
-    }
-
     fn forward(&self, level: Level, _: &[f32], input: &[f32], tape: &mut [f32]) {
         level.run(ReluForward(input, tape));
     }
@@ -80,11 +76,6 @@ impl Kernel for TanhBackward<'_> {
 impl Layer for Tanh {
     fn output(&self) -> usize {
         self.0
-    }
-
-    fn flops(&self) -> u64 {
-        // A reduction, a polynomial of degree 7 and a division.
-        20 * self.0 as u64
     }
 
     fn forward(&self, level: Level, _: &[f32], input: &[f32], tape: &mut [f32]) {

@@ -276,7 +276,7 @@ impl Layer for Conv {
         self.y.spread() * self.x.spread() * self.out
     }
 
-    fn flops(&self) -> u64 {
+    fn forward_flops(&self) -> u64 {
         2 * (self.y.output() * self.x.output() * self.weights()) as u64
     }
 

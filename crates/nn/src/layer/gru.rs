@@ -210,9 +210,12 @@ impl Layer for Gru {
         2 * self.0.steps * self.0.width() + 3 * self.0.hidden
     }
 
-    fn flops(&self) -> u64 {
-        // Three nonlinearities of about twenty operations, seven for the states.
-        self.0.flops(67)
+    fn forward_flops(&self) -> u64 {
+        self.0.forward_flops()
+    }
+
+    fn backward_flops(&self, input_gradient: bool) -> u64 {
+        self.0.backward_flops(input_gradient)
     }
 
     fn initial_bound(&self) -> f32 {

@@ -138,7 +138,7 @@ impl Layer for Linear {
         self.inputs * self.out
     }
 
-    fn flops(&self) -> u64 {
+    fn forward_flops(&self) -> u64 {
         2 * (self.inputs * self.out) as u64
     }
 

@@ -258,9 +258,12 @@ impl Layer for Lstm {
         self.0.steps * self.0.width() + 2 * self.0.hidden
     }
 
-    fn flops(&self) -> u64 {
-        // Five nonlinearities of about twenty operations, four for the states.
-        self.0.flops(104)
+    fn forward_flops(&self) -> u64 {
+        self.0.forward_flops()
+    }
+
+    fn backward_flops(&self, input_gradient: bool) -> u64 {
+        self.0.backward_flops(input_gradient)
     }
 
     fn initial_bound(&self) -> f32 {

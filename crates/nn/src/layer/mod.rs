@@ -55,8 +55,15 @@ pub(crate) trait Layer: std::fmt::Debug + Send + Sync {
     fn scratch(&self) -> usize {
         0
     }
-    /// Floating-point operations of a forward pass, a multiply-add being two.
-    fn flops(&self) -> u64;
+    /// Operations in the products of a forward pass, a multiply-add being two. Work on single numbers is not counted.
+    fn forward_flops(&self) -> u64 {
+        0
+    }
+    /// The same of a backward pass: by default the gradient of the weights, and of the input where it is asked for, take
+    /// as much as the forward pass.
+    fn backward_flops(&self, input_gradient: bool) -> u64 {
+        self.forward_flops() * if input_gradient { 2 } else { 1 }
+    }
     /// Weights are uniform in ± this (the usual initialisation: 1/√fan-in, or 1/√hidden).
     fn initial_bound(&self) -> f32 {
         0.0

@@ -157,10 +157,6 @@ impl Layer for MaxPool {
         (self.height / self.rows) * self.across() * self.channels
     }
 
-    fn flops(&self) -> u64 {
-        (self.output() * self.rows * self.columns) as u64
-    }
-
     fn forward(&self, level: Level, _: &[f32], input: &[f32], tape: &mut [f32]) {
         level.run(Forward {
             pool: self,

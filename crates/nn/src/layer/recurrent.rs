@@ -48,10 +48,22 @@ impl Recurrent {
         (self.inputs + self.hidden) * self.width()
     }
 
-    /// Operations of a forward pass, given those besides the products for each unit and step.
-    pub(super) fn flops(&self, per_unit: usize) -> u64 {
-        let products = 2 * (self.inputs + self.hidden) * self.width();
-        (self.steps * (products + per_unit * self.hidden)) as u64
+    /// The gates' sums, of input and hidden state; the hidden state before the first step is zero.
+    pub(super) fn forward_flops(&self) -> u64 {
+        let (of_input, of_hidden) = self.weights();
+        2 * (self.steps * of_input + (self.steps - 1) * of_hidden) as u64
+    }
+
+    /// Gradients of all weights and of the hidden states, and of the input where it is asked for.
+    pub(super) fn backward_flops(&self, input_gradient: bool) -> u64 {
+        let (of_input, of_hidden) = self.weights();
+        let of_states = 2 * ((self.steps - 1) * of_hidden) as u64;
+        let of_inputs = if input_gradient {
+            2 * (self.steps * of_input) as u64
+        } else {
+            0
+        };
+        self.forward_flops() + of_states + of_inputs
     }
 
     pub(super) fn initial_bound(&self) -> f32 {

@@ -20,10 +20,6 @@ impl Layer for Pad {
         self.to
     }
 
-    fn flops(&self) -> u64 {
-        0
-    }
-
     fn forward(&self, _: Level, _: &[f32], input: &[f32], tape: &mut [f32]) {
         tape[..self.from].copy_from_slice(input);
         tape[self.from..].fill(0.0);
@@ -50,10 +46,6 @@ impl Layer for Transpose {
 
     fn output(&self) -> usize {
         self.rows * self.columns
-    }
-
-    fn flops(&self) -> u64 {
-        0
     }
 
     fn forward(&self, level: Level, _: &[f32], input: &[f32], tape: &mut [f32]) {

@@ -1,0 +1,125 @@
+//! What an iteration costs as one thing grows and all others stay.
+
+use super::{in_own_process, strings};
+use crate::args::BenchArgs;
+use crate::format::{count, table};
+use anyhow::Result;
+use serde_json::{Value, json};
+
+/// The same training with one thing growing.
+struct Series {
+    what: &'static str,
+    /// What each step of growth is called, and the settings that make it.
+    steps: Vec<(String, Vec<String>)>,
+    /// One thread, or all.
+    threads: usize,
+}
+
+/// Ten selected devices of each group, so that what does not grow does not matter.
+fn selected(of: usize) -> String {
+    format!("train.participation={}", 10.0 / of as f64)
+}
+
+fn all_series(cores: usize) -> Vec<Series> {
+    let steps = |values: &[usize], settings: &dyn Fn(usize) -> Vec<String>| {
+        let step = |value: &usize| (count(*value as u64), settings(*value));
+        values.iter().map(step).collect()
+    };
+    let lstm = |hidden: usize| {
+        ["hospital", "device"]
+            .iter()
+            .map(|side| format!("model.{side}=[{{ lstm = {{ hidden = {hidden} }} }}]"))
+            .collect()
+    };
+    let interval = |q: usize| {
+        vec![
+            format!("train.global_interval={q}"),
+            format!("train.local_interval={q}"),
+        ]
+    };
+    vec![
+        Series {
+            what: "selected devices A of each group, of K = 920",
+            steps: steps(&[9, 18, 37, 74, 147, 294], &|a| {
+                vec![format!("train.participation={}", a as f64 / 920.0)]
+            }),
+            threads: cores,
+        },
+        Series {
+            what: "devices K of each group, ten of them selected",
+            steps: steps(&[100, 1_000, 10_000, 100_000], &|k| {
+                vec![
+                    format!("data.devices={k}"),
+                    selected(k),
+                    "data.test=0.001".into(),
+                ]
+            }),
+            threads: cores,
+        },
+        Series {
+            what: "groups M",
+            steps: steps(&[5, 10, 20, 40, 80], &|m| vec![format!("data.groups={m}")]),
+            threads: cores,
+        },
+        Series {
+            what: "width of the LSTMs",
+            steps: steps(&[8, 16, 32, 64, 128], &lstm),
+            threads: cores,
+        },
+        Series {
+            what: "P = Q",
+            steps: steps(&[1, 2, 5, 10, 20], &interval),
+            threads: cores,
+        },
+        Series {
+            what: "P, with Q = 1",
+            steps: steps(&[1, 2, 5, 10, 20], &|p| {
+                vec![format!("train.global_interval={p}")]
+            }),
+            threads: cores,
+        },
+        Series {
+            what: "samples of one hospital, all selected, 1 thread",
+            steps: steps(&[1_000, 10_000, 100_000], &one_hospital),
+            threads: 1,
+        },
+        Series {
+            what: "samples of one hospital, all selected, all threads",
+            steps: steps(&[1_000, 10_000, 100_000], &one_hospital),
+            threads: cores,
+        },
+    ]
+}
+
+fn one_hospital(samples: usize) -> Vec<String> {
+    vec![
+        "data.groups=1".into(),
+        format!("data.devices={samples}"),
+        "train.participation=1".into(),
+        "data.test=0.001".into(),
+    ]
+}
+
+pub(super) fn measure(args: &BenchArgs, show: &dyn Fn(&str) -> Result<()>) -> Result<Value> {
+    show(
+        "\nGrowth: size-esr with one thing changed, ms per iteration (fastest and slowest of the repeats)\n",
+    )?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut all = Vec::new();
+    for series in all_series(cores) {
+        let mut rows = vec![strings(&["", "ms", "to", "GFLOP/s", "memory"])];
+        for (name, settings) in &series.steps {
+            let measured = in_own_process(args, "size-esr", settings, series.threads)?;
+            rows.push(vec![
+                name.clone(),
+                format!("{:.3}", measured.fastest()),
+                format!("{:.3}", measured.slowest()),
+                format!("{:.1}", measured.flops_per_second() / 1e9),
+                format!("{:.0} MB", measured.peak_megabytes),
+            ]);
+            all.push(json!({ "growing": series.what, "value": name, "measured": measured }));
+        }
+        show(&format!("\n{}\n{}", series.what, table(&rows)))?;
+    }
+    Ok(Value::Array(all))
+}
