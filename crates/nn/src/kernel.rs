@@ -565,7 +565,7 @@ pub(crate) fn descended<V: Vector>(weights: V, gradient: V, step: f32, keep: f32
     V::splat(-step).mul_add(gradient, weights.mul(V::splat(keep)))
 }
 
-/// `sums += Σᵣ d[r]`: bias gradients, rows of numbers in order.
+/// `sums += Σᵣ d[r]`: bias gradients. Every fourth row has a sum of its own, so that four are in flight.
 #[inline(always)]
 pub(crate) fn add_rows<L: Lanes>(d: &[f32], target: Target<'_>) {
     let (numbers, from, step_and_keep) = match target {
@@ -578,22 +578,26 @@ pub(crate) fn add_rows<L: Lanes>(d: &[f32], target: Target<'_>) {
         } => (weights, from, Some((step, keep))),
     };
     let n = numbers.len();
+    let (fours, rest) = d.split_at(d.len() / (4 * n) * (4 * n));
     for at in (0..n).step_by(LANES) {
         let width = LANES.min(n - at);
+        let mut sums = [L::splat(0.0); 4];
+        for four in fours.chunks_exact(4 * n) {
+            for r in 0..4 {
+                sums[r] = sums[r].add(L::load_some(&four[r * n + at..][..width]));
+            }
+        }
+        for (r, row) in rest.chunks_exact(n).enumerate() {
+            sums[r] = sums[r].add(L::load_some(&row[at..][..width]));
+        }
+        let sum = sums[0].add(sums[1]).add(sums[2].add(sums[3]));
         let out = &mut numbers[at..at + width];
         let there = L::load_some(from.map_or(out, |from| &from[at..at + width]));
-        let mut sum = if step_and_keep.is_none() {
-            there
-        } else {
-            L::splat(0.0)
+        let value = match step_and_keep {
+            Some((step, keep)) => descended(there, sum, step, keep),
+            None => there.add(sum),
         };
-        for row in d.chunks_exact(n) {
-            sum = sum.add(L::load_some(&row[at..at + width]));
-        }
-        if let Some((step, keep)) = step_and_keep {
-            sum = descended(there, sum, step, keep);
-        }
-        sum.store_some(out);
+        value.store_some(out);
     }
 }
 
@@ -629,23 +633,45 @@ impl Kernel for Transpose<'_> {
             columns,
             out,
         } = self;
-        let (full_rows, full_columns) = (rows / LANES * LANES, columns / LANES * LANES);
-        for c0 in (0..full_columns).step_by(LANES) {
-            for r0 in (0..full_rows).step_by(LANES) {
-                let mut tile = [L::splat(0.0); LANES];
-                for r in 0..LANES {
-                    tile[r] = L::load(&x[(r0 + r) * columns + c0..].as_chunks().0[0]);
-                }
-                let tile = L::transpose(tile);
-                for c in 0..LANES {
-                    tile[c].store(&mut out[(c0 + c) * rows + r0..].as_chunks_mut().0[0]);
+        for c0 in (0..columns).step_by(LANES) {
+            for r0 in (0..rows).step_by(LANES) {
+                let (from, to) = (&x[r0 * columns + c0..], &mut out[c0 * rows + r0..]);
+                let (down, across) = (LANES.min(rows - r0), LANES.min(columns - c0));
+                if (down, across) == (LANES, LANES) {
+                    turn_tile::<L, false>(from, columns, LANES, to, rows, LANES);
+                } else {
+                    turn_tile::<L, true>(from, columns, down, to, rows, across);
                 }
             }
         }
-        for c in 0..columns {
-            let first = if c < full_columns { full_rows } else { 0 };
-            for r in first..rows {
-                out[c * rows + r] = x[r * columns + c];
+    }
+}
+
+/// Turns `down` rows of `across` numbers; without `PARTIAL`, sixteen of sixteen.
+#[inline(always)]
+fn turn_tile<L: Lanes, const PARTIAL: bool>(
+    x: &[f32],
+    columns: usize,
+    down: usize,
+    out: &mut [f32],
+    rows: usize,
+    across: usize,
+) {
+    assert!((1..=LANES).contains(&down) && (1..=LANES).contains(&across));
+    assert!(x.len() >= (down - 1) * columns + across);
+    assert!(out.len() >= (across - 1) * rows + down);
+    let mut tile = [L::splat(0.0); LANES];
+    // SAFETY: the assertions are about the last number of each slice that is touched.
+    unsafe {
+        for r in 0..LANES {
+            if !PARTIAL || r < down {
+                tile[r] = load::<L, PARTIAL>(x, r * columns, across);
+            }
+        }
+        let tile = L::transpose(tile);
+        for c in 0..LANES {
+            if !PARTIAL || c < across {
+                store::<L, PARTIAL>(tile[c], out, c * rows, down);
             }
         }
     }

@@ -12,7 +12,7 @@
 
 use super::{Backward, Layer};
 use crate::kernel::{self, Rows, Start, Target};
-use crate::simd::{Kernel, Lanes, Level};
+use crate::simd::{Kernel, LANES, Lanes, Level};
 use crate::spec::ConvSpec;
 use crate::{ShapeError, Tensor};
 
@@ -245,9 +245,9 @@ impl Layer for Conv {
         self.y.output() * self.x.output() * self.out
     }
 
-    /// The padded input, then the output.
+    /// The padded input, then the output, on a cache line too.
     fn tape(&self) -> usize {
-        self.pad() + self.output()
+        self.pad().next_multiple_of(LANES) + self.output()
     }
 
     fn tensors(&self) -> Vec<Tensor> {
@@ -286,7 +286,7 @@ impl Layer for Conv {
 
     fn forward(&self, level: Level, params: &[f32], input: &[f32], tape: &mut [f32]) {
         let (weight, bias) = params.split_at(self.weights());
-        let (padded, output) = tape.split_at_mut(self.pad());
+        let (padded, output) = tape.split_at_mut(self.pad().next_multiple_of(LANES));
         padded.fill(0.0);
         let line = self.x.input * self.channels;
         for (y, input) in input.chunks_exact(line).enumerate() {
@@ -334,13 +334,19 @@ impl Layer for Conv {
         let Some(d_input) = pass.d_input else { return };
         let spread = pass.scratch;
         spread.fill(0.0);
+        // Neighbours stay neighbours where the stride is one.
+        let together = match self.x.stride {
+            1 => self.x.output(),
+            _ => 1,
+        };
         for y in 0..self.y.output() {
-            for x in 0..self.x.output() {
+            for x in (0..self.x.output()).step_by(together) {
                 let row = y * self.y.stride + self.y.size - 1 - self.y.padding;
                 let column = x * self.x.stride + self.x.size - 1 - self.x.padding;
                 let to = (row * self.x.spread() + column) * self.out;
                 let from = (y * self.x.output() + x) * self.out;
-                spread[to..to + self.out].copy_from_slice(&pass.d_output[from..from + self.out]);
+                let numbers = together * self.out;
+                spread[to..to + numbers].copy_from_slice(&pass.d_output[from..from + numbers]);
             }
         }
         level.run(InputGradient {

@@ -72,45 +72,53 @@ pub(super) fn first_value(path: &str, word: &str) -> Option<String> {
     Some(line.split_once(':')?.1.trim().into())
 }
 
-/// Twelve chains of multiply-adds, which no memory and no latency holds back.
+/// Chains of multiply-adds that no memory and no latency holds back: as many as the registers hold.
 struct Peak(u32);
 
+/// Chains where 32 registers of 16 lanes are there, and where there are 16 of 8.
+const fn chains(wide: bool) -> usize {
+    if wide { 12 } else { 6 }
+}
+
 impl Kernel for Peak {
-    type Output = f32;
+    /// How many multiply-adds were done on a lane, and a number that depends on them all.
+    type Output = (usize, f32);
     #[inline(always)]
-    fn run<L: Lanes>(self) -> f32 {
+    fn run<L: Lanes>(self) -> (usize, f32) {
+        let chains = chains(L::WIDE);
         // Different numbers in every lane of every chain, all of them used: else a compiler would leave some out.
         let mut start = [0.0; LANES];
         for (i, x) in start.iter_mut().enumerate() {
             *x = i as f32;
         }
         let mut sums = [L::load(black_box(&start)); 12];
-        for (i, sum) in sums.iter_mut().enumerate() {
-            *sum = sum.add(L::splat(black_box(i as f32)));
+        for i in 0..chains {
+            sums[i] = sums[i].add(L::splat(black_box(i as f32)));
         }
         let (a, b) = (L::splat(black_box(0.999)), L::splat(black_box(0.001)));
         for _ in 0..self.0 {
-            for sum in &mut sums {
-                *sum = sum.mul_add(a, b);
+            for i in 0..chains {
+                sums[i] = sums[i].mul_add(a, b);
             }
         }
         let mut total = sums[0];
-        for sum in sums {
-            total = total.add(sum);
+        for i in 1..chains {
+            total = total.add(sums[i]);
         }
         let mut out = [0.0; LANES];
         total.store(&mut out);
-        out.iter().sum()
+        (chains, out.iter().sum())
     }
 }
 
 /// Operations a second of one core on these instructions.
 pub(super) fn peak(level: Level) -> f64 {
     let rounds = 20_000;
+    let mut chains = 0;
     let seconds = best_time(|| {
-        black_box(level.run(Peak(rounds)));
+        (chains, _) = black_box(level.run(Peak(rounds)));
     });
-    f64::from(rounds) * 12.0 * LANES as f64 * 2.0 / seconds
+    f64::from(rounds) * (chains * LANES * 2) as f64 / seconds
 }
 
 /// Bytes a second of so many threads that compute `c = a + 3 b`.
