@@ -57,6 +57,37 @@ fn threads_instructions_and_repetition_change_nothing() {
 }
 
 #[test]
+fn every_work_size_gives_the_same_bits_on_any_instructions() {
+    let place = Place::new("sizes");
+    for size in ["size-esr", "size-physionet", "size-cnn"] {
+        // Few groups and steps, because plain code is slow; more than one step between exchanges and aggregations.
+        let train = |out: &str, more: &[&str]| {
+            let mut args = vec!["train", size, "--out", out];
+            for setting in [
+                "data.groups=2",
+                "data.devices=60",
+                "train.participation=0.1",
+                "train.iterations=8",
+                "train.evaluate_every=8",
+                "train.global_interval=4",
+                "train.local_interval=2",
+            ] {
+                args.extend(["--set", setting]);
+            }
+            args.extend(more);
+            place.succeeds(&args);
+            Run::at(&place, out)
+        };
+        let first = train(size, &["--threads", "1"]);
+        for simd in instructions(&first) {
+            let name = format!("{size}-{simd}");
+            let run = train(&name, &["--threads", "2", "--simd", &simd]);
+            same_results(&first, &run, &name);
+        }
+    }
+}
+
+#[test]
 fn the_real_set_gives_the_same_bits_too() {
     let Some(data) = real_data("the_real_set_gives_the_same_bits_too") else {
         return;

@@ -5,6 +5,8 @@
 
 mod common;
 
+#[path = "training/bench.rs"]
+mod bench;
 #[path = "training/commands.rs"]
 mod commands;
 #[path = "training/endings.rs"]

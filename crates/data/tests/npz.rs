@@ -4,6 +4,7 @@
 
 use selvedge_core::experiment::{DataSettings, Features};
 use selvedge_data::{load, write_npz};
+use selvedge_nn::Shape;
 use std::collections::BTreeMap;
 use std::io::Cursor;
 
@@ -92,8 +93,8 @@ fn what_is_written_is_what_training_sees() {
         groups: 2,
         devices: 30,
         features: Features {
-            hospital: 5,
-            device: 3,
+            hospital: Shape::Flat(5),
+            device: Shape::Flat(3),
         },
         validation: 0.1,
         ..DataSettings::default()

@@ -5,6 +5,7 @@
 use selvedge_core::dataset::Dataset;
 use selvedge_core::experiment::{DataSettings, Features};
 use selvedge_data::load;
+use selvedge_nn::Shape;
 
 fn generate(settings: &DataSettings) -> Dataset {
     load(settings, 42, None).unwrap()
@@ -17,8 +18,8 @@ fn counts_are_as_asked() {
         devices: 40,
         samples_per_device: 5,
         features: Features {
-            hospital: 7,
-            device: 4,
+            hospital: Shape::Flat(7),
+            device: Shape::Flat(4),
         },
         classes: 3,
         test: 0.25,
@@ -155,8 +156,8 @@ fn the_smallest_sets_work() {
         groups: 1,
         devices: 1,
         features: Features {
-            hospital: 1,
-            device: 1,
+            hospital: Shape::Flat(1),
+            device: Shape::Flat(1),
         },
         noise: 0.0,
         test: 0.0,
@@ -182,7 +183,7 @@ fn settings_that_cannot_work_are_named() {
         "data.samples_per_device = 0: expected at least 1",
     );
     check(
-        &|s| s.features.device = 0,
+        &|s| s.features.device = Shape::Flat(0),
         "data.features = [16, 0]: expected at least 1 on each side",
     );
     check(&|s| s.classes = 1, "data.classes = 1: expected 2 to");
@@ -201,7 +202,7 @@ fn settings_that_cannot_work_are_named() {
     check(&|s| s.devices = usize::MAX, "expected at most 2147483648");
     check(&|s| s.groups = usize::MAX, "expected at most 64 GiB");
     check(
-        &|s| s.features.hospital = usize::MAX,
+        &|s| s.features.hospital = Shape::Flat(usize::MAX),
         "expected at most 64 GiB",
     );
     check(

@@ -33,9 +33,10 @@ fn list(json: bool) -> Result<()> {
             .map(|p| json!({ "name": p.name, "about": p.about() }));
         return print_json(&Value::Array(list.collect()));
     }
+    let width = PRESETS.iter().map(|p| p.name.len()).max().unwrap_or(0);
     let lines = PRESETS
         .iter()
-        .map(|p| format!("{:<12}{}\n", p.name, p.about()));
+        .map(|p| format!("{:<width$}  {}\n", p.name, p.about()));
     print(&lines.collect::<String>())
 }
 

@@ -6,7 +6,15 @@ use crate::common::{Place, text};
 use serde_json::Value;
 use std::fs;
 
-const PRESETS: [&str; 4] = ["synthetic", "esr", "esr-paper", "million"];
+const PRESETS: [&str; 7] = [
+    "synthetic",
+    "esr",
+    "esr-paper",
+    "million",
+    "size-esr",
+    "size-physionet",
+    "size-cnn",
+];
 
 /// What makes each preset small and in need of no files.
 const SMALL: [&str; 14] = [
@@ -24,6 +32,18 @@ const SMALL: [&str; 14] = [
     "train.iterations=20",
     "--set",
     "model.combined=[{ linear = { out = 5 } }]",
+];
+
+/// The same for those whose data has a shape.
+const SMALL_SIZE: [&str; 8] = [
+    "--set",
+    "data.groups=2",
+    "--set",
+    "data.devices=20",
+    "--set",
+    "train.iterations=4",
+    "--set",
+    "train.evaluate_every=2",
 ];
 
 fn json(text: &str) -> Value {
@@ -52,8 +72,12 @@ fn every_preset_is_listed_shown_and_trains_from_its_own_text() {
         assert_eq!(shown, file, "{name}");
         let copy = place.write(&format!("copy-of-{name}.toml"), &shown);
         let (by_file, by_name) = (format!("file-{name}"), format!("name-{name}"));
-        place.succeeds(&[&["train", text(&copy), "--out", &by_file][..], &SMALL].concat());
-        place.succeeds(&[&["train", name, "--out", &by_name][..], &SMALL].concat());
+        let small = match name.starts_with("size-") {
+            true => &SMALL_SIZE[..],
+            false => &SMALL,
+        };
+        place.succeeds(&[&["train", text(&copy), "--out", &by_file][..], small].concat());
+        place.succeeds(&[&["train", name, "--out", &by_name][..], small].concat());
         let (by_file, by_name) = (Run::at(&place, &by_file), Run::at(&place, &by_name));
         same_results(&by_name, &by_file, name);
         assert_eq!(

@@ -2,6 +2,7 @@
 
 use selvedge_nn::Shape;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// `[data]`: which set, and how it is split.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -59,6 +60,15 @@ pub struct Features {
     pub hospital: Shape,
     /// Features on the device.
     pub device: Shape,
+}
+
+impl fmt::Display for Features {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.hospital, self.device) {
+            (Shape::Flat(hospital), Shape::Flat(device)) => write!(f, "[{hospital}, {device}]"),
+            (hospital, device) => write!(f, "[{hospital}, {device}]"),
+        }
+    }
 }
 
 #[derive(Serialize, Deserialize)]

@@ -95,8 +95,11 @@ impl Counts {
         at_least_one("samples_per_device", samples_per_device)?;
         for side in [features.hospital, features.device] {
             if side.dims().contains(&0) {
-                let value = format!("[{}, {}]", features.hospital, features.device);
-                return Err(wrong("features", value, "expected at least 1 on each side"));
+                return Err(wrong(
+                    "features",
+                    features,
+                    "expected at least 1 on each side",
+                ));
             }
         }
         if !(2..=MOST_CLASSES).contains(&classes) {

@@ -1,6 +1,9 @@
 //! `y = W x + b`. Weights lie input by input, so that lanes run along the outputs; where there are too few outputs for that,
 //! output by output.
 
+// Index loops over const sizes: they unroll into registers, where iterator adapters are calls.
+#![allow(clippy::needless_range_loop)]
+
 use super::{Backward, Layer};
 use crate::Tensor;
 use crate::kernel::{self, Rows, Start, Target};

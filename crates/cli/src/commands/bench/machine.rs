@@ -92,18 +92,19 @@ impl Kernel for Peak {
             *x = i as f32;
         }
         let mut sums = [L::load(black_box(&start)); 12];
-        for i in 0..chains {
-            sums[i] = sums[i].add(L::splat(black_box(i as f32)));
+        let sums = &mut sums[..chains];
+        for (i, sum) in sums.iter_mut().enumerate() {
+            *sum = sum.add(L::splat(black_box(i as f32)));
         }
         let (a, b) = (L::splat(black_box(0.999)), L::splat(black_box(0.001)));
         for _ in 0..self.0 {
-            for i in 0..chains {
-                sums[i] = sums[i].mul_add(a, b);
+            for sum in sums.iter_mut() {
+                *sum = sum.mul_add(a, b);
             }
         }
         let mut total = sums[0];
-        for i in 1..chains {
-            total = total.add(sums[i]);
+        for sum in &sums[1..] {
+            total = total.add(*sum);
         }
         let mut out = [0.0; LANES];
         total.store(&mut out);
