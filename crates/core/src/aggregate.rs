@@ -15,33 +15,38 @@ const STRETCH: usize = 256;
 /// θ2 of a group = the mean of the models that arrived, one row of `models` per position of the subset. If
 /// none did, θ2 stays.
 pub fn local_mean(level: Level, models: &[f32], arrived: &[bool], theta2: &mut [f32]) {
-    let count = arrived.iter().filter(|a| **a).count();
-    if count == 0 {
-        return;
-    }
-    let n2 = theta2.len();
-    theta2
-        .par_chunks_mut(STRETCH)
+    let mut sum = vec![0.0; theta2.len()];
+    add_models(level, models, arrived, &mut sum);
+    finish_mean(level, &sum, arrived, theta2);
+}
+
+/// Adds the models that arrived: the next positions of the subset, from the start of a block.
+pub(crate) fn add_models(level: Level, models: &[f32], arrived: &[bool], sum: &mut [f32]) {
+    let n2 = sum.len();
+    sum.par_chunks_mut(STRETCH)
         .enumerate()
-        .for_each(|(i, mean)| {
+        .for_each(|(i, sum)| {
             let at = i * STRETCH;
             let mut block_sum = [0.0; STRETCH];
-            let block_sum = &mut block_sum[..mean.len()];
-            mean.fill(0.0);
+            let block_sum = &mut block_sum[..sum.len()];
             for first in (0..arrived.len()).step_by(BLOCK) {
                 block_sum.fill(0.0);
                 let last = arrived.len().min(first + BLOCK);
                 for position in (first..last).filter(|p| arrived[*p]) {
-                    vector::add(
-                        level,
-                        &models[position * n2 + at..][..mean.len()],
-                        block_sum,
-                    );
+                    vector::add(level, &models[position * n2 + at..][..sum.len()], block_sum);
                 }
-                vector::add(level, block_sum, mean);
+                vector::add(level, block_sum, sum);
             }
-            vector::divide(level, mean, count as f32);
         });
+}
+
+/// θ2 = the sum over how many arrived; it stays if none did.
+pub(crate) fn finish_mean(level: Level, sum: &[f32], arrived: &[bool], theta2: &mut [f32]) {
+    let count = arrived.iter().filter(|a| **a).count();
+    if count > 0 {
+        theta2.copy_from_slice(sum);
+        vector::divide(level, theta2, count as f32);
+    }
 }
 
 /// θ = Σ_m (K_m/K) `θ[m]` over the groups that are there, K being the devices of those. If none is there, θ stays.

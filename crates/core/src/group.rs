@@ -3,11 +3,11 @@
 //! The three methods of [`Group`] are the three phases of an interval. Threads share out a group's samples and
 //! devices as well as the groups, so that one group with many devices keeps them busy too.
 
-use crate::aggregate::local_mean;
+use crate::aggregate::{add_models, finish_mean};
 use crate::clock::Traffic;
 use crate::exchange::{Embeddings, Frozen};
 use crate::local_steps::{
-    Batch, DeviceWorkspace, HospitalWorkspace, Owned, Steps, device_steps, hospital_steps,
+    BLOCK, Batch, DeviceWorkspace, HospitalWorkspace, Owned, Steps, device_steps, hospital_steps,
 };
 use crate::model::{Architecture, Model};
 use crate::selection::Draw;
@@ -19,8 +19,9 @@ use std::sync::{Mutex, PoisonError};
 /// Devices whose steps one task takes, one after the other, in the same buffers: at least so many.
 const DEVICES_PER_TASK: usize = 4;
 
-/// Tasks that a group's devices are shared out to, at most: it bounds the memory for buffers.
-const TASKS: usize = 64;
+/// Numbers in the device models that are held at the same time (2 MB of them), if that is not less than one block of
+/// devices: the edge adds them up before the next devices begin, so that memory does not grow with the subset.
+const HELD: usize = 1 << 19;
 
 /// Numbers on all tapes that are kept from the exchange to the first step (64 MB of them).
 const KEPT: usize = 1 << 24;
@@ -46,8 +47,10 @@ pub(crate) struct Workspace {
     /// ζ2 and what the devices keep with it.
     device_side: Embeddings,
     frozen: Frozen,
-    /// `θ2[m][n]` of the selected devices, position by position.
+    /// `θ2[m][n]` of some of the selected devices, position by position.
     models: Vec<f32>,
+    /// The sum of those that arrived.
+    sum: Vec<f32>,
     hospital: HospitalWorkspace,
     devices: Vec<DeviceWorkspace>,
 }
@@ -57,13 +60,16 @@ impl Workspace {
         let architecture = &task.architecture;
         let selected = task.selected.iter().copied().max().unwrap_or(0);
         let keeps = |tape: usize| selected * task.experiment.data.samples_per_device * tape <= KEPT;
+        let n2 = architecture.device.params();
+        let held = selected.min((HELD / n2.max(1) / BLOCK).max(1) * BLOCK);
         Workspace {
             hospital_side: Embeddings::new(keeps(architecture.hospital.tape())),
             device_side: Embeddings::new(keeps(architecture.device.tape())),
             frozen: Frozen::new(architecture),
-            models: vec![0.0; selected * architecture.device.params()],
+            models: vec![0.0; held * n2],
+            sum: vec![0.0; n2],
             hospital: HospitalWorkspace::new(architecture, selected),
-            devices: (0..selected.div_ceil(devices_per_task(selected)))
+            devices: (0..held.div_ceil(DEVICES_PER_TASK))
                 .map(|_| DeviceWorkspace::new(architecture))
                 .collect(),
         }
@@ -84,10 +90,6 @@ impl Workspaces {
         free().push(workspace);
         result
     }
-}
-
-fn devices_per_task(selected: usize) -> usize {
-    selected.div_ceil(TASKS).max(DEVICES_PER_TASK)
 }
 
 impl Group {
@@ -149,9 +151,10 @@ impl Group {
         hospital_side.embed(hospital, &model.theta1, &samples.x1, &self.rows);
     }
 
-    /// Hospital and devices take their Q steps side by side, on what the exchange froze.
+    /// Hospital and devices take their Q steps side by side, on what the exchange froze. The devices' models are added
+    /// up as they come.
     pub(crate) fn local_steps(
-        &self,
+        &mut self,
         task: &Task<'_>,
         m: usize,
         steps: Steps,
@@ -164,9 +167,15 @@ impl Group {
             device_side,
             frozen,
             models,
+            sum,
             hospital,
             devices,
         } = workspace;
+        let end = steps.first + steps.segment.local_interval;
+        self.uploaded.clear();
+        let arrived = self.subset.iter().zip(&self.exchanged);
+        self.uploaded
+            .extend(arrived.map(|(n, there)| *there && !task.absences.upload(end, m, *n)));
         let batch = Batch {
             samples: &task.dataset.groups[m].samples,
             rows: &self.rows,
@@ -190,58 +199,58 @@ impl Group {
                 hospital,
             );
         };
+        let theta2 = &theta2[..];
         let device_work = || {
-            let n2 = architecture.device.params().max(1);
-            let per_task = devices_per_task(self.subset.len());
-            let tasks = models
-                .par_chunks_mut(per_task * n2)
-                .zip(devices)
-                .enumerate();
-            tasks.for_each(|(i, (models, workspace))| {
-                for (j, own) in models.chunks_exact_mut(n2).enumerate() {
-                    let position = i * per_task + j;
-                    if position >= self.subset.len() {
-                        break;
-                    }
-                    let places = batch.places(position);
-                    if !places.is_empty() {
-                        let owned = owned(architecture, batch, places, hospital_side, device_side);
-                        let theta2 = (&theta2[..], own);
-                        device_steps(
-                            architecture,
-                            descent,
-                            steps,
-                            owned,
-                            frozen,
-                            theta2,
-                            workspace,
-                        );
-                    }
-                }
-            });
+            sum.fill(0.0);
+            let n2 = sum.len();
+            if n2 == 0 {
+                return; // a tower without weights has nothing to learn
+            }
+            for (wave, arrived) in self
+                .uploaded
+                .chunks(devices.len() * DEVICES_PER_TASK)
+                .enumerate()
+            {
+                let first = wave * devices.len() * DEVICES_PER_TASK;
+                let models = &mut models[..arrived.len() * n2];
+                let tasks = models.par_chunks_mut(DEVICES_PER_TASK * n2);
+                tasks
+                    .zip(&mut *devices)
+                    .enumerate()
+                    .for_each(|(i, (models, workspace))| {
+                        for (j, own) in models.chunks_exact_mut(n2).enumerate() {
+                            let places = batch.places(first + i * DEVICES_PER_TASK + j);
+                            if !places.is_empty() {
+                                let owned =
+                                    owned(architecture, batch, places, hospital_side, device_side);
+                                let theta2 = (theta2, own);
+                                device_steps(
+                                    architecture,
+                                    descent,
+                                    steps,
+                                    owned,
+                                    frozen,
+                                    theta2,
+                                    workspace,
+                                );
+                            }
+                        }
+                    });
+                add_models(architecture.level(), models, arrived, sum);
+            }
         };
         rayon::join(hospital_work, device_work);
     }
 
-    /// `θ2[m]` = the mean over the subset that took part in the interval that ends at `t`.
+    /// `θ2[m]` = the mean over the subset whose models arrived.
     pub(crate) fn local_aggregation(
-        &mut self,
+        &self,
         task: &Task<'_>,
-        m: usize,
-        t: u64,
         model: &mut Model,
         workspace: &Workspace,
     ) {
-        self.uploaded.clear();
-        let arrived = self.subset.iter().zip(&self.exchanged);
-        self.uploaded
-            .extend(arrived.map(|(n, there)| *there && !task.absences.upload(t, m, *n)));
-        local_mean(
-            task.architecture.level(),
-            &workspace.models,
-            &self.uploaded,
-            &mut model.theta2,
-        );
+        let level = task.architecture.level();
+        finish_mean(level, &workspace.sum, &self.uploaded, &mut model.theta2);
     }
 }
 

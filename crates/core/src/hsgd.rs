@@ -168,7 +168,7 @@ fn interval(task: &Task<'_>, state: &mut State, groups: &mut [Group], workspaces
                 // Lines 22–26, Q times: the hospital steps on θ0 and θ1, selected devices on θ2.
                 group.local_steps(task, m, steps, model, workspace);
                 // Line 12: the edge averages the models of its subset.
-                group.local_aggregation(task, m, end, model, workspace);
+                group.local_aggregation(task, model, workspace);
             });
         });
     state.progress.t = end;

@@ -179,15 +179,14 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// About how many numbers a run keeps besides its data: models of all groups and of the selected devices.
+    /// About how many numbers a run keeps besides its data: the groups' models, and what a few groups at work need.
     pub fn numbers(&self) -> u128 {
-        let Widths { n0, n1, n2, .. } = self.architecture.widths();
+        let Widths { n0, n1, n2, d1, d2 } = self.architecture.widths();
         let model = (n0 + n1 + n2) as u128;
         let tapes = (self.architecture.hospital.tape() + self.architecture.device.tape()) as u128;
         let groups = self.selected.len() as u128;
-        let selected = self.selected.iter().map(|s| *s as u128).sum::<u128>();
-        // Each group holds its model, a frozen copy, gradients and transposed weights.
-        (5 * groups + 4) * model + selected * n2 as u128 + groups * 4 * tapes
+        let selected = self.selected.iter().map(|s| *s as u128).max();
+        (groups + 64) * model + 64 * tapes + selected.unwrap_or(0) * (d1 + d2) as u128
     }
 
     /// The first segment.
