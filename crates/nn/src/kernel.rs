@@ -125,7 +125,7 @@ pub(crate) unsafe fn store<V: Vector, const PARTIAL: bool>(
 /// Calls a tile function for the columns that are left: a vector at a time, then half a vector or a part of one. A
 /// macro for the reason that `lanes!` is one.
 macro_rules! rest_of_columns {
-    ($L:ident, $column:ident, $n:expr, $tile:ident $(::<$($parameter:ident),*>)?($($argument:expr),*)) => {
+    ($L:ident, $column:ident, $n:expr, $tile:ident $(::<$($parameter:tt),*>)?($($argument:expr),*)) => {
         while $column + $crate::simd::LANES <= $n {
             $tile::<$L, $($($parameter,)*)? 1, false>($($argument,)* $column);
             $column += $crate::simd::LANES;
@@ -162,6 +162,9 @@ pub(crate) fn multiply<L: Lanes>(
     start: Start<'_>,
     out: &mut [f32],
 ) {
+    if n <= LANES {
+        return multiply_narrow::<L>(x, shape, w, n, start, out);
+    }
     let mut row = 0;
     // Few columns leave registers for more rows, which share the loads of the weights.
     while L::WIDE && n <= 2 * LANES && row + 8 <= shape.rows {
@@ -196,6 +199,40 @@ pub(crate) fn multiply<L: Lanes>(
             &mut out[row * n..],
         );
         row += 1;
+    }
+}
+
+/// Rows of up to one vector. A sum waits for its own last addition, so a tile needs many rows: tiles of up to twelve, all
+/// nearly equally high, since a low one takes as long as a high one.
+#[inline(always)]
+fn multiply_narrow<L: Lanes>(
+    x: &[f32],
+    shape: Rows,
+    w: &[f32],
+    n: usize,
+    start: Start<'_>,
+    out: &mut [f32],
+) {
+    let highest = if L::WIDE || n <= LANES / 2 { 12 } else { 6 };
+    let mut tiles = shape.rows.div_ceil(highest);
+    let mut row = 0;
+    macro_rules! tile_of {
+        ($count:expr, $($rows:literal)*) => {
+            match $count {
+                $($rows => {
+                    let (x, out) = (&x[row * shape.stride..], &mut out[row * n..]);
+                    let mut column = 0;
+                    rest_of_columns!(L, column, n, multiply_tile::<$rows>(x, shape, w, n, start, out));
+                })*
+                _ => unreachable!(),
+            }
+        };
+    }
+    while tiles > 0 {
+        let count = (shape.rows - row).div_ceil(tiles);
+        tile_of!(count, 1 2 3 4 5 6 7 8 9 10 11 12);
+        row += count;
+        tiles -= 1;
     }
 }
 
