@@ -20,11 +20,16 @@ impl MaxPool {
         self.width / self.columns
     }
 
-    /// Where the pixel (dy, dx) of window `i` begins.
+    /// Where the pixel (dy, dx) of the window that begins at `first` begins.
     #[inline(always)]
-    fn pixel(&self, i: usize, dy: usize, dx: usize) -> usize {
-        let (y, x) = (i / self.across(), i % self.across());
-        ((y * self.rows + dy) * self.width + x * self.columns + dx) * self.channels
+    fn pixel(&self, first: usize, dy: usize, dx: usize) -> usize {
+        first + (dy * self.width + dx) * self.channels
+    }
+
+    /// Where the window at (y, x) begins.
+    #[inline(always)]
+    fn window(&self, y: usize, x: usize) -> usize {
+        (y * self.rows * self.width + x * self.columns) * self.channels
     }
 }
 
@@ -44,18 +49,28 @@ impl Kernel for Forward<'_> {
             input,
             output,
         } = self;
-        for i in 0..output.len() / pool.channels {
-            let mut column = 0;
-            rest_of_columns!(L, column, pool.channels, largest_of(pool, i, input, output));
+        let (down, across) = (pool.height / pool.rows, pool.across());
+        for y in 0..down {
+            for x in 0..across {
+                let (from, to) = (pool.window(y, x), (y * across + x) * pool.channels);
+                let mut column = 0;
+                rest_of_columns!(
+                    L,
+                    column,
+                    pool.channels,
+                    largest_of(pool, from, to, input, output)
+                );
+            }
         }
     }
 }
 
-/// One vector of channels of window `i`.
+/// One vector of channels of the window that begins at `from`.
 #[inline(always)]
 fn largest_of<V: Vector, const C: usize, const PARTIAL: bool>(
     pool: &MaxPool,
-    i: usize,
+    from: usize,
+    to: usize,
     input: &[f32],
     output: &mut [f32],
     column: usize,
@@ -65,19 +80,19 @@ fn largest_of<V: Vector, const C: usize, const PARTIAL: bool>(
     } else {
         V::WIDTH
     };
-    let last = pool.pixel(i, pool.rows - 1, pool.columns - 1);
+    let last = pool.pixel(from, pool.rows - 1, pool.columns - 1);
     assert!(input.len() >= last + column + width);
-    assert!(output.len() >= i * pool.channels + column + width);
+    assert!(output.len() >= to + column + width);
     // SAFETY: the assertions are about the last number of each slice that is touched.
     unsafe {
-        let mut largest = load::<V, PARTIAL>(input, pool.pixel(i, 0, 0) + column, width);
+        let mut largest = load::<V, PARTIAL>(input, from + column, width);
         for dy in 0..pool.rows {
             for dx in 0..pool.columns {
-                let x = load::<V, PARTIAL>(input, pool.pixel(i, dy, dx) + column, width);
+                let x = load::<V, PARTIAL>(input, pool.pixel(from, dy, dx) + column, width);
                 largest = largest.max(x);
             }
         }
-        store::<V, PARTIAL>(largest, output, i * pool.channels + column, width);
+        store::<V, PARTIAL>(largest, output, to + column, width);
     }
 }
 
@@ -102,24 +117,31 @@ impl Kernel for InputGradient<'_> {
             d_input,
         } = self;
         // Pixels that fill no window get nothing.
-        d_input.fill(0.0);
-        for i in 0..output.len() / pool.channels {
-            let mut column = 0;
-            rest_of_columns!(
-                L,
-                column,
-                pool.channels,
-                hand_back(pool, i, input, output, d_output, d_input)
-            );
+        if pool.height % pool.rows > 0 || pool.width % pool.columns > 0 {
+            d_input.fill(0.0);
+        }
+        let (down, across) = (pool.height / pool.rows, pool.across());
+        for y in 0..down {
+            for x in 0..across {
+                let (to, from) = (pool.window(y, x), (y * across + x) * pool.channels);
+                let mut column = 0;
+                rest_of_columns!(
+                    L,
+                    column,
+                    pool.channels,
+                    hand_back(pool, from, to, input, output, d_output, d_input)
+                );
+            }
         }
     }
 }
 
-/// One vector of channels of window `i`: the gradient goes to the first of the largest.
+/// One vector of channels of the window that begins at `to`: the gradient goes to the first of the largest.
 #[inline(always)]
 fn hand_back<V: Vector, const C: usize, const PARTIAL: bool>(
     pool: &MaxPool,
-    i: usize,
+    from: usize,
+    to: usize,
     input: &[f32],
     output: &[f32],
     d_output: &[f32],
@@ -131,8 +153,8 @@ fn hand_back<V: Vector, const C: usize, const PARTIAL: bool>(
     } else {
         V::WIDTH
     };
-    let last = pool.pixel(i, pool.rows - 1, pool.columns - 1) + column + width;
-    let of_window = i * pool.channels + column;
+    let last = pool.pixel(to, pool.rows - 1, pool.columns - 1) + column + width;
+    let of_window = from + column;
     assert!(input.len() >= last && d_input.len() >= last);
     assert!(output.len() >= of_window + width && d_output.len() >= of_window + width);
     // SAFETY: the assertions are about the last number of each slice that is touched.
@@ -142,7 +164,7 @@ fn hand_back<V: Vector, const C: usize, const PARTIAL: bool>(
         let mut left = load::<V, PARTIAL>(d_output, of_window, width);
         for dy in 0..pool.rows {
             for dx in 0..pool.columns {
-                let at = pool.pixel(i, dy, dx) + column;
+                let at = pool.pixel(to, dy, dx) + column;
                 let x = load::<V, PARTIAL>(input, at, width);
                 let kept = largest.sub(x).gate(left);
                 store::<V, PARTIAL>(left.sub(kept), d_input, at, width);
