@@ -19,12 +19,14 @@ fn reduce<L: Lanes>(x: L) -> (L, L) {
     let n = carrier.sub(L::splat(ROUND));
     let r = n.mul_add(L::splat(-LN2_HIGH), x);
     let r = n.mul_add(L::splat(-LN2_LOW), r);
-    // eʳ − 1 = r + r²·(1/2 + r/6 + …): Taylor's series is within 2⁻²⁶ on this interval.
-    let mut p = L::splat(1.0 / 5040.0);
-    for c in [1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5] {
-        p = p.mul_add(r, L::splat(c));
-    }
-    (p.mul(r).mul_add(r, r), carrier)
+    // eʳ − 1 = r + r²·(1/2 + r/6 + …): Taylor's series is within 2⁻²⁶ on this interval. In pairs of terms, which do not
+    // wait for each other.
+    let square = r.mul(r);
+    let a = L::splat(1.0 / 6.0).mul_add(r, L::splat(1.0 / 2.0));
+    let b = L::splat(1.0 / 120.0).mul_add(r, L::splat(1.0 / 24.0));
+    let c = L::splat(1.0 / 5040.0).mul_add(r, L::splat(1.0 / 720.0));
+    let p = c.mul_add(square, b).mul_add(square, a);
+    (p.mul_add(square, r), carrier)
 }
 
 /// eˣ; x is held to ±87, where the result is still a normal number. NaN stays NaN.

@@ -11,9 +11,9 @@
 use super::recurrent::Recurrent;
 use super::{Backward, Layer};
 use crate::Tensor;
-use crate::kernel::{self, Rows, Start, Target, lanes};
+use crate::kernel::{self, Rows, Start, Target, load, store};
 use crate::math::{sigmoid, sigmoid_slope, tanh, tanh_slope};
-use crate::simd::{Kernel, Lanes, Level};
+use crate::simd::{Kernel, LANES, Lanes, Level};
 
 #[derive(Debug)]
 pub(super) struct Lstm(pub Recurrent);
@@ -101,23 +101,68 @@ impl Kernel for Forward<'_> {
                     z,
                 );
             }
-            let (i_f, g_o) = z.split_at_mut(2 * hidden);
-            let (g, o) = g_o.split_at_mut(hidden);
-            lanes!(L, i_f, [z] => sigmoid(z));
-            lanes!(L, g, [z] => tanh(z));
-            lanes!(L, o, [z] => sigmoid(z));
-
-            let (i, f) = i_f.split_at(hidden);
             let (cells_before, cells) = tape.cells.split_at_mut(t * hidden);
-            let cell = &mut cells[..hidden];
-            lanes!(L, cell, [_old, i = i, g = g] => i.mul(g));
-            if t > 0 {
-                let previous = &cells_before[(t - 1) * hidden..];
-                lanes!(L, cell, [sum, f = f, c = previous] => f.mul_add(c, sum));
+            let state = State {
+                previous_cell: (t > 0).then(|| &cells_before[(t - 1) * hidden..]),
+                gates: z,
+                cell: &mut cells[..hidden],
+                squashed: &mut tape.squashed[t * hidden..][..hidden],
+                hidden: &mut now[..hidden],
+            };
+            state.advance::<L>();
+        }
+    }
+}
+
+/// What one step reads and writes, besides the weights.
+struct State<'a> {
+    /// The gates' sums, which become the gates.
+    gates: &'a mut [f32],
+    previous_cell: Option<&'a [f32]>,
+    cell: &'a mut [f32],
+    squashed: &'a mut [f32],
+    hidden: &'a mut [f32],
+}
+
+impl State<'_> {
+    #[inline(always)]
+    fn advance<L: Lanes>(mut self) {
+        let n = self.hidden.len();
+        let mut at = 0;
+        while at + LANES <= n {
+            self.advance_units::<L, false>(at, LANES);
+            at += LANES;
+        }
+        if at < n {
+            self.advance_units::<L, true>(at, n - at);
+        }
+    }
+
+    /// Some units from their sums to their hidden state, without a detour through memory: each would wait for the last.
+    #[inline(always)]
+    fn advance_units<L: Lanes, const PARTIAL: bool>(&mut self, at: usize, width: usize) {
+        let n = self.hidden.len();
+        assert!(at + width <= n && (PARTIAL || width == LANES));
+        assert!(self.gates.len() == 4 * n && self.cell.len() == n && self.squashed.len() == n);
+        assert!(self.previous_cell.is_none_or(|cell| cell.len() >= n));
+        // SAFETY: the assertions are about the last number of each slice that is touched.
+        unsafe {
+            let i = sigmoid(load::<L, PARTIAL>(self.gates, at, width));
+            let f = sigmoid(load::<L, PARTIAL>(self.gates, n + at, width));
+            let g = tanh(load::<L, PARTIAL>(self.gates, 2 * n + at, width));
+            let o = sigmoid(load::<L, PARTIAL>(self.gates, 3 * n + at, width));
+            let mut cell = i.mul(g);
+            if let Some(previous) = self.previous_cell {
+                cell = f.mul_add(load::<L, PARTIAL>(previous, at, width), cell);
             }
-            let squashed = &mut tape.squashed[t * hidden..][..hidden];
-            lanes!(L, squashed, [_old, c = cell] => tanh(c));
-            lanes!(L, &mut now[..hidden], [_old, o = o, s = squashed] => o.mul(s));
+            let squashed = tanh(cell);
+            store::<L, PARTIAL>(o.mul(squashed), self.hidden, at, width);
+            store::<L, PARTIAL>(squashed, self.squashed, at, width);
+            store::<L, PARTIAL>(cell, self.cell, at, width);
+            store::<L, PARTIAL>(i, self.gates, at, width);
+            store::<L, PARTIAL>(f, self.gates, n + at, width);
+            store::<L, PARTIAL>(g, self.gates, 2 * n + at, width);
+            store::<L, PARTIAL>(o, self.gates, 3 * n + at, width);
         }
     }
 }
@@ -133,35 +178,65 @@ struct BackwardPass<'a> {
     scratch: &'a mut [f32],
 }
 
-/// Turns dh_t and dc_t into the gates' gradients, and dc_t into dc_{t−1}.
-#[inline(always)]
-fn gate_gradients<L: Lanes>(
-    [i, f, g, o]: [&[f32]; 4],
-    squashed: &[f32],
-    previous_cell: Option<&[f32]>,
-    d_hidden: &[f32],
-    d_cell: &mut [f32],
-    [di, df, dg, d_o]: [&mut [f32]; 4],
-) {
-    lanes!(L, d_o, [_old, dh = d_hidden, s = squashed, o = o] => {
-        dh.mul(s).mul(sigmoid_slope(o))
-    });
-    lanes!(L, d_cell, [dc, dh = d_hidden, s = squashed, o = o] => {
-        dh.mul(o).mul_add(tanh_slope(s), dc)
-    });
-    lanes!(L, di, [_old, dc = d_cell, g = g, i = i] => {
-        dc.mul(g).mul(sigmoid_slope(i))
-    });
-    lanes!(L, dg, [_old, dc = d_cell, i = i, g = g] => {
-        dc.mul(i).mul(tanh_slope(g))
-    });
-    match previous_cell {
-        Some(cell) => lanes!(L, df, [_old, dc = d_cell, c = cell, f = f] => {
-            dc.mul(c).mul(sigmoid_slope(f))
-        }),
-        None => df.fill(0.0),
+/// What one step of the backward pass reads and writes, besides the weights.
+struct Slopes<'a> {
+    gates: &'a [f32],
+    squashed: &'a [f32],
+    previous_cell: Option<&'a [f32]>,
+    d_hidden: &'a [f32],
+    /// dc_t, which becomes dc_{t−1}.
+    d_cell: &'a mut [f32],
+    /// The gradients of the gates' sums.
+    delta: &'a mut [f32],
+}
+
+impl Slopes<'_> {
+    #[inline(always)]
+    fn go_back<L: Lanes>(mut self) {
+        let n = self.d_cell.len();
+        let mut at = 0;
+        while at + LANES <= n {
+            self.units_back::<L, false>(at, LANES);
+            at += LANES;
+        }
+        if at < n {
+            self.units_back::<L, true>(at, n - at);
+        }
     }
-    lanes!(L, d_cell, [dc, f = f] => dc.mul(f));
+
+    #[inline(always)]
+    fn units_back<L: Lanes, const PARTIAL: bool>(&mut self, at: usize, width: usize) {
+        let n = self.d_cell.len();
+        assert!(at + width <= n && (PARTIAL || width == LANES));
+        assert!(self.gates.len() == 4 * n && self.delta.len() == 4 * n);
+        assert!(self.squashed.len() == n && self.d_hidden.len() == n);
+        assert!(self.previous_cell.is_none_or(|cell| cell.len() >= n));
+        // SAFETY: the assertions are about the last number of each slice that is touched.
+        unsafe {
+            let i = load::<L, PARTIAL>(self.gates, at, width);
+            let f = load::<L, PARTIAL>(self.gates, n + at, width);
+            let g = load::<L, PARTIAL>(self.gates, 2 * n + at, width);
+            let o = load::<L, PARTIAL>(self.gates, 3 * n + at, width);
+            let squashed = load::<L, PARTIAL>(self.squashed, at, width);
+            let dh = load::<L, PARTIAL>(self.d_hidden, at, width);
+            let dc = load::<L, PARTIAL>(self.d_cell, at, width);
+            let dc = dh.mul(o).mul_add(tanh_slope(squashed), dc);
+            let df = match self.previous_cell {
+                Some(cell) => dc
+                    .mul(load::<L, PARTIAL>(cell, at, width))
+                    .mul(sigmoid_slope(f)),
+                None => L::splat(0.0),
+            };
+            let di = dc.mul(g).mul(sigmoid_slope(i));
+            let dg = dc.mul(i).mul(tanh_slope(g));
+            let d_o = dh.mul(squashed).mul(sigmoid_slope(o));
+            store::<L, PARTIAL>(di, self.delta, at, width);
+            store::<L, PARTIAL>(df, self.delta, n + at, width);
+            store::<L, PARTIAL>(dg, self.delta, 2 * n + at, width);
+            store::<L, PARTIAL>(d_o, self.delta, 3 * n + at, width);
+            store::<L, PARTIAL>(dc.mul(f), self.d_cell, at, width);
+        }
+    }
 }
 
 impl Kernel for BackwardPass<'_> {
@@ -188,21 +263,15 @@ impl Kernel for BackwardPass<'_> {
         d_cell.fill(0.0);
 
         for t in (0..steps).rev() {
-            let gates = &tape.gates[t * width..][..width];
-            let gates = std::array::from_fn(|k| &gates[k * hidden..][..hidden]);
-            let delta = &mut deltas[t * width..][..width];
-            let (d_if, d_go) = delta.split_at_mut(2 * hidden);
-            let ((di, df), (dg, d_o)) = (d_if.split_at_mut(hidden), d_go.split_at_mut(hidden));
-            let squashed = &tape.squashed[t * hidden..][..hidden];
-            let previous = (t > 0).then(|| &tape.cells[(t - 1) * hidden..][..hidden]);
-            gate_gradients::<L>(
-                gates,
-                squashed,
-                previous,
+            let slopes = Slopes {
+                gates: &tape.gates[t * width..][..width],
+                squashed: &tape.squashed[t * hidden..][..hidden],
+                previous_cell: (t > 0).then(|| &tape.cells[(t - 1) * hidden..][..hidden]),
                 d_hidden,
                 d_cell,
-                [di, df, dg, d_o],
-            );
+                delta: &mut deltas[t * width..][..width],
+            };
+            slopes.go_back::<L>();
             if t > 0 {
                 let delta = &deltas[t * width..][..width];
                 kernel::multiply_gates::<L, 4>(delta, turned_hh, hidden, d_hidden);
