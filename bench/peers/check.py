@@ -20,7 +20,7 @@ import common
 # The options of each peer that are checked, beside one thread.
 PEERS = {
     "pytorch_loop": [{}],
-    "pytorch_batched": [{"compile": False}, {"compile": True}],
+    "pytorch_batched": [{"compile": compiled, "channels_last": last} for compiled in (False, True) for last in (False, True)],
     "jax_hsgd": [{}],
     "pytorch_by_hand": [{}],
     "jax_by_hand": [{}],

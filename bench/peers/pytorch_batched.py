@@ -1,13 +1,14 @@
 """HSGD in PyTorch with everything batched over groups and devices, gradients by autograd.
 
     python pytorch_batched.py --size esr|physionet|cnn [--p P --q Q] [--threads 1|2] [--repeats R] [--iterations N]
-                              [--compile]
+                              [--compile] [--channels-last]
 
 Weights have the number of the model in front: M hospitals, N = M A selected devices. A layer of all hospitals, or of
 all devices, is then one batched product or one grouped convolution, and a step of everything is one backward pass, in
 which hospitals and devices do not meet: each side sees the other's embeddings detached. In the first step of an
 interval these are the ones just computed, so the exchange costs nothing. `--compile` compiles the function from weights
-and data to gradients with torch.compile, autograd included. `--threads` is torch.set_num_threads.
+and data to gradients with torch.compile, autograd included. `--channels-last` keeps images and the second convolution's
+weights in that order, which PyTorch does not do by itself. `--threads` is torch.set_num_threads.
 """
 
 import numpy as np
@@ -58,29 +59,33 @@ class Lstm:
 
 
 class Cnn:
-    """CNN towers, as grouped convolutions with channels last, which is more than twice as fast. Weights are
-    [models, 8, 1, 3, 3], [models, 8], [models, 16, 3, 3, 8] and [models, 16]."""
+    """CNN towers, as grouped convolutions. Weights are [models, 8, 1, 3, 3], [models, 8], [models, 16, 8, 3, 3] and
+    [models, 16]; with channels last, which is more than twice as fast, the third is [models, 16, 3, 3, 8]."""
+
+    def __init__(self, channels_last):
+        self.channels_last = channels_last
 
     def imported(self, arrays):
         weight1, bias1, weight2, bias2 = arrays
-        return weight1, bias1, weight2.transpose(0, 2, 3, 1), bias2
+        return weight1, bias1, weight2.transpose(0, 2, 3, 1) if self.channels_last else weight2, bias2
 
     def exported(self, arrays):
         weight1, bias1, weight2, bias2 = arrays
-        return [weight1, bias1, weight2.transpose(0, 3, 1, 2), bias2]
+        return [weight1, bias1, weight2.transpose(0, 3, 1, 2) if self.channels_last else weight2, bias2]
 
-    @staticmethod
-    def batched(x, models, batch):
+    def batched(self, x, models, batch):
         """Samples of all models one after the other, as [batch, models, height, width]."""
-        return x.unflatten(0, (models, batch)).transpose(0, 1).contiguous(memory_format=torch.channels_last)
+        order = torch.channels_last if self.channels_last else torch.contiguous_format
+        return x.unflatten(0, (models, batch)).transpose(0, 1).contiguous(memory_format=order)
 
-    @staticmethod
-    def forward(x, weights):
+    def forward(self, x, weights):
         """The embeddings [models, batch, 16 h w]."""
         batch, models = x.shape[:2]
         weight1, bias1, weight2, bias2 = (tensor.flatten(0, 1) for tensor in weights)
+        if self.channels_last:
+            weight2 = weight2.permute(0, 3, 1, 2)
         x = pool(F.conv2d(x, weight1, bias1, padding=1, groups=models))
-        x = pool(F.conv2d(x, weight2.permute(0, 3, 1, 2), bias2, padding=1, groups=models))
+        x = pool(F.conv2d(x, weight2, bias2, padding=1, groups=models))
         return x.reshape(batch, models, -1).transpose(0, 1)
 
 
@@ -118,7 +123,7 @@ class Peer:
         torch.set_num_threads(options.threads)
         self.problem = problem
         size = problem.size
-        self.tower = Lstm() if size.tower == "lstm" else Cnn()
+        self.tower = Lstm() if size.tower == "lstm" else Cnn(options.channels_last)
         self.gradients = gradients
         if options.compile:
             torch._dynamo.config.trace_autograd_ops = True
@@ -183,6 +188,7 @@ class Peer:
 def main():
     parser = common.arguments(__doc__)
     parser.add_argument("--compile", action="store_true", help="compile what computes the gradients")
+    parser.add_argument("--channels-last", action="store_true", help="the order of a CNN's images and weights")
     options = parser.parse_args()
     common.keep_freed_memory()
     problem = common.problem(common.SIZES[options.size], options.p, options.q)

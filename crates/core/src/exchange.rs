@@ -67,25 +67,36 @@ impl Embeddings {
         self.zeta.resize(rows.len() * width, 0.0);
         self.tapes
             .resize(if self.keep { rows.len() * tape } else { 0 }, 0.0);
-        let one = |row: u32, tape: &mut [f32], zeta: &mut [f32]| {
-            let x = &x[row as usize * inputs..][..inputs];
-            zeta.copy_from_slice(tower.forward(theta, x, tape));
+        let input = |row: u32| &x[row as usize * inputs..][..inputs];
+        // One or two samples: two side by side are faster than one after the other.
+        let some = |rows: &[u32], tapes: &mut [f32], zeta: &mut [f32]| {
+            let (first, second) = tapes.split_at_mut(tape);
+            match *rows {
+                [a, b] => tower.forward_both(theta, [input(a), input(b)], [first, second]),
+                [a] => _ = tower.forward(theta, input(a), first),
+                _ => {}
+            }
+            for (zeta, tape) in zeta.chunks_exact_mut(width).zip([first, second]) {
+                zeta.copy_from_slice(tower.result(tape));
+            }
         };
         let tasks = self.zeta.par_chunks_mut(SAMPLES_PER_TASK * width);
         let tasks = tasks.zip(rows.par_chunks(SAMPLES_PER_TASK));
         if self.keep {
             let tapes = self.tapes.par_chunks_mut(SAMPLES_PER_TASK * tape);
             tasks.zip(tapes).for_each(|((zeta, rows), tapes)| {
-                let zeta = zeta.chunks_exact_mut(width);
-                for ((zeta, row), tape) in zeta.zip(rows).zip(tapes.chunks_exact_mut(tape)) {
-                    one(*row, tape, zeta);
+                let zeta = zeta.chunks_mut(2 * width);
+                for ((zeta, rows), tapes) in
+                    zeta.zip(rows.chunks(2)).zip(tapes.chunks_mut(2 * tape))
+                {
+                    some(rows, tapes, zeta);
                 }
             });
         } else {
             tasks.for_each(|(zeta, rows)| {
-                let mut tape = vec![0.0; tape];
-                for (zeta, row) in zeta.chunks_exact_mut(width).zip(rows) {
-                    one(*row, &mut tape, zeta);
+                let mut tapes = vec![0.0; 2 * tape];
+                for (zeta, rows) in zeta.chunks_mut(2 * width).zip(rows.chunks(2)) {
+                    some(rows, &mut tapes, zeta);
                 }
             });
         }

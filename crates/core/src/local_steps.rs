@@ -88,7 +88,7 @@ impl Batch<'_> {
     }
 }
 
-/// Buffers for one pass of one sample through a tower and the combined model.
+/// Buffers for passes of one sample through the combined model, and of one or two through a tower.
 #[derive(Debug)]
 struct Pass {
     tower: Vec<f32>,
@@ -100,10 +100,10 @@ struct Pass {
 }
 
 impl Pass {
-    fn new(architecture: &Architecture, tower: &selvedge_nn::Network) -> Self {
+    fn new(architecture: &Architecture, tower: &selvedge_nn::Network, samples: usize) -> Self {
         let combined = &architecture.combined;
         Pass {
-            tower: vec![0.0; tower.tape()],
+            tower: vec![0.0; samples * tower.tape()],
             combined: vec![0.0; combined.tape()],
             embeddings: vec![0.0; combined.input().len()],
             d_embeddings: vec![0.0; combined.input().len()],
@@ -154,7 +154,7 @@ impl HospitalWorkspace {
                 .map(|_| {
                     (
                         Gradient::new(architecture),
-                        Pass::new(architecture, &architecture.hospital),
+                        Pass::new(architecture, &architecture.hospital, 2),
                     )
                 })
                 .collect(),
@@ -247,30 +247,63 @@ impl Hospital<'_> {
     fn block(&self, block: usize, gradient: &mut Gradient, pass: &mut Pass) {
         gradient.clear();
         let last = self.batch.positions().min((block + 1) * BLOCK);
-        for position in block * BLOCK..last {
-            for place in self.batch.places(position) {
-                self.sample(place, gradient, pass);
-            }
+        let mut places = (block * BLOCK..last).flat_map(|position| self.batch.places(position));
+        while let Some(first) = places.next() {
+            self.samples(first, places.next(), gradient, pass);
         }
     }
 
-    /// Adds the gradient of one sample.
-    fn sample(&self, place: usize, gradient: &mut Gradient, pass: &mut Pass) {
+    /// Adds the gradients of one or two samples.
+    fn samples(
+        &self,
+        first: usize,
+        second: Option<usize>,
+        gradient: &mut Gradient,
+        pass: &mut Pass,
+    ) {
+        let hospital = &self.architecture.hospital;
+        if !self.batch.tapes.is_empty() {
+            for place in [Some(first), second].into_iter().flatten() {
+                let tape = &self.batch.tapes[place * hospital.tape()..][..hospital.tape()];
+                self.sample(place, tape, gradient, pass);
+            }
+            return;
+        }
+        // The tapes are taken out, since the rest of the pass is needed beside them.
+        let mut tapes = std::mem::take(&mut pass.tower);
+        let (tape, other) = tapes.split_at_mut(hospital.tape());
+        match second {
+            Some(second) => {
+                let inputs = [self.features(first), self.features(second)];
+                hospital.forward_both(self.theta1, inputs, [&mut *tape, &mut *other]);
+                self.sample(first, tape, gradient, pass);
+                self.sample(second, other, gradient, pass);
+            }
+            None => {
+                hospital.forward(self.theta1, self.features(first), tape);
+                self.sample(first, tape, gradient, pass);
+            }
+        }
+        pass.tower = tapes;
+    }
+
+    /// What the hospital holds of the sample at a place.
+    fn features(&self, place: usize) -> &[f32] {
+        let inputs = self.architecture.hospital.input().len();
+        &self.batch.samples.x1[self.batch.rows[place] as usize * inputs..][..inputs]
+    }
+
+    /// Adds the gradient of one sample, given the tape of its forward pass.
+    fn sample(&self, place: usize, tape: &[f32], gradient: &mut Gradient, pass: &mut Pass) {
         let Architecture {
             hospital,
             combined,
             device,
         } = self.architecture;
         let (d1, d2) = (hospital.output().len(), device.output().len());
-        let row = self.batch.rows[place] as usize;
-        let inputs = hospital.input().len();
-        let x1 = &self.batch.samples.x1[row * inputs..][..inputs];
-        let label = self.batch.samples.y[row];
+        let x1 = self.features(place);
+        let label = self.batch.samples.y[self.batch.rows[place] as usize];
 
-        let tape = kept(self.batch.tapes, place, hospital.tape()).unwrap_or_else(|| {
-            hospital.forward(self.theta1, x1, &mut pass.tower);
-            &pass.tower
-        });
         pass.embeddings[..d1].copy_from_slice(hospital.result(tape));
         pass.embeddings[d1..].copy_from_slice(&self.batch.zeta2[place * d2..][..d2]);
         let logits = combined.forward(self.theta0, &pass.embeddings, &mut pass.combined);
@@ -324,7 +357,7 @@ impl DeviceWorkspace {
         DeviceWorkspace {
             prepared2: vec![0.0; architecture.device.prepared()],
             gradient: vec![0.0; architecture.device.params()],
-            pass: Pass::new(architecture, &architecture.device),
+            pass: Pass::new(architecture, &architecture.device, 1),
         }
     }
 }

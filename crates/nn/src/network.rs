@@ -409,6 +409,28 @@ impl Network {
         self.result(tape)
     }
 
+    /// Computes two samples as [`forward`](Self::forward) does, to the bit, in less time than one after the other.
+    pub fn forward_both(&self, params: &[f32], inputs: [&[f32]; 2], tapes: [&mut [f32]; 2]) {
+        let [first, second] = tapes;
+        for (i, stage) in self.stages.iter().enumerate() {
+            let (before, rest) = first.split_at_mut(stage.tape.start);
+            let (other_before, other_rest) = second.split_at_mut(stage.tape.start);
+            let inputs = if i == 0 {
+                inputs
+            } else {
+                let output = self.stages[i - 1].output();
+                [&before[output.clone()], &other_before[output]]
+            };
+            let length = stage.tape.len();
+            stage.layer.forward_both(
+                self.level,
+                &params[stage.params.clone()],
+                inputs,
+                [&mut rest[..length], &mut other_rest[..length]],
+            );
+        }
+    }
+
     /// The result that a forward pass left on the tape.
     pub fn result<'t>(&self, tape: &'t [f32]) -> &'t [f32] {
         self.stages.last().map_or(&[], |s| &tape[s.output()])

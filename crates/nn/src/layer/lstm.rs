@@ -56,60 +56,61 @@ impl Lstm {
     }
 }
 
-struct Forward<'a> {
+/// `N` samples. Their steps take turns: while one waits for its nonlinearities, the next has its products to compute.
+struct Forward<'a, const N: usize> {
     sizes: Recurrent,
     params: &'a [f32],
-    input: &'a [f32],
-    tape: Tape<&'a mut [f32]>,
+    inputs: [&'a [f32]; N],
+    tapes: [Tape<&'a mut [f32]>; N],
 }
 
-impl Kernel for Forward<'_> {
+impl<const N: usize> Kernel for Forward<'_, N> {
     type Output = ();
 
     #[inline(always)]
-    fn run<L: Lanes>(self) {
-        let Forward {
-            sizes,
-            params,
-            input,
-            tape,
-        } = self;
+    fn run<L: Lanes>(mut self) {
+        let sizes = self.sizes;
         let (hidden, width) = (sizes.hidden, sizes.width());
-        let (weight_ih, weight_hh, bias) = sizes.split(params);
+        let (weight_ih, weight_hh, bias) = sizes.split(self.params);
 
         // The inputs of all steps at once: rows share the loads of the weights.
-        kernel::multiply::<L>(
-            input,
-            Rows::dense(sizes.steps, sizes.inputs),
-            weight_ih,
-            width,
-            Start::Row(bias),
-            tape.gates,
-        );
+        for n in 0..N {
+            kernel::multiply::<L>(
+                self.inputs[n],
+                Rows::dense(sizes.steps, sizes.inputs),
+                weight_ih,
+                width,
+                Start::Row(bias),
+                self.tapes[n].gates,
+            );
+        }
 
         for t in 0..sizes.steps {
-            let z = &mut tape.gates[t * width..][..width];
-            let (before, now) = tape.hiddens.split_at_mut(t * hidden);
-            if t > 0 {
-                let previous = &before[(t - 1) * hidden..];
-                kernel::multiply::<L>(
-                    previous,
-                    Rows::dense(1, hidden),
-                    weight_hh,
-                    width,
-                    Start::There,
-                    z,
-                );
+            for n in 0..N {
+                let tape = &mut self.tapes[n];
+                let z = &mut tape.gates[t * width..][..width];
+                let (before, now) = tape.hiddens.split_at_mut(t * hidden);
+                if t > 0 {
+                    let previous = &before[(t - 1) * hidden..];
+                    kernel::multiply::<L>(
+                        previous,
+                        Rows::dense(1, hidden),
+                        weight_hh,
+                        width,
+                        Start::There,
+                        z,
+                    );
+                }
+                let (cells_before, cells) = tape.cells.split_at_mut(t * hidden);
+                let state = State {
+                    previous_cell: (t > 0).then(|| &cells_before[(t - 1) * hidden..]),
+                    gates: z,
+                    cell: &mut cells[..hidden],
+                    squashed: &mut tape.squashed[t * hidden..][..hidden],
+                    hidden: &mut now[..hidden],
+                };
+                state.advance::<L>();
             }
-            let (cells_before, cells) = tape.cells.split_at_mut(t * hidden);
-            let state = State {
-                previous_cell: (t > 0).then(|| &cells_before[(t - 1) * hidden..]),
-                gates: z,
-                cell: &mut cells[..hidden],
-                squashed: &mut tape.squashed[t * hidden..][..hidden],
-                hidden: &mut now[..hidden],
-            };
-            state.advance::<L>();
         }
     }
 }
@@ -343,8 +344,24 @@ impl Layer for Lstm {
         level.run(Forward {
             sizes: self.0,
             params,
-            input,
-            tape: self.write(tape),
+            inputs: [input],
+            tapes: [self.write(tape)],
+        });
+    }
+
+    fn forward_both(
+        &self,
+        level: Level,
+        params: &[f32],
+        inputs: [&[f32]; 2],
+        tapes: [&mut [f32]; 2],
+    ) {
+        let [first, second] = tapes;
+        level.run(Forward {
+            sizes: self.0,
+            params,
+            inputs,
+            tapes: [self.write(first), self.write(second)],
         });
     }
 

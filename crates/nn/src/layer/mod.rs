@@ -70,6 +70,18 @@ pub(crate) trait Layer: std::fmt::Debug + Send + Sync {
     }
 
     fn forward(&self, level: Level, params: &[f32], input: &[f32], tape: &mut [f32]);
+    /// Two samples side by side, to the bit as one after the other: for layers that would wait for their own results.
+    fn forward_both(
+        &self,
+        level: Level,
+        params: &[f32],
+        inputs: [&[f32]; 2],
+        tapes: [&mut [f32]; 2],
+    ) {
+        for (input, tape) in inputs.into_iter().zip(tapes) {
+            self.forward(level, params, input, tape);
+        }
+    }
     /// Makes the transposed copies; those for the input's gradient only where it will be asked for.
     fn prepare(
         &self,
