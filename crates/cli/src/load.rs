@@ -65,12 +65,11 @@ pub(crate) fn dataset(experiment: &Experiment, directory: &DataDirectory) -> Res
     if experiment.data.set != "synthetic" {
         check_directory(directory)?;
     }
-    let (dataset, notes) =
-        selvedge_data::load_with_notes(&experiment.data, experiment.seed, directory)?;
-    notes
-        .iter()
-        .for_each(|note| crate::say(&format!("note: {note}")));
-    Ok(dataset)
+    let loaded = selvedge_data::load_with_notes(&experiment.data, experiment.seed, directory)?;
+    for note in &loaded.notes {
+        crate::say(&format!("note: {note}"));
+    }
+    Ok(loaded.dataset)
 }
 
 fn check_directory(directory: Option<&Path>) -> Result<()> {

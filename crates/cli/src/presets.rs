@@ -21,6 +21,14 @@ pub(crate) const PRESETS: &[Preset] = &[
         text: include_str!("../../../experiments/esr-paper.toml"),
     },
     Preset {
+        name: "physionet2012",
+        text: include_str!("../../../experiments/physionet2012.toml"),
+    },
+    Preset {
+        name: "mednist",
+        text: include_str!("../../../experiments/mednist.toml"),
+    },
+    Preset {
         name: "million",
         text: include_str!("../../../experiments/million.toml"),
     },

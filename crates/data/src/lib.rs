@@ -16,26 +16,40 @@
 //! # Ok::<(), selvedge_data::DataError>(())
 //! ```
 
+mod deal;
 mod error;
 mod esr;
-mod fields;
-mod label_pairs;
-mod lines;
-mod npz;
+mod files;
+mod medmnist;
+mod mimic3;
+mod physionet2012;
+mod rows;
 mod settings;
-mod standardise;
+mod statistics;
 mod synthetic;
-mod zip;
 
 pub use error::DataError;
-pub use npz::write_npz;
+pub use files::npz::write_npz;
+pub use statistics::{Scale, SideStatistics, Statistics};
 
+use rows::Rows;
 use selvedge_core::dataset::Dataset;
 use selvedge_core::experiment::{DataSettings, one_of};
 use std::path::Path;
 
 /// The names that `data.set` may have.
-pub const SETS: [&str; 2] = ["synthetic", "esr"];
+pub const SETS: [&str; 5] = ["synthetic", "esr", "medmnist", "mimic3", "physionet2012"];
+
+/// A set that was loaded.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The set, split and scaled.
+    pub dataset: Dataset,
+    /// What it was scaled by; generated sets need none.
+    pub statistics: Option<Statistics>,
+    /// What a user should be told about it: rows that were left out, for instance.
+    pub notes: Vec<String>,
+}
 
 /// Loads or generates the set that `settings` name.
 ///
@@ -48,10 +62,10 @@ pub fn load(
     seed: u64,
     data_dir: Option<&Path>,
 ) -> Result<Dataset, DataError> {
-    load_with_notes(settings, seed, data_dir).map(|(dataset, _)| dataset)
+    load_with_notes(settings, seed, data_dir).map(|loaded| loaded.dataset)
 }
 
-/// The same, and what a user should be told about it: rows that were left out, for instance.
+/// The same, with what it was scaled by and what a user should be told about it.
 ///
 /// # Errors
 /// As [`load`].
@@ -59,14 +73,33 @@ pub fn load_with_notes(
     settings: &DataSettings,
     seed: u64,
     data_dir: Option<&Path>,
-) -> Result<(Dataset, Vec<String>), DataError> {
-    match settings.set.as_str() {
-        "synthetic" => Ok((synthetic::load(settings, seed)?, Vec::new())),
-        "esr" => esr::load(settings, seed, data_dir),
-        unknown => Err(settings::wrong(
-            "set",
-            format!("{unknown:?}"),
-            one_of(unknown, &SETS),
-        )),
-    }
+) -> Result<Loaded, DataError> {
+    let rows = match settings.set.as_str() {
+        "synthetic" => {
+            return Ok(Loaded {
+                dataset: synthetic::load(settings, seed)?,
+                statistics: None,
+                notes: Vec::new(),
+            });
+        }
+        "esr" => esr::read,
+        "medmnist" => medmnist::read,
+        "mimic3" => mimic3::read,
+        "physionet2012" => physionet2012::read,
+        unknown => {
+            return Err(settings::wrong(
+                "set",
+                format!("{unknown:?}"),
+                one_of(unknown, &SETS),
+            ));
+        }
+    };
+    settings::check(settings)?;
+    let rows: Rows = rows(settings, data_dir)?;
+    let (dataset, statistics, notes) = rows.into_dataset(settings, seed)?;
+    Ok(Loaded {
+        dataset,
+        statistics: Some(statistics),
+        notes,
+    })
 }

@@ -1,8 +1,10 @@
 //! Checks of the `[data]` table that several sets share.
 
 use crate::DataError;
-use selvedge_core::experiment::DataSettings;
+use crate::deal::SCHEMES;
+use selvedge_core::experiment::{DataSettings, one_of};
 use std::fmt::Display;
+use std::path::{Path, PathBuf};
 
 /// An error about one key of the `[data]` table.
 pub(crate) fn wrong(
@@ -36,7 +38,67 @@ pub(crate) fn check_shares(settings: &DataSettings) -> Result<(), DataError> {
     Ok(())
 }
 
+/// What all sets that are read and split must have.
+pub(crate) fn check(settings: &DataSettings) -> Result<(), DataError> {
+    at_least_one("groups", settings.groups)?;
+    at_least_one("samples_per_device", settings.samples_per_device)?;
+    check_shares(settings)?;
+    if !SCHEMES.contains(&settings.split.as_str()) {
+        let expected = one_of(&settings.split, &SCHEMES);
+        return Err(wrong("split", format!("{:?}", settings.split), expected));
+    }
+    if !(1e-3..=1e6).contains(&settings.beta) {
+        return Err(wrong(
+            "beta",
+            settings.beta,
+            "expected a number from 0.001 (skewed) to 1000000 (even)",
+        ));
+    }
+    Ok(())
+}
+
 /// `share` of `count` rows, to the nearest row.
 pub(crate) fn rows_of(share: f64, count: usize) -> usize {
     (share * count as f64).round() as usize
+}
+
+/// The file or folder of a set: `data.path`, or the first of its usual places that is there, below the data folder.
+pub(crate) fn find_file(
+    set: &str,
+    settings: &DataSettings,
+    data_dir: Option<&Path>,
+    usual: &[&str],
+    origin: &'static str,
+) -> Result<PathBuf, DataError> {
+    let wanted = match settings.path.as_str() {
+        "" => usual.to_vec(),
+        path => vec![path],
+    };
+    let missing = |problem: String| DataError::Missing {
+        problem,
+        file: wanted.first().copied().unwrap_or(set).into(),
+        origin,
+    };
+    if let Some(path) = wanted.iter().map(Path::new).find(|path| path.is_absolute()) {
+        return match path.exists() {
+            true => Ok(path.to_owned()),
+            false => Err(missing(format!("{} does not exist", path.display()))),
+        };
+    }
+    let Some(dir) = data_dir else {
+        return Err(missing(format!(
+            "data.set = {set:?} is read from files, and no folder is given"
+        )));
+    };
+    let mut candidates = wanted.iter().map(|path| dir.join(path));
+    candidates.find(|path| path.exists()).ok_or_else(|| {
+        missing(match dir.is_dir() {
+            true => format!(
+                "the data folder {} has no {}",
+                dir.display(),
+                wanted.join(" or ")
+            ),
+            false => format!("the data folder {} does not exist", dir.display()),
+        })
+    })
 }

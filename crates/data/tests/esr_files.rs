@@ -288,7 +288,7 @@ fn a_split_by_recording_needs_recordings() {
     lines[3].push('2');
     let found = message(&lines);
     assert!(
-        found.contains("column Unnamed: ") && found.contains("one label"),
+        found.contains("belong together") && found.contains("one label"),
         "{found}"
     );
     assert!(found.contains("C1R000") && found.contains(NAME), "{found}");

@@ -18,7 +18,8 @@ fn the_papers_split() {
     let Some(folder) = real_data("the_papers_split") else {
         return;
     };
-    let (dataset, notes) = load_with_notes(&esr_settings(), 42, Some(&folder)).unwrap();
+    let loaded = load_with_notes(&esr_settings(), 42, Some(&folder)).unwrap();
+    let (dataset, notes) = (loaded.dataset, loaded.notes);
     assert!(notes.is_empty(), "{notes:?}");
     assert_eq!(
         (dataset.hospital, dataset.device),
@@ -88,7 +89,8 @@ fn validation_and_several_samples_per_device() {
         test: 0.1997,
         ..esr_settings()
     };
-    let (dataset, notes) = load_with_notes(&settings, 42, Some(&folder)).unwrap();
+    let loaded = load_with_notes(&settings, 42, Some(&folder)).unwrap();
+    let (dataset, notes) = (loaded.dataset, loaded.notes);
     assert_eq!(dataset.training_samples(), 9_200);
     assert_eq!(dataset.test.len(), 2_295);
     assert_eq!(

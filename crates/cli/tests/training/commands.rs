@@ -6,10 +6,12 @@ use crate::common::{Place, text};
 use serde_json::Value;
 use std::fs;
 
-const PRESETS: [&str; 7] = [
+const PRESETS: [&str; 9] = [
     "synthetic",
     "esr",
     "esr-paper",
+    "physionet2012",
+    "mednist",
     "million",
     "size-esr",
     "size-physionet",
@@ -72,10 +74,27 @@ fn every_preset_is_listed_shown_and_trains_from_its_own_text() {
         assert_eq!(shown, file, "{name}");
         let copy = place.write(&format!("copy-of-{name}.toml"), &shown);
         let (by_file, by_name) = (format!("file-{name}"), format!("name-{name}"));
-        let small = match name.starts_with("size-") {
-            true => &SMALL_SIZE[..],
-            false => &SMALL,
+        let shaped = match name {
+            "physionet2012" => Some("data.features=[[48, 54], [48, 20]]"),
+            "mednist" => Some("data.features=[[1, 22, 22], [1, 28, 28]]"),
+            _ => None,
         };
+        let mut small = match name.starts_with("size-") || shaped.is_some() {
+            true => SMALL_SIZE.to_vec(),
+            false => SMALL.to_vec(),
+        };
+        if let Some(features) = shaped {
+            small.extend(["--set", "data.set=synthetic", "--set", features]);
+            small.extend([
+                "--set",
+                if name == "mednist" {
+                    "data.classes=6"
+                } else {
+                    "data.classes=2"
+                },
+            ]);
+        }
+        let small = &small[..];
         place.succeeds(&[&["train", text(&copy), "--out", &by_file][..], small].concat());
         place.succeeds(&[&["train", name, "--out", &by_name][..], small].concat());
         let (by_file, by_name) = (Run::at(&place, &by_file), Run::at(&place, &by_name));

@@ -8,12 +8,20 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DataSettings {
-    /// `synthetic` or `esr`.
+    /// `synthetic`, `esr`, `medmnist`, `mimic3`, `physionet2012` or `table`.
     pub set: String,
-    /// How rows are dealt to groups and to the test set: `paper` or `recording` (ESR).
+    /// The file or folder of the set, below the data folder; where the set has a usual place, it may be left out.
+    pub path: String,
+    /// Which side holds what, in the set's own words; empty: as the paper has it.
+    pub vertical: String,
+    /// How rows are dealt to groups: `paper`, `pairs`, `ramp`, `dirichlet`, `iid`, `column` or `recording` (ESR).
     pub split: String,
     /// M, the number of groups.
     pub groups: usize,
+    /// β of the Dirichlet distribution: small is skewed, large is even (`split = "dirichlet"`).
+    pub beta: f64,
+    /// How large the groups are relative to each other; none: all equal.
+    pub sizes: Vec<f64>,
     /// K_m, devices in each group (`synthetic`).
     pub devices: usize,
     /// Samples on each device.
@@ -35,8 +43,12 @@ impl Default for DataSettings {
     fn default() -> Self {
         DataSettings {
             set: "synthetic".into(),
+            path: String::new(),
+            vertical: String::new(),
             split: "paper".into(),
             groups: 10,
+            beta: 0.5,
+            sizes: Vec::new(),
             devices: 200,
             samples_per_device: 1,
             features: Features {

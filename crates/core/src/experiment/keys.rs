@@ -16,9 +16,31 @@ const fn key(path: &'static str, meaning: &'static str) -> KeyInfo {
 /// Every key there is, in the order of a resolved experiment.
 pub const KEYS: &[KeyInfo] = &[
     key("seed", "everything random follows from it"),
-    key("data.set", "synthetic | esr"),
-    key("data.split", "how rows are dealt: paper | recording (esr)"),
+    key(
+        "data.set",
+        "synthetic | esr | medmnist | mimic3 | physionet2012 | table",
+    ),
+    key(
+        "data.path",
+        "file or folder of the set, below the data folder; empty: its usual place",
+    ),
+    key(
+        "data.vertical",
+        "which side holds what: centre | frame (medmnist), half | channel (mimic3), statics (physionet2012)",
+    ),
+    key(
+        "data.split",
+        "how rows are dealt: paper | pairs | ramp | dirichlet | iid | column | recording (esr)",
+    ),
     key("data.groups", "M, the number of groups"),
+    key(
+        "data.beta",
+        "β of split = dirichlet: small is skewed, large even",
+    ),
+    key(
+        "data.sizes",
+        "how large the groups are relative to each other; empty: all equal",
+    ),
     key("data.devices", "K_m, devices in each group (synthetic)"),
     key("data.samples_per_device", "samples on each device"),
     key(

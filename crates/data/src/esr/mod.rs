@@ -1,110 +1,85 @@
 //! `esr`: Epileptic Seizure Recognition, one second of EEG per row, five labels.
 //!
-//! [`table`] reads and checks the file, [`split`] says who gets which rows, this module cuts the rows
-//! in halves (X1 to X89 at the hospital, X90 to X178 on the device), standardises them and makes
-//! devices of them.
+//! [`table`] reads and checks the file; this module cuts the rows in halves: X1 to X89 at the hospital, X90 to X178 on the
+//! device.
+//!
+//! All 178 columns have one mean and one deviation. They are moments of one signal from one amplifier, cut at arbitrary
+//! times, so they all estimate the same two; a scale per column would add their sampling error as a fixed ripple over time
+//! and bend every waveform by it. A recurrent layer feeds all columns to the same weights, which asks for one unit in all
+//! of them. And it keeps what tells seizures apart: how large the signal is.
+//!
+//! Pieces of one recording resemble each other, so a random split tests on patients that training has seen. It is what the
+//! paper did; `data.split = "recording"` keeps all pieces of a recording together and shows what the model can do with new
+//! patients.
 
-mod split;
 mod table;
 
 use crate::DataError;
-pub(crate) use crate::label_pairs::CLASSES;
-use crate::label_pairs::PAIRS;
-use crate::settings::{at_least_one, check_shares, wrong};
-use crate::standardise::Scale;
-use selvedge_core::dataset::{Dataset, Group, Samples};
-use selvedge_core::experiment::{DataSettings, one_of};
+use crate::rows::{Part, Rows, Side};
+use crate::settings::wrong;
+use crate::statistics::Scaling;
+use selvedge_core::experiment::DataSettings;
 use selvedge_nn::Shape;
-use split::{Split, group_name};
+use std::collections::BTreeMap;
 use std::path::Path;
 use table::{Table, WIDTH};
+
+/// Labels.
+pub(crate) const CLASSES: usize = 5;
 
 /// The first half of a row stays at the hospital, the second is on the device.
 const HALF: usize = WIDTH / 2;
 
-/// The names that `data.split` may have.
-const SPLITS: [&str; 2] = ["paper", "recording"];
-
-/// Reads, splits and standardises the set; also says what a user should know about the split.
-pub(crate) fn load(
-    settings: &DataSettings,
-    seed: u64,
-    data_dir: Option<&Path>,
-) -> Result<(Dataset, Vec<String>), DataError> {
-    check(settings)?;
-    let table = Table::read(data_dir)?;
-    let split = split::split(&table, settings, seed)?;
-    let scale = scale_of_training(&table, &split);
-    let samples = |rows: &[usize]| {
-        let mut samples = Samples::default();
-        for &row in rows {
-            let row = &table.rows[row];
-            let (x1, x2) = table.values(row).split_at(HALF);
-            samples.x1.extend(x1.iter().map(|&x| scale.apply(x)));
-            samples.x2.extend(x2.iter().map(|&x| scale.apply(x)));
-            samples.y.push(row.label as u32);
-        }
-        samples
-    };
-    let group = |(group, rows): (usize, &Vec<usize>)| Group {
-        name: group_name(group),
-        samples: samples(rows),
-        offsets: offsets(rows.len(), settings.samples_per_device),
-    };
-    let dataset = Dataset {
-        name: "esr".into(),
-        hospital: Shape::Flat(HALF),
-        device: Shape::Flat(WIDTH - HALF),
-        classes: (1..=CLASSES).map(|label| label.to_string()).collect(),
-        groups: split.groups.iter().enumerate().map(group).collect(),
-        validation: samples(&split.validation),
-        test: samples(&split.test),
-    };
-    Ok((dataset, notes(&split)))
-}
-
-fn check(settings: &DataSettings) -> Result<(), DataError> {
-    if settings.groups != PAIRS.len() {
-        let expected = "the groups of \"esr\" are the ten pairs of its labels: expected 10";
+/// Reads the set.
+pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<Rows, DataError> {
+    if ["paper", "recording", "pairs"].contains(&settings.split.as_str()) && settings.groups != 10 {
+        let expected = "the groups of \"esr\" are the ten pairs of its labels: expected 10, or another data.split";
         return Err(wrong("groups", settings.groups, expected));
     }
-    if !SPLITS.contains(&settings.split.as_str()) {
-        let expected = one_of(&settings.split, &SPLITS);
-        return Err(wrong("split", format!("{:?}", settings.split), expected));
+    let table = Table::read(data_dir)?;
+    let units = match settings.split.as_str() {
+        "recording" => recordings(&table)?,
+        _ => Vec::new(),
+    };
+    let (mut x1, mut x2) = (Vec::new(), Vec::new());
+    for row in &table.rows {
+        let (first, second) = table.values(row).split_at(HALF);
+        x1.extend_from_slice(first);
+        x2.extend_from_slice(second);
     }
-    at_least_one("samples_per_device", settings.samples_per_device)?;
-    check_shares(settings)
+    let side = |values, width| Side {
+        shape: Shape::Flat(width),
+        names: Vec::new(),
+        values,
+        scaling: Scaling::Together,
+    };
+    Ok(Rows {
+        set: "esr".into(),
+        hospital: side(x1, HALF),
+        device: side(x2, WIDTH - HALF),
+        classes: (1..=CLASSES).map(|label| label.to_string()).collect(),
+        y: table.rows.iter().map(|row| row.label as u32).collect(),
+        parts: vec![Part::Open; table.rows.len()],
+        units,
+        given_groups: None,
+        paper: "pairs",
+        notes: Vec::new(),
+        ids: table.rows.into_iter().map(|row| row.id).collect(),
+        file: table.file,
+    })
 }
 
-/// One mean and one deviation for all 178 columns of the training rows.
-///
-/// The columns are moments of one signal from one amplifier, cut at arbitrary times, so they all
-/// estimate the same mean and deviation; a scale per column would add their sampling error as a fixed
-/// ripple over time and bend every waveform by it. A recurrent layer feeds all columns to the same
-/// weights, which asks for one unit in all of them. And it keeps what tells seizures apart: how large
-/// the signal is.
-fn scale_of_training(table: &Table, split: &Split) -> Scale {
-    let rows = split.groups.iter().flatten();
-    Scale::of(rows.flat_map(|&row| table.values(&table.rows[row]).iter().copied()))
-}
-
-/// Puts `rows` rows together, `each` to a device; the last one may get fewer.
-fn offsets(rows: usize, each: usize) -> Vec<u32> {
-    (0..rows)
-        .step_by(each)
-        .chain([rows])
-        .map(|offset| offset as u32)
-        .collect()
-}
-
-fn notes(split: &Split) -> Vec<String> {
-    if split.left_out.is_empty() {
-        return Vec::new();
+/// The number of each row's recording, in the order of the recordings' names.
+fn recordings(table: &Table) -> Result<Vec<u32>, DataError> {
+    let mut names = Vec::with_capacity(table.rows.len());
+    for row in &table.rows {
+        let Some(name) = row.recording() else {
+            let expected = "of the form X<chunk>.<recording>, like X15.Z087, which data.split = \"recording\" needs";
+            return Err(table.wrong_id(row, expected));
+        };
+        names.push(name);
     }
-    let kept: usize = split.groups.iter().map(Vec::len).sum();
-    vec![format!(
-        "{} of {} training rows are left out, so that all groups are equally large",
-        split.left_out.len(),
-        kept + split.left_out.len()
-    )]
+    let numbers: BTreeMap<&str, u32> = names.iter().map(|name| (*name, 0)).collect();
+    let numbers: BTreeMap<&str, u32> = numbers.into_keys().zip(0..).collect();
+    Ok(names.iter().map(|name| numbers[name]).collect())
 }

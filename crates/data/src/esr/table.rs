@@ -5,8 +5,8 @@
 
 use super::CLASSES;
 use crate::DataError;
-use crate::fields::fields;
-use crate::lines::Lines;
+use crate::files::fields::fields;
+use crate::files::lines::Lines;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -95,25 +95,11 @@ impl Table {
             });
         }
         table.check_ids()?;
-        table.rows.sort_by(|a, b| a.id.cmp(&b.id));
+        // Shorter ids first: the second X2 of a recording comes before X10.
+        table
+            .rows
+            .sort_by(|a, b| (a.id.len(), &a.id).cmp(&(b.id.len(), &b.id)));
         Ok(table)
-    }
-
-    /// A table of silent rows, for tests of what does not depend on amplitudes.
-    #[cfg(test)]
-    pub(super) fn of_ids(mut ids: Vec<(String, usize)>) -> Self {
-        let values = vec![0.0; ids.len() * WIDTH];
-        ids.sort();
-        let row = |(index, (id, label))| Row {
-            id,
-            label,
-            line: index + 2,
-        };
-        Table {
-            file: "made up".into(),
-            rows: ids.into_iter().enumerate().map(row).collect(),
-            values,
-        }
     }
 
     /// The amplitudes of a row.

@@ -9,7 +9,7 @@ mod patient;
 
 use crate::DataError;
 use crate::settings::{at_least_one, check_shares, rows_of, wrong};
-use crate::standardise::Scale;
+use crate::statistics::Scale;
 use patient::{Hospital, World};
 use rayon::prelude::*;
 use selvedge_core::dataset::{Dataset, Group, Samples};

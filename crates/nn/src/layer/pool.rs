@@ -129,7 +129,7 @@ impl Kernel for InputGradient<'_> {
                     L,
                     column,
                     pool.channels,
-                    hand_back(pool, from, to, input, output, d_output, d_input)
+                    hand_back(pool, (from, to), input, output, d_output, d_input)
                 );
             }
         }
@@ -140,8 +140,7 @@ impl Kernel for InputGradient<'_> {
 #[inline(always)]
 fn hand_back<V: Vector, const C: usize, const PARTIAL: bool>(
     pool: &MaxPool,
-    from: usize,
-    to: usize,
+    (from, to): (usize, usize),
     input: &[f32],
     output: &[f32],
     d_output: &[f32],

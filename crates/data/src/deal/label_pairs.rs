@@ -11,6 +11,8 @@
 //! That this is always possible is the integrality of flows: a cell lies in one block (the pair of a
 //! group, or its others) and in one column, so the cells are the edges of a bipartite graph.
 
+use super::{Refusal, Stock};
+
 /// Labels.
 pub(crate) const CLASSES: usize = 5;
 
@@ -48,6 +50,24 @@ pub(crate) struct Deal {
 /// The class that has too few samples for every group to have its two labels in front.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooFew(pub(crate) usize);
+
+/// The groups' units and names.
+pub(super) fn scheme(stock: &mut Stock<'_>) -> Result<(Vec<Vec<usize>>, Vec<String>), Refusal> {
+    let available: [usize; CLASSES] = std::array::from_fn(|class| stock.classes[class].len());
+    let deal = deal(available).map_err(|TooFew(class)| {
+        format!(
+            "class {} has {} rows left for training, of {} in all: too few to give each of the ten groups its two labels; \
+             expected about as many as of the other classes, or smaller data.test and data.validation",
+            stock.class_names[class],
+            available[class],
+            available.iter().sum::<usize>(),
+        )
+    })?;
+    let names =
+        PAIRS.map(|[a, b]| format!("labels {}+{}", stock.class_names[a], stock.class_names[b]));
+    let counts: Vec<Vec<usize>> = deal.counts.iter().map(|row| row.to_vec()).collect();
+    Ok((stock.take(&counts), names.into()))
+}
 
 /// Deals classes of these sizes to the ten groups.
 pub(crate) fn deal(mut available: [usize; CLASSES]) -> Result<Deal, TooFew> {

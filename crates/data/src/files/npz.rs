@@ -8,7 +8,7 @@
 //! | `test_x1`, `test_x2`, `test_y` | | likewise |
 //! | `validation_x1`, … | | likewise, where there are validation rows |
 
-use crate::zip::ZipWriter;
+use crate::files::zip::ZipWriter;
 use selvedge_core::dataset::{Dataset, Samples};
 use selvedge_nn::Shape;
 use std::io::{self, Seek, Write};

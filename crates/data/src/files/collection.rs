@@ -1,0 +1,360 @@
+//! Many small text files: in a folder, or in a tar archive, gzipped or not, as it was downloaded.
+//!
+//! An archive is read once from its beginning to its end and never unpacked to disk. What a header claims takes no memory:
+//! a file grows with the bytes that are really there, up to a bound.
+
+use crate::DataError;
+use flate2::bufread::MultiGzDecoder;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Component, Path, PathBuf};
+
+/// The longest file that is still taken for one patient's.
+const LONGEST_FILE: u64 = 64 << 20;
+
+/// Names longer than this are none.
+const LONGEST_NAME: u64 = 4096;
+
+/// More files than this are no set that fits this machine.
+const MOST_FILES: usize = 10_000_000;
+
+/// A text file of the collection.
+pub(crate) struct Text {
+    /// Where it lies, for errors: in a folder a path, in an archive the archive's path and the name in it.
+    pub(crate) place: PathBuf,
+    /// Its name below the collection, with slashes.
+    pub(crate) name: String,
+    /// What it says.
+    pub(crate) text: String,
+}
+
+/// Reads every file whose name `wanted` likes and hands them to `take`, some at a time, in the order in which they lie
+/// there: for an archive that is its own, for a folder that of the names.
+pub(crate) fn read(
+    path: &Path,
+    wanted: &dyn Fn(&str) -> bool,
+    take: &mut dyn FnMut(Vec<Text>) -> Result<(), DataError>,
+) -> Result<(), DataError> {
+    let mut batch = Batch {
+        texts: Vec::new(),
+        bytes: 0,
+        take,
+    };
+    match path.is_dir() {
+        true => read_folder(path, wanted, &mut batch)?,
+        false => read_archive(path, wanted, &mut batch)?,
+    }
+    batch.hand_over()
+}
+
+/// Files that are handed over together: enough to share out to threads.
+struct Batch<'a> {
+    texts: Vec<Text>,
+    bytes: usize,
+    take: &'a mut dyn FnMut(Vec<Text>) -> Result<(), DataError>,
+}
+
+impl Batch<'_> {
+    fn push(&mut self, place: PathBuf, name: String, bytes: Vec<u8>) -> Result<(), DataError> {
+        let text = String::from_utf8(bytes).map_err(|_| DataError::File {
+            file: place.clone(),
+            problem: "not UTF-8 text: expected a table of comma-separated values".into(),
+        })?;
+        self.bytes += text.len();
+        self.texts.push(Text { place, name, text });
+        if self.bytes > 4 << 20 {
+            self.hand_over()?;
+        }
+        Ok(())
+    }
+
+    fn hand_over(&mut self) -> Result<(), DataError> {
+        self.bytes = 0;
+        (self.take)(std::mem::take(&mut self.texts))
+    }
+}
+
+fn read_folder(
+    folder: &Path,
+    wanted: &dyn Fn(&str) -> bool,
+    batch: &mut Batch<'_>,
+) -> Result<(), DataError> {
+    let failed = |file: &Path| {
+        let file = file.to_owned();
+        move |source| DataError::Io { file, source }
+    };
+    let mut names = Vec::new();
+    let mut folders = vec![(folder.to_owned(), String::new(), 0)];
+    while let Some((path, prefix, depth)) = folders.pop() {
+        for entry in std::fs::read_dir(&path).map_err(failed(&path))? {
+            let entry = entry.map_err(failed(&path))?;
+            let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+            let kind = entry.file_type().map_err(failed(&entry.path()))?;
+            if kind.is_dir() && depth < 8 {
+                folders.push((entry.path(), format!("{name}/"), depth + 1));
+            } else if !kind.is_dir() && wanted(&name) {
+                names.push(name);
+            }
+        }
+    }
+    names.sort_unstable();
+    for name in names {
+        let path = folder.join(&name);
+        let file = File::open(&path).map_err(failed(&path))?;
+        let bytes = bounded(file, &path)?;
+        batch.push(path, name, bytes)?;
+    }
+    Ok(())
+}
+
+/// All bytes of a file, which may be gzipped.
+fn bounded(file: File, path: &Path) -> Result<Vec<u8>, DataError> {
+    let mut plain = BufReader::new(file);
+    let failed = |source| DataError::Io {
+        file: path.to_owned(),
+        source,
+    };
+    let mut bytes = Vec::new();
+    if plain.fill_buf().map_err(failed)?.starts_with(&[0x1f, 0x8b]) {
+        let read = MultiGzDecoder::new(plain)
+            .take(LONGEST_FILE)
+            .read_to_end(&mut bytes);
+        read.map_err(|source| damaged(path, &source))?;
+    } else {
+        plain
+            .take(LONGEST_FILE)
+            .read_to_end(&mut bytes)
+            .map_err(failed)?;
+    }
+    match bytes.len() as u64 == LONGEST_FILE {
+        false => Ok(bytes),
+        true => Err(DataError::File {
+            file: path.to_owned(),
+            problem: format!("longer than {LONGEST_FILE} bytes: expected the file of one patient"),
+        }),
+    }
+}
+
+fn damaged(path: &Path, source: &io::Error) -> DataError {
+    let what = match source.kind() {
+        io::ErrorKind::UnexpectedEof => "ends early (a truncated download?)",
+        _ => "is corrupt",
+    };
+    DataError::File {
+        file: path.to_owned(),
+        problem: format!("the archive {what}: {source}"),
+    }
+}
+
+fn read_archive(
+    path: &Path,
+    wanted: &dyn Fn(&str) -> bool,
+    batch: &mut Batch<'_>,
+) -> Result<(), DataError> {
+    let failed = |source| DataError::Io {
+        file: path.to_owned(),
+        source,
+    };
+    let mut plain = BufReader::with_capacity(1 << 18, File::open(path).map_err(failed)?);
+    let mut reader: Box<dyn Read> =
+        match plain.fill_buf().map_err(failed)?.starts_with(&[0x1f, 0x8b]) {
+            true => Box::new(BufReader::with_capacity(
+                1 << 18,
+                MultiGzDecoder::new(plain),
+            )),
+            false => Box::new(plain),
+        };
+    let files = tar(&mut reader, wanted, |name, bytes| {
+        batch.push(path.join(&name), name, bytes)
+    });
+    files.map_err(|stop| match stop {
+        Stop::Io(source) => damaged(path, &source),
+        Stop::Format(problem) => DataError::File {
+            file: path.to_owned(),
+            problem,
+        },
+        Stop::Taker(error) => error,
+    })
+}
+
+/// Why the reading of an archive ended before its end.
+pub(crate) enum Stop {
+    /// It could not be read or unpacked.
+    Io(io::Error),
+    /// It is not what it should be.
+    Format(String),
+    /// Whoever was given the files did not like one.
+    Taker(DataError),
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        Stop::Io(error)
+    }
+}
+
+/// Reads a tar archive: the classic, the POSIX and the GNU kind.
+pub(crate) fn tar(
+    reader: &mut dyn Read,
+    wanted: &dyn Fn(&str) -> bool,
+    mut take: impl FnMut(String, Vec<u8>) -> Result<(), DataError>,
+) -> Result<(), Stop> {
+    let mut long_name: Option<String> = None;
+    let mut count = 0;
+    let mut empty_blocks = 0;
+    loop {
+        let mut header = [0; 512];
+        match reader.read_exact(&mut header) {
+            Ok(()) => {}
+            // Archives without their closing blocks are common, and nothing is missing in them.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && empty_blocks > 0 => {
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        }
+        if header.iter().all(|byte| *byte == 0) {
+            empty_blocks += 1;
+            if empty_blocks == 2 {
+                return Ok(());
+            }
+            continue;
+        }
+        check_sum(&header)?;
+        let size = size(&header[124..136])?;
+        let padding = size.next_multiple_of(512) - size;
+        let kind = header[156];
+        match kind {
+            b'L' | b'x' | b'X' => {
+                let mut bytes = Vec::new();
+                reader
+                    .take(size.min(LONGEST_NAME + 1))
+                    .read_to_end(&mut bytes)?;
+                if size > LONGEST_NAME || bytes.len() as u64 != size {
+                    return Err(Stop::Format(
+                        "the archive has an absurdly long name in it".into(),
+                    ));
+                }
+                let found = match kind {
+                    b'L' => Some(text(&bytes)),
+                    _ => pax_path(&bytes),
+                };
+                long_name = found.or(long_name);
+            }
+            b'0' | 0 => {
+                count += 1;
+                if count > MOST_FILES {
+                    return Err(Stop::Format(format!(
+                        "the archive has more than {MOST_FILES} files"
+                    )));
+                }
+                let name = long_name.take().unwrap_or_else(|| name(&header));
+                check_name(&name)?;
+                let name = name.trim_start_matches("./").to_owned();
+                if wanted(&name) {
+                    let mut bytes = Vec::new();
+                    reader
+                        .take(size.min(LONGEST_FILE))
+                        .read_to_end(&mut bytes)?;
+                    if bytes.len() as u64 != size {
+                        return Err(Stop::Format(match size > LONGEST_FILE {
+                            true => format!(
+                                "{name} claims {size} bytes: expected the file of one patient"
+                            ),
+                            false => format!(
+                                "the archive ends in the middle of {name} (a truncated download?)"
+                            ),
+                        }));
+                    }
+                    take(name, bytes).map_err(Stop::Taker)?;
+                } else {
+                    skip(reader, size)?;
+                }
+            }
+            _ => {
+                long_name = None;
+                skip(reader, size)?;
+            }
+        }
+        skip(reader, padding)?;
+        empty_blocks = 0;
+    }
+}
+
+fn skip(reader: &mut dyn Read, count: u64) -> Result<(), Stop> {
+    match io::copy(&mut reader.take(count), &mut io::sink())? == count {
+        true => Ok(()),
+        false => Err(Stop::Io(io::ErrorKind::UnexpectedEof.into())),
+    }
+}
+
+/// Bytes up to the first zero.
+fn text(bytes: &[u8]) -> String {
+    let end = bytes
+        .iter()
+        .position(|byte| *byte == 0)
+        .unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+fn name(header: &[u8; 512]) -> String {
+    let name = text(&header[..100]);
+    match &header[257..262] == b"ustar" && header[345] != 0 {
+        true => format!("{}/{name}", text(&header[345..500])),
+        false => name,
+    }
+}
+
+/// The path of a POSIX record, `<length> path=<name>\n`.
+fn pax_path(bytes: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(bytes);
+    let line = text.lines().find_map(|line| line.split_once(" path="))?;
+    Some(line.1.into())
+}
+
+/// An octal number, or a binary one where the first bit is set.
+fn size(field: &[u8]) -> Result<u64, Stop> {
+    let wrong = || Stop::Format("the archive has a damaged header (a size that is none)".into());
+    if field[0] & 0x80 != 0 {
+        let number = field[4..]
+            .iter()
+            .fold(0u64, |n, byte| (n << 8) | u64::from(*byte));
+        return match field[0] == 0x80 && field[1..4] == [0; 3] && number < 1 << 50 {
+            true => Ok(number),
+            false => Err(wrong()),
+        };
+    }
+    let digits = text(field);
+    let digits = digits.trim();
+    match digits {
+        "" => Ok(0),
+        _ => u64::from_str_radix(digits, 8).map_err(|_| wrong()),
+    }
+}
+
+fn check_sum(header: &[u8; 512]) -> Result<(), Stop> {
+    let stated = size(&header[148..156]).ok();
+    let sum = |header: &[u8; 512]| -> u64 {
+        let of = |(at, byte): (usize, &u8)| match (148..156).contains(&at) {
+            true => u64::from(b' '),
+            false => u64::from(*byte),
+        };
+        header.iter().enumerate().map(of).sum()
+    };
+    match stated == Some(sum(header)) {
+        true => Ok(()),
+        false => Err(Stop::Format(
+            "not a tar archive, or a damaged one: the checksum of a header is wrong".into(),
+        )),
+    }
+}
+
+/// Refuses names that would lie outside.
+fn check_name(name: &str) -> Result<(), Stop> {
+    let inside = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+    match Path::new(name).components().all(inside) && !name.is_empty() {
+        true => Ok(()),
+        false => Err(Stop::Format(format!(
+            "the archive has a file {name:?}, which leaves it: expected names below the archive"
+        ))),
+    }
+}

@@ -1,0 +1,651 @@
+//! `mimic3`: in-hospital mortality in the layout of mimic3-benchmarks. 48 hours of 17 channels, as 48 × 76 numbers.
+//!
+//! The benchmark's discretiser: hour `⌊t − 10⁻⁶⌋` gets the last value of each channel; an hour without one takes the value
+//! before, or the channel's normal value where there is none. Five channels are categories, one-hot by their exact text.
+//! Behind the values stand 17 masks: what was really measured. Its normaliser scales the twelve other channels, by the
+//! numbers of a file if one is there (`*normalizer*.json`), else by what training rows show.
+//!
+//! The hospital holds columns 0 to 37 and the device 38 to 75, or with `data.vertical = "channel"` the first and the last
+//! channels whole, with their masks.
+
+use crate::DataError;
+use crate::files::collection::{self, Text};
+use crate::files::fields::fields;
+use crate::rows::{Part, Rows, Side};
+use crate::settings::{find_file, wrong};
+use crate::statistics::{Scale, Scaling};
+use rayon::prelude::*;
+use selvedge_core::experiment::{DataSettings, one_of};
+use selvedge_nn::Shape;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+const ORIGIN: &str = "MIMIC-III is credentialed: `selvedge data fetch mimic3` says how to get it; `--set data.set=synthetic` \
+                      runs without files";
+
+const STEPS: usize = 48;
+
+/// A channel: its name, its categories if it has any, and its normal value.
+struct Channel {
+    name: &'static str,
+    categories: &'static [&'static str],
+    normal: &'static str,
+}
+
+const fn number(name: &'static str, normal: &'static str) -> Channel {
+    Channel {
+        name,
+        categories: &[],
+        normal,
+    }
+}
+
+/// In the order of the benchmark's columns.
+const CHANNELS: [Channel; 17] = [
+    Channel {
+        name: "Capillary refill rate",
+        categories: &["0.0", "1.0"],
+        normal: "0.0",
+    },
+    number("Diastolic blood pressure", "59.0"),
+    number("Fraction inspired oxygen", "0.21"),
+    Channel {
+        name: "Glascow coma scale eye opening",
+        categories: &[
+            "To Pain",
+            "3 To speech",
+            "1 No Response",
+            "4 Spontaneously",
+            "None",
+            "To Speech",
+            "Spontaneously",
+            "2 To pain",
+        ],
+        normal: "4 Spontaneously",
+    },
+    Channel {
+        name: "Glascow coma scale motor response",
+        categories: &[
+            "1 No Response",
+            "3 Abnorm flexion",
+            "Abnormal extension",
+            "No response",
+            "4 Flex-withdraws",
+            "Localizes Pain",
+            "Flex-withdraws",
+            "Obeys Commands",
+            "Abnormal Flexion",
+            "6 Obeys Commands",
+            "5 Localizes Pain",
+            "2 Abnorm extensn",
+        ],
+        normal: "6 Obeys Commands",
+    },
+    Channel {
+        name: "Glascow coma scale total",
+        categories: &[
+            "11", "10", "13", "12", "15", "14", "3", "5", "4", "7", "6", "9", "8",
+        ],
+        normal: "15",
+    },
+    Channel {
+        name: "Glascow coma scale verbal response",
+        categories: &[
+            "1 No Response",
+            "No Response",
+            "Confused",
+            "Inappropriate Words",
+            "Oriented",
+            "No Response-ETT",
+            "5 Oriented",
+            "Incomprehensible sounds",
+            "1.0 ET/Trach",
+            "4 Confused",
+            "2 Incomp sounds",
+            "3 Inapprop words",
+        ],
+        normal: "5 Oriented",
+    },
+    number("Glucose", "128.0"),
+    number("Heart Rate", "86"),
+    number("Height", "170.0"),
+    number("Mean blood pressure", "77.0"),
+    number("Oxygen saturation", "98.0"),
+    number("Respiratory rate", "19"),
+    number("Systolic blood pressure", "118.0"),
+    number("Temperature", "36.6"),
+    number("Weight", "81.0"),
+    number("pH", "7.4"),
+];
+
+impl Channel {
+    /// Columns that its values take.
+    const fn width(&self) -> usize {
+        match self.categories.len() {
+            0 => 1,
+            n => n,
+        }
+    }
+
+    /// Writes a value to its columns.
+    fn write(&self, value: &str, columns: &mut [f32]) -> Result<(), &'static str> {
+        if self.categories.is_empty() {
+            columns[0] = value
+                .trim()
+                .parse()
+                .ok()
+                .filter(|v: &f32| v.is_finite())
+                .ok_or("a number")?;
+            return Ok(());
+        }
+        let category = self.categories.iter().position(|c| *c == value);
+        let category = category.ok_or("one of the benchmark's categories for this channel")?;
+        columns.fill(0.0);
+        columns[category] = 1.0;
+        Ok(())
+    }
+}
+
+/// Columns of all values, and with the masks.
+const VALUES: usize = {
+    let (mut sum, mut c) = (0, 0);
+    while c < CHANNELS.len() {
+        sum += CHANNELS[c].width();
+        c += 1;
+    }
+    sum
+};
+const WIDTH: usize = VALUES + CHANNELS.len();
+
+/// With `data.vertical = "channel"` the hospital holds so many channels.
+const HOSPITAL_CHANNELS: usize = 6;
+
+/// Where a channel's columns begin.
+fn begins(channel: usize) -> usize {
+    CHANNELS[..channel].iter().map(Channel::width).sum()
+}
+
+/// The benchmark's names of the columns.
+fn names() -> Vec<String> {
+    let values = CHANNELS
+        .iter()
+        .flat_map(|channel| match channel.categories {
+            [] => vec![channel.name.to_owned()],
+            categories => categories
+                .iter()
+                .map(|c| format!("{}->{c}", channel.name))
+                .collect(),
+        });
+    let masks = CHANNELS
+        .iter()
+        .map(|channel| format!("mask->{}", channel.name));
+    values.chain(masks).collect()
+}
+
+/// Reads the set.
+pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<Rows, DataError> {
+    let hospital_columns: Vec<usize> = match settings.vertical.as_str() {
+        "" | "half" => (0..WIDTH / 2).collect(),
+        "channel" => (0..begins(HOSPITAL_CHANNELS))
+            .chain(VALUES..VALUES + HOSPITAL_CHANNELS)
+            .collect(),
+        other => {
+            return Err(wrong(
+                "vertical",
+                format!("{other:?}"),
+                one_of(other, &["half", "channel"]),
+            ));
+        }
+    };
+    let usual = ["mimic3", "in-hospital-mortality", "mimic3-demo"];
+    let found = find_file("mimic3", settings, data_dir, &usual, ORIGIN)?;
+    let (path, normaliser) = archive_and_normaliser(&found)?;
+    let mut stays = BTreeMap::new();
+    let mut lists = Vec::new();
+    collection::read(&path, &is_wanted, &mut |texts| {
+        let parsed: Result<Vec<Parsed>, DataError> = texts
+            .par_iter()
+            .map(|text| match text.name.ends_with("listfile.csv") {
+                true => Ok(None),
+                false => Ok(Some((key_of(&text.name), discretise(text)?))),
+            })
+            .collect();
+        stays.extend(parsed?.into_iter().flatten());
+        lists.extend(
+            texts
+                .into_iter()
+                .filter(|text| text.name.ends_with("listfile.csv")),
+        );
+        Ok(())
+    })?;
+    rows(path, stays, &lists, &hospital_columns, normaliser)
+}
+
+/// A stay's key and its numbers, or nothing for a list.
+type Parsed = Option<(String, Vec<f32>)>;
+
+/// A folder may hold the archive as it was packed, and beside it what the benchmark's normaliser saved.
+fn archive_and_normaliser(found: &Path) -> Result<(PathBuf, Option<Normaliser>), DataError> {
+    let folder = if found.is_dir() {
+        found
+    } else {
+        found.parent().unwrap_or(found)
+    };
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
+        .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
+        .unwrap_or_default();
+    files.sort();
+    let named = |parts: &[&str]| {
+        files.iter().find(|file| {
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            parts.iter().all(|part| name.contains(part))
+        })
+    };
+    let normaliser = match named(&["normalizer", ".json"]) {
+        Some(file) => Some(Normaliser::read(file)?),
+        None => None,
+    };
+    let has_lists = folder.join("in-hospital-mortality").is_dir()
+        || folder.join("train_listfile.csv").is_file();
+    let path = match (found.is_dir() && !has_lists)
+        .then(|| named(&[".tar"]))
+        .flatten()
+    {
+        Some(archive) => archive.clone(),
+        None => found.to_owned(),
+    };
+    Ok((path, normaliser))
+}
+
+/// What the benchmark's normaliser saved.
+#[derive(Deserialize)]
+struct Normaliser {
+    continuous_columns: Vec<usize>,
+    means: Vec<f64>,
+    stds: Vec<f64>,
+}
+
+impl Normaliser {
+    fn read(file: &Path) -> Result<Self, DataError> {
+        let problem = |problem: String| DataError::File {
+            file: file.to_owned(),
+            problem,
+        };
+        let text = std::fs::read_to_string(file).map_err(|source| DataError::Io {
+            file: file.to_owned(),
+            source,
+        })?;
+        let found: Normaliser = serde_json::from_str(&text).map_err(|e| {
+            problem(format!(
+                "not a normaliser's state: {e}; expected continuous_columns, means and stds"
+            ))
+        })?;
+        let finite = |values: &[f64]| values.len() == WIDTH && values.iter().all(|v| v.is_finite());
+        let deviations = found.stds.iter().all(|std| *std > 0.0)
+            || found
+                .continuous_columns
+                .iter()
+                .all(|c| found.stds.get(*c).is_some_and(|s| *s > 0.0));
+        if !finite(&found.means)
+            || !finite(&found.stds)
+            || !deviations
+            || found.continuous_columns.iter().any(|c| *c >= WIDTH)
+        {
+            return Err(problem(format!(
+                "expected {WIDTH} finite means and deviations, those of continuous_columns above 0"
+            )));
+        }
+        Ok(found)
+    }
+}
+
+fn is_wanted(name: &str) -> bool {
+    let file = name.rsplit('/').next().unwrap_or(name);
+    let list = [
+        "train_listfile.csv",
+        "val_listfile.csv",
+        "test_listfile.csv",
+    ]
+    .contains(&file);
+    list || (file.ends_with("_timeseries.csv")
+        && (name.contains("train/") || name.contains("test/")))
+}
+
+/// `train/<stay>` or `test/<stay>`
+fn key_of(name: &str) -> String {
+    let mut parts = name.rsplit('/');
+    let (file, folder) = (
+        parts.next().unwrap_or_default(),
+        parts.next().unwrap_or_default(),
+    );
+    format!("{folder}/{file}")
+}
+
+/// One stay as 48 × 76 numbers, before they are scaled.
+fn discretise(text: &Text) -> Result<Vec<f32>, DataError> {
+    let wrong = |line: usize, column: &str, value: &str, expected: &str| DataError::Value {
+        file: text.place.clone(),
+        line,
+        column: column.into(),
+        value: value.chars().take(40).collect(),
+        expected: expected.into(),
+    };
+    let cut = |line: usize, problem: &str| DataError::Line {
+        file: text.place.clone(),
+        line,
+        problem: problem.into(),
+    };
+    let mut lines = text
+        .text
+        .lines()
+        .enumerate()
+        .map(|(i, line)| (i + 1, line.trim_end_matches('\r')));
+    let header = lines
+        .next()
+        .map_or("", |(_, line)| line.trim_start_matches('\u{feff}'));
+    let header: Vec<&str> = fields(header).map(|field| field.unwrap_or("")).collect();
+    // The channel of each column.
+    let mut channel_of = vec![None; header.len()];
+    for (number, channel) in CHANNELS.iter().enumerate() {
+        let Some(at) = header.iter().position(|name| *name == channel.name) else {
+            return Err(cut(
+                1,
+                &format!(
+                    "no column {:?}: expected Hours and the benchmark's 17 channels",
+                    channel.name
+                ),
+            ));
+        };
+        channel_of[at] = Some(number);
+    }
+    if header[0] != "Hours" {
+        return Err(wrong(1, "1", header[0], "\"Hours\""));
+    }
+    let mut values = vec![0.0; STEPS * WIDTH];
+    let mut seen = vec![false; STEPS * CHANNELS.len()];
+    for (number, line) in lines.filter(|(_, line)| !line.is_empty()) {
+        let mut step = 0;
+        let mut count = 0;
+        for field in fields(line) {
+            let Ok(field) = field else {
+                return Err(cut(
+                    number,
+                    "quotes that make no sense: expected plain values",
+                ));
+            };
+            if count == 0 {
+                let hours: f64 = field
+                    .parse()
+                    .ok()
+                    .filter(|h: &f64| h.is_finite() && *h >= 0.0)
+                    .ok_or_else(|| {
+                        wrong(number, "Hours", field, "hours since admission, 0 or more")
+                    })?;
+                step = (hours - 1e-6) as usize;
+                if hours > STEPS as f64 + 1e-6 {
+                    count = header.len();
+                    break;
+                }
+            } else if let (Some(Some(channel)), false) = (channel_of.get(count), field.is_empty()) {
+                let begin = step * WIDTH + begins(*channel);
+                let columns = &mut values[begin..begin + CHANNELS[*channel].width()];
+                CHANNELS[*channel]
+                    .write(field, columns)
+                    .map_err(|expected| wrong(number, CHANNELS[*channel].name, field, expected))?;
+                seen[step * CHANNELS.len() + channel] = true;
+            }
+            count += 1;
+        }
+        if count != header.len() {
+            return Err(cut(
+                number,
+                &format!(
+                    "{count} values (a line cut short?): expected {}",
+                    header.len()
+                ),
+            ));
+        }
+    }
+    fill_gaps(&mut values, &seen);
+    Ok(values)
+}
+
+/// The value before, or the normal one; and the masks.
+fn fill_gaps(values: &mut [f32], seen: &[bool]) {
+    for step in 0..STEPS {
+        for (number, channel) in CHANNELS.iter().enumerate() {
+            let (begin, width) = (begins(number), channel.width());
+            let was_seen = seen[step * CHANNELS.len() + number];
+            values[step * WIDTH + VALUES + number] = f32::from(u8::from(was_seen));
+            if was_seen {
+                continue;
+            }
+            if step == 0 {
+                // The channels' own normal values are values of the channels.
+                let _ = channel.write(channel.normal, &mut values[begin..begin + width]);
+            } else {
+                let before = (step - 1) * WIDTH + begin;
+                values.copy_within(before..before + width, step * WIDTH + begin);
+            }
+        }
+    }
+}
+
+fn rows(
+    path: PathBuf,
+    stays: BTreeMap<String, Vec<f32>>,
+    lists: &[Text],
+    hospital_columns: &[usize],
+    normaliser: Option<Normaliser>,
+) -> Result<Rows, DataError> {
+    let problem = |problem: String| DataError::File {
+        file: path.clone(),
+        problem,
+    };
+    let device_columns: Vec<usize> = (0..WIDTH)
+        .filter(|c| !hospital_columns.contains(c))
+        .collect();
+    let (mut x1, mut x2, mut y, mut parts, mut ids) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    // The last list of a name counts once, wherever it lies.
+    let mut listed = BTreeMap::new();
+    for (name, part) in [
+        ("train", Part::Training),
+        ("val", Part::Validation),
+        ("test", Part::Test),
+    ] {
+        let file = format!("{name}_listfile.csv");
+        let Some(list) = lists
+            .iter()
+            .find(|list| list.name.rsplit('/').next() == Some(&file))
+        else {
+            if part == Part::Validation {
+                continue;
+            }
+            return Err(problem(format!(
+                "no {file} in it: expected the task folder of mimic3-benchmarks, in-hospital-mortality"
+            )));
+        };
+        for (stay, died) in read_list(list)? {
+            let folder = if part == Part::Test { "test" } else { "train" };
+            if listed
+                .insert(format!("{folder}/{stay}"), (died, part))
+                .is_some()
+            {
+                return Err(problem(format!(
+                    "{stay} is listed twice: expected every stay once"
+                )));
+            }
+        }
+    }
+    for (key, (died, part)) in listed {
+        let Some(values) = stays.get(&key) else {
+            return Err(problem(format!(
+                "{key} is listed but not there: expected its file"
+            )));
+        };
+        for step in values.chunks_exact(WIDTH) {
+            x1.extend(hospital_columns.iter().map(|c| step[*c]));
+            x2.extend(device_columns.iter().map(|c| step[*c]));
+        }
+        y.push(died);
+        parts.push(part);
+        ids.push(key);
+    }
+    let continuous = |c: usize| {
+        c < VALUES
+            && CHANNELS
+                .iter()
+                .enumerate()
+                .any(|(n, ch)| ch.categories.is_empty() && begins(n) == c)
+    };
+    let names = names();
+    let side = |values, columns: &[usize]| Side {
+        shape: Shape::Steps(STEPS, columns.len()),
+        names: columns.iter().map(|c| names[*c].clone()).collect(),
+        values,
+        scaling: match &normaliser {
+            Some(state) => Scaling::Given(
+                columns
+                    .iter()
+                    .map(|c| match state.continuous_columns.contains(c) {
+                        true => Scale {
+                            mean: state.means[*c],
+                            deviation: state.stds[*c],
+                            clip: None,
+                        },
+                        false => Scale::IDENTITY,
+                    })
+                    .collect(),
+            ),
+            None => Scaling::Columns {
+                scaled: columns.iter().map(|c| continuous(*c)).collect(),
+                clipped: false,
+            },
+        },
+    };
+    Ok(Rows {
+        set: "mimic3".into(),
+        hospital: side(x1, hospital_columns),
+        device: side(x2, &device_columns),
+        classes: vec!["survived".into(), "died".into()],
+        y,
+        ids,
+        parts,
+        units: Vec::new(),
+        given_groups: None,
+        paper: "ramp",
+        notes: Vec::new(),
+        file: path,
+    })
+}
+
+/// The stays of a list, with who died.
+fn read_list(list: &Text) -> Result<Vec<(String, u32)>, DataError> {
+    let wrong = |line: usize, column: &str, value: &str, expected: &str| DataError::Value {
+        file: list.place.clone(),
+        line,
+        column: column.into(),
+        value: value.chars().take(60).collect(),
+        expected: expected.into(),
+    };
+    let mut rows = Vec::new();
+    for (index, line) in list.text.lines().enumerate() {
+        let line = line.trim_end_matches('\r').trim_start_matches('\u{feff}');
+        let mut values = line.split(',');
+        let (stay, died) = (
+            values.next().unwrap_or_default(),
+            values.next_back().unwrap_or_default(),
+        );
+        if index == 0 {
+            if stay != "stay" || died != "y_true" {
+                return Err(wrong(1, "1", line, "the header stay,y_true"));
+            }
+        } else if !line.is_empty() {
+            let died = match died {
+                "0" => 0,
+                "1" => 1,
+                other => return Err(wrong(index + 1, "y_true", other, "0 or 1")),
+            };
+            if !stay.ends_with("_timeseries.csv") || stay.contains('/') {
+                return Err(wrong(
+                    index + 1,
+                    "stay",
+                    stay,
+                    "the name of a stay's file, like 10114_episode1_timeseries.csv",
+                ));
+            }
+            rows.push((stay.to_owned(), died));
+        }
+    }
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::npy;
+    use crate::files::unzip::Archive;
+    use std::fs::File;
+    use std::io::BufReader;
+
+    /// What the benchmark's own code made of the demo, cell by cell.
+    #[test]
+    fn the_demo_is_what_the_benchmark_makes_of_it() {
+        let Some(folder) = std::env::var_os("SELVEDGE_DATA").map(PathBuf::from) else {
+            eprintln!("skipped: the_demo_is_what_the_benchmark_makes_of_it needs SELVEDGE_DATA");
+            return;
+        };
+        let settings = DataSettings {
+            path: "mimic3-demo".into(),
+            ..DataSettings::default()
+        };
+        let rows = read(&settings, Some(&folder)).unwrap();
+        let Scaling::Given(hospital) = &rows.hospital.scaling else {
+            panic!("the demo has a normaliser");
+        };
+        let Scaling::Given(device) = &rows.device.scaling else {
+            panic!("the demo has a normaliser");
+        };
+        let golden = folder.join("mimic3-demo/ihm_demo_discretized_48x76.npz");
+        let mut archive = Archive::open(BufReader::new(File::open(golden).unwrap())).unwrap();
+        let mut compared = 0;
+        for (part, folder) in [("train", "train"), ("val", "train"), ("test", "test")] {
+            let name = format!("{part}_name");
+            let (header, unpacking) = npy::open(&mut archive, &name).unwrap();
+            let names = npy::texts(&header, unpacking, &name).unwrap();
+            for (array, scaled) in [("X_raw", false), ("X", true)] {
+                let name = format!("{part}_{array}");
+                let (header, unpacking) = npy::open(&mut archive, &name).unwrap();
+                assert_eq!(header.shape, [names.len(), STEPS, WIDTH]);
+                npy::numbers(&header, unpacking, &name, |index, expected| {
+                    let (stay, step, column) = (
+                        index / (STEPS * WIDTH),
+                        index / WIDTH % STEPS,
+                        index % WIDTH,
+                    );
+                    let id = format!("{folder}/{}", names[stay]);
+                    let row = rows.ids.iter().position(|other| *other == id).unwrap();
+                    let half = WIDTH / 2;
+                    let (side, scales, at) = match column < half {
+                        true => (&rows.hospital, hospital, column),
+                        false => (&rows.device, device, column - half),
+                    };
+                    let raw = side.row(row)[step * half + at];
+                    let found = if scaled { scales[at].apply(raw) } else { raw };
+                    let close =
+                        (f64::from(found) - expected).abs() <= 1e-5 * expected.abs().max(1.0);
+                    assert!(
+                        close,
+                        "{name} {id} {step} {column}: {found} is not {expected}"
+                    );
+                    compared += 1;
+                    Ok(())
+                })
+                .unwrap();
+            }
+        }
+        assert_eq!(compared, 2 * (41 + 5 + 11) * STEPS * WIDTH);
+    }
+}

@@ -1,0 +1,421 @@
+//! `physionet2012`: PhysioNet/CinC Challenge 2012, sets a and b. 48 hours of 8,000 stays in intensive care; who died in
+//! hospital? The open stand-in for MIMIC-III's mortality.
+//!
+//! Each stay becomes 48 hourly steps: the last value of the hour, carried forward, and beside it whether the hour had one.
+//! A wearable can measure ten of the channels; the hospital holds the other 27, and with `data.vertical = "statics"` age,
+//! sex, height, ward and weight at admission at every step too. Training is on set a, the test on set b.
+
+use crate::DataError;
+use crate::files::collection::{self, Text};
+use crate::files::fields::fields;
+use crate::rows::{Part, Rows, Side};
+use crate::settings::{find_file, wrong};
+use crate::statistics::Scaling;
+use rayon::prelude::*;
+use selvedge_core::experiment::{DataSettings, one_of};
+use selvedge_nn::Shape;
+use std::collections::HashMap;
+use std::path::Path;
+
+const ORIGIN: &str = "PhysioNet's Challenge 2012 is at https://physionet.org/content/challenge-2012/ (`selvedge data fetch \
+                      physionet2012`); `--set data.set=synthetic` runs without files";
+
+const STEPS: usize = 48;
+
+/// What a wearable can measure.
+const DEVICE: [&str; 10] = [
+    "HR",
+    "RespRate",
+    "Temp",
+    "SaO2",
+    "SysABP",
+    "DiasABP",
+    "MAP",
+    "NISysABP",
+    "NIDiasABP",
+    "NIMAP",
+];
+
+/// What is measured at the bedside or in a laboratory.
+const HOSPITAL: [&str; 27] = [
+    "ALP",
+    "ALT",
+    "AST",
+    "Albumin",
+    "BUN",
+    "Bilirubin",
+    "Cholesterol",
+    "Creatinine",
+    "FiO2",
+    "GCS",
+    "Glucose",
+    "HCO3",
+    "HCT",
+    "K",
+    "Lactate",
+    "MechVent",
+    "Mg",
+    "Na",
+    "PaCO2",
+    "PaO2",
+    "Platelets",
+    "TroponinI",
+    "TroponinT",
+    "Urine",
+    "WBC",
+    "Weight",
+    "pH",
+];
+
+/// What is known at admission.
+const STATICS: [&str; 5] = ["Age", "Gender", "Height", "ICUType", "Weight"];
+
+/// Reads the set.
+pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<Rows, DataError> {
+    let statics = match settings.vertical.as_str() {
+        "" => false,
+        "statics" => true,
+        other => {
+            return Err(wrong(
+                "vertical",
+                format!("{other:?}"),
+                one_of(other, &["statics"]),
+            ));
+        }
+    };
+    let usual = ["physionet2012", "physionet2012/physionet2012-ab.tar.gz"];
+    let mut path = find_file("physionet2012", settings, data_dir, &usual, ORIGIN)?;
+    // A folder that holds the archive as it was downloaded.
+    if path.is_dir() && !path.join("set-a").is_dir() {
+        let archives = std::fs::read_dir(&path)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path());
+        let mut archives: Vec<_> = archives
+            .filter(|p| p.to_string_lossy().contains(".tar"))
+            .collect();
+        archives.sort();
+        path = archives.into_iter().next().unwrap_or(path);
+    }
+    let mut stays = Vec::new();
+    let mut outcomes = HashMap::new();
+    collection::read(&path, &is_wanted, &mut |texts| {
+        let parsed: Result<Vec<Option<Stay>>, DataError> = texts
+            .par_iter()
+            .map(|text| match text.name.contains("Outcomes") {
+                true => Ok(None),
+                false => Stay::parse(text, statics).map(Some),
+            })
+            .collect();
+        stays.extend(parsed?.into_iter().flatten());
+        for text in texts.iter().filter(|text| text.name.contains("Outcomes")) {
+            read_outcomes(text, &mut outcomes)?;
+        }
+        Ok(())
+    })?;
+    rows(path, stays, &outcomes, statics)
+}
+
+/// Whether a file of the collection is one of ours.
+fn is_wanted(name: &str) -> bool {
+    let file = name.rsplit('/').next().unwrap_or(name);
+    let is_stay = (name.contains("set-a/") || name.contains("set-b/"))
+        && file
+            .strip_suffix(".txt")
+            .is_some_and(|id| id.bytes().all(|b| b.is_ascii_digit()));
+    is_stay || ["Outcomes-a.txt", "Outcomes-b.txt"].contains(&file)
+}
+
+fn rows(
+    path: std::path::PathBuf,
+    mut stays: Vec<Stay>,
+    outcomes: &HashMap<u32, u32>,
+    statics: bool,
+) -> Result<Rows, DataError> {
+    let problem = |problem: String| DataError::File {
+        file: path.clone(),
+        problem,
+    };
+    if stays.is_empty() {
+        return Err(problem(
+            "no stays in it: expected set-a/<RecordID>.txt and Outcomes-a.txt, and set b likewise"
+                .into(),
+        ));
+    }
+    stays.sort_by_key(|stay| stay.id);
+    if let Some(twice) = stays.windows(2).find(|pair| pair[0].id == pair[1].id) {
+        return Err(problem(format!(
+            "the stay {} is in it twice: expected every RecordID once",
+            twice[0].id
+        )));
+    }
+    let (mut x1, mut x2) = (Vec::new(), Vec::new());
+    let (mut y, mut parts, mut ids) = (Vec::new(), Vec::new(), Vec::new());
+    for stay in stays {
+        let Some(died) = outcomes.get(&stay.id) else {
+            return Err(problem(format!(
+                "no outcome for the stay {}: expected it in Outcomes-{}.txt",
+                stay.id,
+                if stay.test { 'b' } else { 'a' }
+            )));
+        };
+        x1.extend_from_slice(&stay.hospital);
+        x2.extend_from_slice(&stay.device);
+        y.push(*died);
+        parts.push(if stay.test {
+            Part::Test
+        } else {
+            Part::Training
+        });
+        ids.push(stay.id.to_string());
+    }
+    Ok(Rows {
+        set: "physionet2012".into(),
+        hospital: side(x1, &HOSPITAL, statics),
+        device: side(x2, &DEVICE, false),
+        classes: vec!["survived".into(), "died".into()],
+        y,
+        ids,
+        parts,
+        units: Vec::new(),
+        given_groups: None,
+        paper: "ramp",
+        notes: Vec::new(),
+        file: path,
+    })
+}
+
+/// A side of so many channels, each with a mask.
+fn side(values: Vec<f32>, channels: &[&str], statics: bool) -> Side {
+    let statics = if statics { &STATICS[..] } else { &[] };
+    let names = channels.iter().map(ToString::to_string);
+    let masks = channels.iter().map(|name| format!("{name} measured"));
+    let statics = statics.iter().map(|name| format!("{name} at admission"));
+    let names: Vec<String> = names.chain(masks).chain(statics).collect();
+    let is_mask = |at: usize| (channels.len()..2 * channels.len()).contains(&at);
+    Side {
+        shape: Shape::Steps(STEPS, names.len()),
+        scaling: Scaling::Columns {
+            scaled: (0..names.len()).map(|at| !is_mask(at)).collect(),
+            clipped: true,
+        },
+        names,
+        values,
+    }
+}
+
+/// One stay.
+struct Stay {
+    id: u32,
+    test: bool,
+    hospital: Vec<f32>,
+    device: Vec<f32>,
+}
+
+/// The channels of one side, filled hour by hour.
+struct Grid {
+    channels: usize,
+    width: usize,
+    values: Vec<f32>,
+}
+
+impl Grid {
+    fn new(channels: usize, statics: usize) -> Self {
+        let width = 2 * channels + statics;
+        let mut values = vec![f32::NAN; STEPS * width];
+        for step in values.chunks_exact_mut(width) {
+            step[channels..2 * channels].fill(0.0);
+        }
+        Grid {
+            channels,
+            width,
+            values,
+        }
+    }
+
+    fn set(&mut self, step: usize, channel: usize, value: f32) {
+        self.values[step * self.width + channel] = value;
+        self.values[step * self.width + self.channels + channel] = 1.0;
+    }
+
+    /// Carries values forward to hours that have none.
+    fn carry(mut self) -> Vec<f32> {
+        for step in 1..STEPS {
+            let (before, now) = self.values.split_at_mut(step * self.width);
+            let before = &before[(step - 1) * self.width..];
+            for channel in 0..self.channels {
+                if now[channel].is_nan() {
+                    now[channel] = before[channel];
+                }
+            }
+        }
+        self.values
+    }
+}
+
+impl Stay {
+    fn parse(text: &Text, statics: bool) -> Result<Self, DataError> {
+        let wrong = |line: usize, column: &str, value: &str, expected: &str| DataError::Value {
+            file: text.place.clone(),
+            line,
+            column: column.into(),
+            value: value.chars().take(40).collect(),
+            expected: expected.into(),
+        };
+        let mut hospital = Grid::new(HOSPITAL.len(), if statics { STATICS.len() } else { 0 });
+        let mut device = Grid::new(DEVICE.len(), 0);
+        let mut at_admission = [f32::NAN; STATICS.len()];
+        let mut id = None;
+        for (index, line) in text.text.lines().enumerate() {
+            let number = index + 1;
+            let line = line.trim_end_matches('\r');
+            if index == 0 {
+                if line.trim_start_matches('\u{feff}') != "Time,Parameter,Value" {
+                    return Err(wrong(1, "1", line, "the header Time,Parameter,Value"));
+                }
+                continue;
+            }
+            if line.is_empty() {
+                continue;
+            }
+            let mut found = fields(line);
+            let mut next = || found.next().and_then(Result::ok);
+            let (Some(time), Some(name), Some(value), None) = (next(), next(), next(), next())
+            else {
+                return Err(DataError::Line {
+                    file: text.place.clone(),
+                    line: number,
+                    problem: "not three values: expected Time,Parameter,Value".into(),
+                });
+            };
+            let minutes = minutes(time).ok_or_else(|| {
+                wrong(
+                    number,
+                    "Time",
+                    time,
+                    "a time, hours and minutes like 07:35, up to 48:00",
+                )
+            })?;
+            let value = match value.trim().parse::<f32>() {
+                Ok(value) if value.is_finite() => value,
+                _ => return Err(wrong(number, "Value", value, "a number")),
+            };
+            if name == "RecordID" {
+                id = Some(value as u32).filter(|id| f64::from(*id) == f64::from(value));
+                continue;
+            }
+            // Less than nothing is how the set says that nothing was measured.
+            if value < 0.0 {
+                continue;
+            }
+            let step = (minutes / 60).min(STEPS - 1);
+            if let Some(at) = STATICS
+                .iter()
+                .position(|n| *n == name)
+                .filter(|_| minutes == 0)
+            {
+                at_admission[at] = value;
+                if name != "Weight" {
+                    continue;
+                }
+            }
+            if let Some(channel) = DEVICE.iter().position(|n| *n == name) {
+                device.set(step, channel, value);
+            } else if let Some(channel) = HOSPITAL.iter().position(|n| *n == name) {
+                hospital.set(step, channel, value);
+            } else if !name.is_empty() && !STATICS.contains(&name) {
+                return Err(wrong(
+                    number,
+                    "Parameter",
+                    name,
+                    "one of the challenge's 42 parameters, like HR or Creatinine",
+                ));
+            }
+        }
+        let Some(id) = id else {
+            return Err(DataError::File {
+                file: text.place.clone(),
+                problem: "no RecordID in it: expected the line 00:00,RecordID,<number>".into(),
+            });
+        };
+        let width = hospital.width;
+        let mut hospital = hospital.carry();
+        if statics {
+            for step in hospital.chunks_exact_mut(width) {
+                step[2 * HOSPITAL.len()..].copy_from_slice(&at_admission);
+            }
+        }
+        Ok(Stay {
+            id,
+            test: text.name.contains("set-b/"),
+            hospital,
+            device: device.carry(),
+        })
+    }
+}
+
+/// `07:35` as minutes.
+fn minutes(time: &str) -> Option<usize> {
+    let (hours, minutes) = time.split_once(':')?;
+    let (hours, minutes): (usize, usize) = (hours.parse().ok()?, minutes.parse().ok()?);
+    (minutes < 60 && hours <= 48).then_some(60 * hours + minutes)
+}
+
+/// Who died, by RecordID.
+fn read_outcomes(text: &Text, outcomes: &mut HashMap<u32, u32>) -> Result<(), DataError> {
+    let wrong = |line: usize, column: &str, value: &str, expected: &str| DataError::Value {
+        file: text.place.clone(),
+        line,
+        column: column.into(),
+        value: value.chars().take(40).collect(),
+        expected: expected.into(),
+    };
+    let header: Vec<&str> = text
+        .text
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .trim_end_matches('\r')
+        .split(',')
+        .collect();
+    let column = |name: &str| {
+        header
+            .iter()
+            .position(|n| *n == name)
+            .ok_or_else(|| wrong(1, "1", &header.join(","), &format!("a header with {name}")))
+    };
+    let (id_at, died_at) = (column("RecordID")?, column("In-hospital_death")?);
+    for (index, line) in text
+        .text
+        .lines()
+        .enumerate()
+        .skip(1)
+        .filter(|(_, line)| !line.trim().is_empty())
+    {
+        let values: Vec<&str> = line.trim_end_matches('\r').split(',').collect();
+        let value = |at: usize| values.get(at).copied().unwrap_or_default();
+        let id: u32 = value(id_at).parse().map_err(|_| {
+            wrong(
+                index + 1,
+                "RecordID",
+                value(id_at),
+                "a RecordID, like 132539",
+            )
+        })?;
+        let died = match value(died_at) {
+            "0" => 0,
+            "1" => 1,
+            other => return Err(wrong(index + 1, "In-hospital_death", other, "0 or 1")),
+        };
+        if outcomes.insert(id, died).is_some() {
+            return Err(wrong(
+                index + 1,
+                "RecordID",
+                value(id_at),
+                "a new RecordID: it has an outcome already",
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,256 @@
+//! What training rows show about their columns, and how every row is scaled by it.
+//!
+//! Means, deviations and percentiles are measured on training rows only, in a fixed order and in `f64`, and then applied
+//! to every row, the held-out ones included. [`Statistics`] is all of it: what `selvedge data stats` writes and every
+//! party of a deployment is given.
+
+use crate::rows::{Rows, Side};
+use selvedge_nn::random::Key;
+use serde::{Deserialize, Serialize};
+
+/// How a side is brought to one size.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Scaling {
+    /// One mean and one deviation for both sides together: all columns are moments of one signal.
+    Together,
+    /// Each column, or each feature of a step, for itself: those that are marked. What is missing becomes the mean, that
+    /// is zero; others and their gaps are left alone, gaps as zero.
+    Columns {
+        /// Which columns are scaled; the others are masks or one-hot.
+        scaled: Vec<bool>,
+        /// Values beyond the 1st and the 99th percentile are brought back to them.
+        clipped: bool,
+    },
+    /// By what the publisher measured.
+    Given(Vec<Scale>),
+}
+
+/// A mean and a deviation, and what lies beyond them: the numbers that scale one column, or a whole table.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Scale {
+    /// Taken off.
+    pub mean: f64,
+    /// Divided by.
+    pub deviation: f64,
+    /// The least and the greatest value that is taken for what it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clip: Option<[f64; 2]>,
+}
+
+impl Scale {
+    /// Leaves values as they are.
+    pub(crate) const IDENTITY: Scale = Scale {
+        mean: 0.0,
+        deviation: 1.0,
+        clip: None,
+    };
+
+    /// Measures `values` (twice: squares are taken around the mean, which loses no digits).
+    ///
+    /// Where nothing varies the deviation is 1, so that a constant becomes 0 and not NaN.
+    pub(crate) fn of(values: impl Iterator<Item = f32> + Clone) -> Self {
+        let (mut count, mut sum) = (0u64, 0.0);
+        for value in values.clone() {
+            count += 1;
+            sum += f64::from(value);
+        }
+        let count = count.max(1) as f64;
+        let mean = sum / count;
+        let squares: f64 = values
+            .map(|v| (f64::from(v) - mean) * (f64::from(v) - mean))
+            .sum();
+        let deviation = (squares / count).sqrt();
+        Scale {
+            mean,
+            deviation: if deviation > 0.0 { deviation } else { 1.0 },
+            clip: None,
+        }
+    }
+
+    /// The same of values brought back between their 1st and their 99th percentile, the ones of rank ⌈n/100⌉ from either
+    /// end.
+    pub(crate) fn of_clipped(values: &[f32]) -> Self {
+        if values.is_empty() {
+            return Scale::IDENTITY;
+        }
+        let mut ranked = values.to_vec();
+        let beyond = values.len().div_ceil(100) - 1;
+        let mut of_rank = |rank: usize| *ranked.select_nth_unstable_by(rank, f32::total_cmp).1;
+        let (low, high) = (of_rank(beyond), of_rank(values.len() - 1 - beyond));
+        let clamped = values.iter().map(|v| v.clamp(low, high));
+        Scale {
+            clip: Some([f64::from(low), f64::from(high)]),
+            ..Scale::of(clamped)
+        }
+    }
+
+    /// One scaled value; what is missing becomes the mean.
+    pub(crate) fn apply(self, value: f32) -> f32 {
+        if value.is_nan() {
+            return 0.0;
+        }
+        let value = f64::from(value);
+        let value = self
+            .clip
+            .map_or(value, |[low, high]| value.clamp(low, high));
+        ((value - self.mean) / self.deviation) as f32
+    }
+}
+
+/// How the rows of one side are scaled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SideStatistics {
+    /// The names of the columns, where they have any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+    /// The shape of one row.
+    pub shape: Vec<usize>,
+    /// One scale for all numbers, or one for each column or feature of a step.
+    pub scales: Vec<Scale>,
+}
+
+impl SideStatistics {
+    /// Scales rows in place.
+    pub(crate) fn apply(&self, values: &mut [f32]) {
+        if self.scales.iter().all(|scale| *scale == Scale::IDENTITY) {
+            for value in values.iter_mut().filter(|v| v.is_nan()) {
+                *value = 0.0;
+            }
+            return;
+        }
+        for row in values.chunks_mut(self.scales.len()) {
+            for (value, scale) in row.iter_mut().zip(&self.scales) {
+                *value = scale.apply(*value);
+            }
+        }
+    }
+}
+
+/// What training rows show, and what the classes are called: an input of every party.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Statistics {
+    /// The set.
+    pub set: String,
+    /// How many training rows were measured.
+    pub rows: usize,
+    /// The names of the classes.
+    pub classes: Vec<String>,
+    /// What hospitals scale by.
+    pub hospital: SideStatistics,
+    /// What devices scale by.
+    pub device: SideStatistics,
+}
+
+impl Statistics {
+    /// Measures the training rows of a set.
+    pub(crate) fn measure<I: Iterator<Item = usize> + Clone>(
+        rows: &Rows,
+        training: impl Fn() -> I,
+    ) -> Self {
+        let together = Scale::of(training().flat_map(|row| {
+            let sides = [&rows.hospital, &rows.device].into_iter();
+            sides.flat_map(move |side| side.row(row).iter().copied())
+        }));
+        let side = |side: &Side| SideStatistics {
+            names: side.names.clone(),
+            shape: side.shape.dims(),
+            scales: match &side.scaling {
+                Scaling::Together => vec![together],
+                Scaling::Given(scales) => scales.clone(),
+                Scaling::Columns { scaled, clipped } => columns(side, scaled, *clipped, &training),
+            },
+        };
+        Statistics {
+            set: rows.set.clone(),
+            rows: training().count(),
+            classes: rows.classes.clone(),
+            hospital: side(&rows.hospital),
+            device: side(&rows.device),
+        }
+    }
+
+    /// A fingerprint of every number and name.
+    pub fn fingerprint(&self) -> String {
+        let text = serde_json::to_string(self).unwrap_or_default();
+        let word = |bytes: &[u8]| {
+            let mut word = [0; 8];
+            word[..bytes.len()].copy_from_slice(bytes);
+            u64::from_le_bytes(word)
+        };
+        Key::new(text.len() as u64)
+            .with_all(text.as_bytes().chunks(8).map(word))
+            .hex()
+    }
+}
+
+/// The scale of each column of a side; of a series, of each feature over all steps.
+fn columns<I: Iterator<Item = usize> + Clone>(
+    side: &Side,
+    scaled: &[bool],
+    clipped: bool,
+    training: &impl Fn() -> I,
+) -> Vec<Scale> {
+    let width = scaled.len();
+    let column = |at: usize| {
+        let values = training().flat_map(move |row| side.row(row)[at..].iter().step_by(width));
+        values.copied().filter(|value| !value.is_nan())
+    };
+    let scale = |(at, scaled): (usize, &bool)| match (scaled, clipped) {
+        (false, _) => Scale::IDENTITY,
+        (true, false) => Scale::of(column(at)),
+        (true, true) => Scale::of_clipped(&column(at).collect::<Vec<_>>()),
+    };
+    scaled.iter().enumerate().map(scale).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mean_zero_variance_one() {
+        let values = [1.0f32, 2.0, 3.0, 6.0];
+        let scale = Scale::of(values.iter().copied());
+        assert_eq!(
+            scale,
+            Scale {
+                mean: 3.0,
+                deviation: 3.5f64.sqrt(),
+                clip: None
+            }
+        );
+        let scaled = values.map(|v| f64::from(scale.apply(v)));
+        assert!(scaled.iter().sum::<f64>().abs() < 1e-6);
+        assert!((scaled.iter().map(|v| v * v).sum::<f64>() - 4.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_constant_becomes_zero() {
+        let scale = Scale::of([7.5f32; 3].iter().copied());
+        assert_eq!(scale.apply(7.5), 0.0);
+        assert_eq!(scale.apply(8.5), 1.0);
+    }
+
+    #[test]
+    fn a_far_away_mean_does_not_spoil_the_deviation() {
+        let scale = Scale::of([1e7f32, 1e7 + 1.0, 1e7 + 2.0].iter().copied());
+        assert!((scale.deviation - (2.0f64 / 3.0).sqrt()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn no_values_at_all_change_nothing() {
+        assert_eq!(Scale::of(std::iter::empty()).apply(2.0), 2.0);
+    }
+
+    #[test]
+    fn far_values_are_brought_back() {
+        let values: Vec<f32> = (0..=1000).map(|i| i as f32).collect();
+        let scale = Scale::of_clipped(&values);
+        assert_eq!(scale.clip, Some([10.0, 990.0]));
+        assert_eq!(scale.apply(-5000.0), scale.apply(10.0));
+        assert_eq!(scale.apply(5000.0), scale.apply(990.0));
+        assert_eq!(scale.apply(f32::NAN), 0.0);
+        assert_eq!(Scale::of_clipped(&[]), Scale::IDENTITY);
+        assert_eq!(Scale::of_clipped(&[2.0]).apply(7.0), 0.0);
+    }
+}
