@@ -16,7 +16,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-const ORIGIN: &str = "MedMNIST's sets are at https://zenodo.org/records/10519652 (`selvedge data fetch organamnist`); \
+const ORIGIN: &str = "MedMNIST's sets are at https://zenodo.org/records/10519652; \
                       `--set data.set=synthetic` runs without files";
 
 /// The names that `data.vertical` may have: what the hospital holds.

@@ -21,7 +21,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-const ORIGIN: &str = "MIMIC-III is credentialed: `selvedge data fetch mimic3` says how to get it; `--set data.set=synthetic` \
+const ORIGIN: &str = "MIMIC-III is credentialed, at https://physionet.org/content/mimiciii/, and mimic3-benchmarks makes this layout of it; `--set data.set=synthetic` \
                       runs without files";
 
 const STEPS: usize = 48;

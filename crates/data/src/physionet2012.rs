@@ -17,8 +17,7 @@ use selvedge_nn::Shape;
 use std::collections::HashMap;
 use std::path::Path;
 
-const ORIGIN: &str = "PhysioNet's Challenge 2012 is at https://physionet.org/content/challenge-2012/ (`selvedge data fetch \
-                      physionet2012`); `--set data.set=synthetic` runs without files";
+const ORIGIN: &str = "PhysioNet's Challenge 2012 is at https://physionet.org/content/challenge-2012/; `--set data.set=synthetic` runs without files";
 
 const STEPS: usize = 48;
 
