@@ -56,7 +56,7 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<R
         }
     };
     let file = find_file(
-        "medmnist",
+        "MedMNIST",
         settings,
         data_dir,
         &["organamnist/organamnist.npz", "organamnist.npz"],

@@ -199,7 +199,7 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<R
         }
     };
     let usual = ["mimic3", "in-hospital-mortality", "mimic3-demo"];
-    let found = find_file("mimic3", settings, data_dir, &usual, ORIGIN)?;
+    let found = find_file("MIMIC-III", settings, data_dir, &usual, ORIGIN)?;
     let (path, normaliser) = archive_and_normaliser(&found)?;
     let mut stays = BTreeMap::new();
     let mut lists = Vec::new();
@@ -282,16 +282,9 @@ impl Normaliser {
             ))
         })?;
         let finite = |values: &[f64]| values.len() == WIDTH && values.iter().all(|v| v.is_finite());
-        let deviations = found.stds.iter().all(|std| *std > 0.0)
-            || found
-                .continuous_columns
-                .iter()
-                .all(|c| found.stds.get(*c).is_some_and(|s| *s > 0.0));
-        if !finite(&found.means)
-            || !finite(&found.stds)
-            || !deviations
-            || found.continuous_columns.iter().any(|c| *c >= WIDTH)
-        {
+        let positive = |c: &usize| found.stds.get(*c).is_some_and(|std| *std > 0.0);
+        let deviations = found.continuous_columns.iter().all(positive);
+        if !finite(&found.means) || !finite(&found.stds) || !deviations {
             return Err(problem(format!(
                 "expected {WIDTH} finite means and deviations, those of continuous_columns above 0"
             )));
@@ -324,18 +317,9 @@ fn key_of(name: &str) -> String {
 
 /// One stay as 48 × 76 numbers, before they are scaled.
 fn discretise(text: &Text) -> Result<Vec<f32>, DataError> {
-    let wrong = |line: usize, column: &str, value: &str, expected: &str| DataError::Value {
-        file: text.place.clone(),
-        line,
-        column: column.into(),
-        value: value.chars().take(40).collect(),
-        expected: expected.into(),
-    };
-    let cut = |line: usize, problem: &str| DataError::Line {
-        file: text.place.clone(),
-        line,
-        problem: problem.into(),
-    };
+    let wrong =
+        |line, column: &str, value: &str, expected: &str| text.wrong(line, column, value, expected);
+    let cut = |line, problem: &str| text.wrong_line(line, problem);
     let mut lines = text
         .text
         .lines()
@@ -543,13 +527,8 @@ fn rows(
 
 /// The stays of a list, with who died.
 fn read_list(list: &Text) -> Result<Vec<(String, u32)>, DataError> {
-    let wrong = |line: usize, column: &str, value: &str, expected: &str| DataError::Value {
-        file: list.place.clone(),
-        line,
-        column: column.into(),
-        value: value.chars().take(60).collect(),
-        expected: expected.into(),
-    };
+    let wrong =
+        |line, column: &str, value: &str, expected: &str| list.wrong(line, column, value, expected);
     let mut rows = Vec::new();
     for (index, line) in list.text.lines().enumerate() {
         let line = line.trim_end_matches('\r').trim_start_matches('\u{feff}');

@@ -83,7 +83,7 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<R
         }
     };
     let usual = ["physionet2012", "physionet2012/physionet2012-ab.tar.gz"];
-    let mut path = find_file("physionet2012", settings, data_dir, &usual, ORIGIN)?;
+    let mut path = find_file("PhysioNet 2012", settings, data_dir, &usual, ORIGIN)?;
     // A folder that holds the archive as it was downloaded.
     if path.is_dir() && !path.join("set-a").is_dir() {
         let archives = std::fs::read_dir(&path)
@@ -255,12 +255,8 @@ impl Grid {
 
 impl Stay {
     fn parse(text: &Text, statics: bool) -> Result<Self, DataError> {
-        let wrong = |line: usize, column: &str, value: &str, expected: &str| DataError::Value {
-            file: text.place.clone(),
-            line,
-            column: column.into(),
-            value: value.chars().take(40).collect(),
-            expected: expected.into(),
+        let wrong = |line, column: &str, value: &str, expected: &str| {
+            text.wrong(line, column, value, expected)
         };
         let mut hospital = Grid::new(HOSPITAL.len(), if statics { STATICS.len() } else { 0 });
         let mut device = Grid::new(DEVICE.len(), 0);
@@ -282,11 +278,9 @@ impl Stay {
             let mut next = || found.next().and_then(Result::ok);
             let (Some(time), Some(name), Some(value), None) = (next(), next(), next(), next())
             else {
-                return Err(DataError::Line {
-                    file: text.place.clone(),
-                    line: number,
-                    problem: "not three values: expected Time,Parameter,Value".into(),
-                });
+                return Err(
+                    text.wrong_line(number, "not three values: expected Time,Parameter,Value")
+                );
             };
             let minutes = minutes(time).ok_or_else(|| {
                 wrong(
@@ -363,13 +357,8 @@ fn minutes(time: &str) -> Option<usize> {
 
 /// Who died, by RecordID.
 fn read_outcomes(text: &Text, outcomes: &mut HashMap<u32, u32>) -> Result<(), DataError> {
-    let wrong = |line: usize, column: &str, value: &str, expected: &str| DataError::Value {
-        file: text.place.clone(),
-        line,
-        column: column.into(),
-        value: value.chars().take(40).collect(),
-        expected: expected.into(),
-    };
+    let wrong =
+        |line, column: &str, value: &str, expected: &str| text.wrong(line, column, value, expected);
     let header: Vec<&str> = text
         .text
         .lines()

@@ -64,7 +64,7 @@ pub(crate) fn rows_of(share: f64, count: usize) -> usize {
 
 /// The file or folder of a set: `data.path`, or the first of its usual places that is there, below the data folder.
 pub(crate) fn find_file(
-    set: &str,
+    title: &str,
     settings: &DataSettings,
     data_dir: Option<&Path>,
     usual: &[&str],
@@ -76,7 +76,7 @@ pub(crate) fn find_file(
     };
     let missing = |problem: String| DataError::Missing {
         problem,
-        file: wanted.first().copied().unwrap_or(set).into(),
+        file: wanted.first().copied().unwrap_or(title).into(),
         origin,
     };
     if let Some(path) = wanted.iter().map(Path::new).find(|path| path.is_absolute()) {
@@ -87,17 +87,17 @@ pub(crate) fn find_file(
     }
     let Some(dir) = data_dir else {
         return Err(missing(format!(
-            "data.set = {set:?} is read from files, and no folder is given"
+            "data.set = {:?} is read from files, and no folder is given",
+            settings.set
         )));
     };
     let mut candidates = wanted.iter().map(|path| dir.join(path));
     candidates.find(|path| path.exists()).ok_or_else(|| {
         missing(match dir.is_dir() {
-            true => format!(
-                "the data folder {} has no {}",
-                dir.display(),
-                wanted.join(" or ")
-            ),
+            true if settings.path.is_empty() => {
+                format!("the data folder {} has no {title} file", dir.display())
+            }
+            true => format!("the data folder {} has no {}", dir.display(), settings.path),
             false => format!("the data folder {} does not exist", dir.display()),
         })
     })

@@ -36,7 +36,15 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<R
         let expected = "the groups of \"esr\" are the ten pairs of its labels: expected 10, or another data.split";
         return Err(wrong("groups", settings.groups, expected));
     }
-    let table = Table::read(data_dir)?;
+    if !settings.vertical.is_empty() {
+        let expected = "\"esr\" is cut in halves: expected nothing";
+        return Err(wrong(
+            "vertical",
+            format!("{:?}", settings.vertical),
+            expected,
+        ));
+    }
+    let table = Table::read(settings, data_dir)?;
     let units = match settings.split.as_str() {
         "recording" => recordings(&table)?,
         _ => Vec::new(),

@@ -7,16 +7,18 @@ use super::CLASSES;
 use crate::DataError;
 use crate::files::fields::fields;
 use crate::files::lines::Lines;
+use crate::settings::find_file;
+use selvedge_core::experiment::DataSettings;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// Amplitudes per row.
 pub(super) const WIDTH: usize = 178;
 
-const FOLDER: &str = "esr";
-
-/// What the file may be called; the second is UCI's own name.
-const NAMES: [&str; 2] = [
+/// Where the file may lie, below the data folder or in it; the second is UCI's own name.
+const PLACES: [&str; 4] = [
+    "esr/Epileptic Seizure Recognition.csv.gz",
+    "esr/Epileptic Seizure Recognition.csv",
     "Epileptic Seizure Recognition.csv.gz",
     "Epileptic Seizure Recognition.csv",
 ];
@@ -60,8 +62,11 @@ impl Row {
 
 impl Table {
     /// Finds, reads and checks the file.
-    pub(super) fn read(data_dir: Option<&Path>) -> Result<Self, DataError> {
-        let file = find(data_dir)?;
+    pub(super) fn read(
+        settings: &DataSettings,
+        data_dir: Option<&Path>,
+    ) -> Result<Self, DataError> {
+        let file = find_file("ESR", settings, data_dir, &PLACES, ORIGIN)?;
         let mut lines = Lines::open(&file)?;
         check_header(&file, &mut lines)?;
         let mut table = Table {
@@ -190,30 +195,6 @@ impl Table {
         }
         Ok(())
     }
-}
-
-/// The file below the data folder, or in it.
-fn find(data_dir: Option<&Path>) -> Result<PathBuf, DataError> {
-    let missing = |problem: String| DataError::Missing {
-        problem,
-        file: format!("{FOLDER}/{}", NAMES[0]),
-        origin: ORIGIN,
-    };
-    let Some(dir) = data_dir else {
-        return Err(missing(
-            "data.set = \"esr\" is read from a file, and no folder is given".into(),
-        ));
-    };
-    let folders = [dir.join(FOLDER), dir.to_owned()];
-    let mut candidates = folders
-        .iter()
-        .flat_map(|folder| NAMES.map(|name| folder.join(name)));
-    candidates.find(|file| file.exists()).ok_or_else(|| {
-        missing(match dir.is_dir() {
-            true => format!("the data folder {} has no ESR file", dir.display()),
-            false => format!("the data folder {} does not exist", dir.display()),
-        })
-    })
 }
 
 fn check_header(file: &Path, lines: &mut Lines) -> Result<(), DataError> {

@@ -28,6 +28,34 @@ pub(crate) struct Text {
     pub(crate) text: String,
 }
 
+impl Text {
+    /// An error about one value.
+    pub(crate) fn wrong(
+        &self,
+        line: usize,
+        column: &str,
+        value: &str,
+        expected: &str,
+    ) -> DataError {
+        DataError::Value {
+            file: self.place.clone(),
+            line,
+            column: column.into(),
+            value: value.chars().take(60).collect(),
+            expected: expected.into(),
+        }
+    }
+
+    /// An error about one line.
+    pub(crate) fn wrong_line(&self, line: usize, problem: impl Into<String>) -> DataError {
+        DataError::Line {
+            file: self.place.clone(),
+            line,
+            problem: problem.into(),
+        }
+    }
+}
+
 /// Reads every file whose name `wanted` likes and hands them to `take`, some at a time, in the order in which they lie
 /// there: for an archive that is its own, for a folder that of the names.
 pub(crate) fn read(
