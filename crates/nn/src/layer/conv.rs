@@ -101,8 +101,48 @@ impl Conv {
         self.y.size * self.x.size * self.channels * self.out
     }
 
-    fn pad(&self) -> usize {
+    /// Numbers in one line of the output.
+    pub(super) fn line(&self) -> usize {
+        self.x.output() * self.out
+    }
+
+    /// Numbers in the padded input.
+    pub(super) fn pad(&self) -> usize {
         self.y.padded() * self.x.padded() * self.channels
+    }
+
+    /// Writes the input with its zeros around it.
+    pub(super) fn pad_input(&self, input: &[f32], padded: &mut [f32]) {
+        let line = self.x.padded() * self.channels;
+        let (above, left) = (self.y.padding * line, self.x.padding * self.channels);
+        framed(
+            input,
+            self.x.input * self.channels,
+            line,
+            (above, left),
+            padded,
+        );
+    }
+
+    /// One line of the output.
+    #[inline(always)]
+    pub(super) fn forward_line<L: Lanes>(
+        &self,
+        params: &[f32],
+        padded: &[f32],
+        y: usize,
+        output: &mut [f32],
+    ) {
+        let (weight, bias) = params.split_at(self.weights());
+        let line = self.x.padded() * self.channels * self.y.stride;
+        kernel::multiply::<L>(
+            &padded[y * line..],
+            self.patches(),
+            weight,
+            self.out,
+            Start::Row(bias),
+            output,
+        );
     }
 
     /// The patches of all outputs, line by line.
@@ -117,6 +157,24 @@ impl Conv {
             line_stride: self.y.stride * self.x.padded() * self.channels,
         }
     }
+}
+
+/// Writes lines into wider ones, with zeros around them: `above` numbers before the first and `left` before each.
+fn framed(lines: &[f32], line: usize, wide: usize, (above, left): (usize, usize), out: &mut [f32]) {
+    out[..above].fill(0.0);
+    let mut end = above;
+    for (line, out) in lines
+        .chunks_exact(line)
+        .zip(out[above..].chunks_exact_mut(wide))
+    {
+        let (before, rest) = out.split_at_mut(left);
+        let (inside, after) = rest.split_at_mut(line.len());
+        before.fill(0.0);
+        inside.copy_from_slice(line);
+        after.fill(0.0);
+        end += wide;
+    }
+    out[end..].fill(0.0);
 }
 
 fn axis(layer: &str, spec: &ConvSpec, input: usize, unit: &str) -> Result<Axis, ShapeError> {
@@ -154,9 +212,8 @@ fn axis(layer: &str, spec: &ConvSpec, input: usize, unit: &str) -> Result<Axis, 
 
 struct Forward<'a> {
     conv: &'a Conv,
+    params: &'a [f32],
     padded: &'a [f32],
-    weight: &'a [f32],
-    bias: &'a [f32],
     output: &'a mut [f32],
 }
 
@@ -164,21 +221,10 @@ impl Kernel for Forward<'_> {
     type Output = ();
     #[inline(always)]
     fn run<L: Lanes>(self) {
-        let conv = self.conv;
-        let line = conv.x.padded() * conv.channels * conv.y.stride;
-        for (y, output) in self
-            .output
-            .chunks_exact_mut(conv.x.output() * conv.out)
-            .enumerate()
-        {
-            kernel::multiply::<L>(
-                &self.padded[y * line..],
-                conv.patches(),
-                self.weight,
-                conv.out,
-                Start::Row(self.bias),
-                output,
-            );
+        let lines = self.output.chunks_exact_mut(self.conv.line());
+        for (y, output) in lines.enumerate() {
+            self.conv
+                .forward_line::<L>(self.params, self.padded, y, output);
         }
     }
 }
@@ -285,19 +331,12 @@ impl Layer for Conv {
     }
 
     fn forward(&self, level: Level, params: &[f32], input: &[f32], tape: &mut [f32]) {
-        let (weight, bias) = params.split_at(self.weights());
         let (padded, output) = tape.split_at_mut(self.pad().next_multiple_of(LANES));
-        padded.fill(0.0);
-        let line = self.x.input * self.channels;
-        for (y, input) in input.chunks_exact(line).enumerate() {
-            let at = ((y + self.y.padding) * self.x.padded() + self.x.padding) * self.channels;
-            padded[at..at + line].copy_from_slice(input);
-        }
+        self.pad_input(input, padded);
         level.run(Forward {
             conv: self,
+            params,
             padded,
-            weight,
-            bias,
             output,
         });
     }
@@ -333,20 +372,18 @@ impl Layer for Conv {
 
         let Some(d_input) = pass.d_input else { return };
         let spread = pass.scratch;
-        spread.fill(0.0);
-        // Neighbours stay neighbours where the stride is one.
-        let together = match self.x.stride {
-            1 => self.x.output(),
-            _ => 1,
-        };
-        for y in 0..self.y.output() {
-            for x in (0..self.x.output()).step_by(together) {
-                let row = y * self.y.stride + self.y.size - 1 - self.y.padding;
-                let column = x * self.x.stride + self.x.size - 1 - self.x.padding;
-                let to = (row * self.x.spread() + column) * self.out;
-                let from = (y * self.x.output() + x) * self.out;
-                let numbers = together * self.out;
-                spread[to..to + numbers].copy_from_slice(&pass.d_output[from..from + numbers]);
+        let line = self.x.spread() * self.out;
+        let above = (self.y.size - 1 - self.y.padding) * line;
+        let left = (self.x.size - 1 - self.x.padding) * self.out;
+        if self.x.stride == 1 && self.y.stride == 1 {
+            framed(pass.d_output, self.line(), line, (above, left), spread);
+        } else {
+            spread.fill(0.0);
+            for (y, line_of_output) in pass.d_output.chunks_exact(self.line()).enumerate() {
+                for (x, numbers) in line_of_output.chunks_exact(self.out).enumerate() {
+                    let to = above + left + y * self.y.stride * line + x * self.x.stride * self.out;
+                    spread[to..to + self.out].copy_from_slice(numbers);
+                }
             }
         }
         level.run(InputGradient {
