@@ -13,6 +13,7 @@ use std::path::PathBuf;
 Examples:
   selvedge train                                    train on generated data: needs no files
   selvedge train esr --data-dir data                train on the ESR data set
+  selvedge data fetch physionet2012                 download a data set
   selvedge data inspect esr --data-dir data         see what each group would hold
   selvedge evaluate runs/synthetic-42               exact metrics of a finished run
   selvedge experiments --keys                       every key of an experiment"
@@ -26,7 +27,7 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Train a model and write a run directory
     Train(TrainArgs),
-    /// Look at data as training would see it
+    /// Get data, and look at it as training would see it
     #[command(subcommand)]
     Data(DataCommand),
     /// Compute exact metrics of a run's model
@@ -112,7 +113,10 @@ pub(crate) enum DataCommand {
     #[command(after_help = "\
 Examples:
   selvedge data inspect
-  selvedge data inspect esr --data-dir data --set data.split=recording")]
+  selvedge data inspect esr --data-dir data --set data.split=recording
+  selvedge data inspect my.toml                         a table of your own
+
+Shows the groups with their labels, the columns of each side with what was not measured, and a few samples.")]
     Inspect {
         #[command(flatten)]
         experiment: ExperimentArgs,
@@ -120,6 +124,20 @@ Examples:
         #[arg(long)]
         json: bool,
     },
+    /// Measure what training rows show: stats.json, which every party scales by
+    #[command(after_help = "\
+Examples:
+  selvedge data stats esr --data-dir data --out stats.json
+  selvedge data stats my.toml | less")]
+    Stats {
+        #[command(flatten)]
+        experiment: ExperimentArgs,
+        /// The file to write; by default it is printed
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Cut a set into one shard per party, with only its rows and its columns
+    Split(SplitArgs),
     /// Write what training sees as a NumPy file
     #[command(after_help = "\
 Examples:
@@ -135,6 +153,63 @@ test_x2, test_y, and validation_… where there is a validation share.")]
         #[arg(long, value_name = "FILE")]
         out: PathBuf,
     },
+    /// Download a data set, or say how to get it
+    Fetch(FetchArgs),
+}
+
+#[derive(Arguments)]
+#[command(after_help = "\
+Examples:
+  selvedge data fetch                                list the sets, their licences and what is there
+  selvedge data fetch physionet2012 --show           say what would be fetched, and from where
+  selvedge data fetch physionet2012 --data-dir data
+  selvedge data fetch organamnist --mirror http://mirror.hospital.example/medmnist
+
+Files are compared with their checksums before they get their names. A download that was interrupted is kept as
+NAME.part, and the same command goes on with it. HTTPS_PROXY and NO_PROXY are respected.")]
+pub(crate) struct FetchArgs {
+    /// The set; without one, all are listed
+    pub(crate) set: Option<String>,
+    #[command(flatten)]
+    pub(crate) data: DataDirectory,
+    /// Take the files from URL/NAME instead of from their publisher
+    #[arg(long, value_name = "URL")]
+    pub(crate) mirror: Option<String>,
+    /// Replace files that are there and are other ones than expected
+    #[arg(long, conflicts_with = "show")]
+    pub(crate) force: bool,
+    /// Only say what would be fetched
+    #[arg(long)]
+    pub(crate) show: bool,
+    /// Print it as JSON
+    #[arg(long, requires = "show")]
+    pub(crate) json: bool,
+    /// Give up a connection on which nothing comes for so long
+    #[arg(long, value_name = "SECONDS", default_value_t = 30.0, value_parser = seconds)]
+    pub(crate) timeout: f64,
+    /// A catalogue of sets of your own, in JSON, instead of the one that comes with selvedge
+    #[arg(long, value_name = "FILE")]
+    pub(crate) catalogue: Option<PathBuf>,
+}
+
+#[derive(Arguments)]
+#[command(after_help = "\
+Examples:
+  selvedge data split esr --data-dir data --out shards
+  selvedge data split my.toml --out shards --key consortium.key
+  selvedge train shards/experiment.toml                 the same model, bit for bit
+
+Patients are named by pseudonyms that need the key. Without --key a new one is made and left in the folder; it is a
+secret of whoever cuts, and goes to no party.")]
+pub(crate) struct SplitArgs {
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArgs,
+    /// The folder to write, new or empty
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// The file with the key of the pseudonyms: 64 hexadecimal digits, readable by its owner only
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: Option<PathBuf>,
 }
 
 #[derive(Arguments)]

@@ -73,19 +73,21 @@ pub(crate) fn score(x: Option<f64>) -> String {
     x.map_or_else(|| "–".into(), |x| format!("{x:.3}"))
 }
 
+/// The letter that stands for a class in a [`bar`].
+pub(crate) fn shade(class: usize) -> char {
+    const SHADES: [char; 10] = ['█', '▓', '▒', '░', '▚', '▞', '▙', '▟', '▖', '▘'];
+    SHADES[class % SHADES.len()]
+}
+
 /// A small picture of shares that add up: one block letter per class.
 pub(crate) fn bar(counts: &[u64], width: usize) -> String {
-    const SHADES: [char; 10] = ['█', '▓', '▒', '░', '▚', '▞', '▙', '▟', '▖', '▘'];
     let total: u64 = counts.iter().sum();
     let mut out = String::new();
     let (mut before, mut drawn) = (0, 0);
     for (class, n) in counts.iter().enumerate() {
         before += n;
         let end = (before as f64 / total.max(1) as f64 * width as f64).round() as usize;
-        out.extend(std::iter::repeat_n(
-            SHADES[class % SHADES.len()],
-            end - drawn,
-        ));
+        out.extend(std::iter::repeat_n(shade(class), end - drawn));
         drawn = end;
     }
     out

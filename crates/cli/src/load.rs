@@ -6,6 +6,7 @@ use crate::run_directory::Manifest;
 use anyhow::{Result, anyhow, bail};
 use selvedge_core::dataset::Dataset;
 use selvedge_core::experiment::{Experiment, nearest};
+use selvedge_data::Loaded;
 use std::path::Path;
 
 /// An experiment and what to call it.
@@ -61,15 +62,26 @@ fn parse(name: String, text: &str, set: &[String], source: &str) -> Result<Named
 
 /// The experiment's data, split. What the user should know about it is said.
 pub(crate) fn dataset(experiment: &Experiment, directory: &DataDirectory) -> Result<Dataset> {
+    data(experiment, directory).map(|loaded| loaded.dataset)
+}
+
+/// The same with what it was scaled by.
+pub(crate) fn data(experiment: &Experiment, directory: &DataDirectory) -> Result<Loaded> {
+    check_directory_of(experiment, directory)?;
     let directory = directory.data_dir.as_deref();
-    if experiment.data.set != "synthetic" {
-        check_directory(directory)?;
-    }
     let loaded = selvedge_data::load_with_notes(&experiment.data, experiment.seed, directory)?;
     for note in &loaded.notes {
         crate::say(&format!("note: {note}"));
     }
-    Ok(loaded.dataset)
+    Ok(loaded)
+}
+
+/// A data folder that is named must be there, unless the data is generated.
+pub(crate) fn check_directory_of(experiment: &Experiment, directory: &DataDirectory) -> Result<()> {
+    match experiment.data.set.starts_with("synthetic") {
+        true => Ok(()),
+        false => check_directory(directory.data_dir.as_deref()),
+    }
 }
 
 fn check_directory(directory: Option<&Path>) -> Result<()> {

@@ -6,44 +6,32 @@ pub(crate) struct Preset {
     pub(crate) text: &'static str,
 }
 
+macro_rules! presets {
+    ($($name:literal)*) => {
+        &[$(Preset {
+            name: $name,
+            text: include_str!(concat!("../../../experiments/", $name, ".toml")),
+        }),*]
+    };
+}
+
 /// All of them. The first is what `selvedge train` runs.
-pub(crate) const PRESETS: &[Preset] = &[
-    Preset {
-        name: "synthetic",
-        text: include_str!("../../../experiments/synthetic.toml"),
-    },
-    Preset {
-        name: "esr",
-        text: include_str!("../../../experiments/esr.toml"),
-    },
-    Preset {
-        name: "esr-paper",
-        text: include_str!("../../../experiments/esr-paper.toml"),
-    },
-    Preset {
-        name: "physionet2012",
-        text: include_str!("../../../experiments/physionet2012.toml"),
-    },
-    Preset {
-        name: "mednist",
-        text: include_str!("../../../experiments/mednist.toml"),
-    },
-    Preset {
-        name: "million",
-        text: include_str!("../../../experiments/million.toml"),
-    },
-    Preset {
-        name: "size-esr",
-        text: include_str!("../../../experiments/size-esr.toml"),
-    },
-    Preset {
-        name: "size-physionet",
-        text: include_str!("../../../experiments/size-physionet.toml"),
-    },
-    Preset {
-        name: "size-cnn",
-        text: include_str!("../../../experiments/size-cnn.toml"),
-    },
+pub(crate) const PRESETS: &[Preset] = presets![
+    "synthetic"
+    "esr"
+    "esr-paper"
+    "physionet2012"
+    "physionet2012-paper"
+    "mednist"
+    "mednist-paper"
+    "organamnist"
+    "organamnist-paper"
+    "mimic3"
+    "mimic3-paper"
+    "million"
+    "size-esr"
+    "size-physionet"
+    "size-cnn"
 ];
 
 impl Preset {

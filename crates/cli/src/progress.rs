@@ -1,4 +1,4 @@
-//! What a person sees while training runs: a bar in a terminal, plain lines elsewhere.
+//! What a person sees while training or a download runs: a bar in a terminal, plain lines elsewhere.
 
 use crate::format::{bytes, score, seconds};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -22,19 +22,12 @@ pub(crate) struct Progress {
 impl Progress {
     /// A display for a run that goes on from `t`.
     pub(crate) fn new(label: &str, t: u64, total: u64) -> Self {
-        let bar = std::io::stderr().is_terminal().then(|| {
-            let bar =
-                ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(10));
-            let template =
-                "{prefix} {bar:30.cyan/dim} t {human_pos}/{human_len}  {msg}  {eta} left";
-            if let Ok(style) = ProgressStyle::with_template(template) {
-                bar.set_style(style.progress_chars("━╸─"));
-            }
-            bar.set_prefix(label.to_owned());
+        let template = "{prefix} {bar:30.cyan/dim} t {human_pos}/{human_len}  {msg}  {eta} left";
+        let bar = terminal_bar(label, template, Some(total));
+        if let Some(bar) = &bar {
             bar.set_position(t);
             bar.reset_eta();
-            bar
-        });
+        }
         Progress {
             bar,
             total,
@@ -76,6 +69,77 @@ impl Progress {
                 line(evaluation),
                 seconds(left)
             ));
+        }
+    }
+
+    /// Takes the display away.
+    pub(crate) fn close(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// A bar, if there is a terminal to draw it in.
+fn terminal_bar(label: &str, template: &str, total: Option<u64>) -> Option<ProgressBar> {
+    std::io::stderr().is_terminal().then(|| {
+        let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr_with_hz(10));
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style.progress_chars("━╸─"));
+        }
+        bar.set_prefix(label.to_owned());
+        bar
+    })
+}
+
+/// The display of one download, on the error output.
+pub(crate) struct Bytes {
+    label: String,
+    bar: Option<ProgressBar>,
+    begun: bool,
+    printed: Instant,
+}
+
+impl Bytes {
+    /// A display for a file.
+    pub(crate) fn new(label: &str) -> Self {
+        let template = "{prefix} {bar:30.cyan/dim} {msg}  {decimal_bytes_per_sec}  {eta} left";
+        Bytes {
+            label: label.to_owned(),
+            bar: terminal_bar(label, template, None),
+            begun: false,
+            printed: Instant::now(),
+        }
+    }
+
+    /// So many bytes are there, of so many if anybody knows.
+    pub(crate) fn update(&mut self, at: u64, total: Option<u64>) {
+        let text = || match total {
+            Some(total) => format!("{} of {}", bytes(at as f64), bytes(total as f64)),
+            None => bytes(at as f64),
+        };
+        if let Some(bar) = &self.bar {
+            if let Some(total) = total {
+                bar.set_length(total);
+            }
+            bar.set_position(at);
+            bar.set_message(text());
+            if !self.begun {
+                // What an earlier call brought says nothing about the speed of this one.
+                bar.reset_eta();
+            }
+        } else if self.printed.elapsed() >= LINE_EVERY {
+            self.printed = Instant::now();
+            crate::say(&format!("{}: {}", self.label, text()));
+        }
+        self.begun = true;
+    }
+
+    /// Something to say beside the bar.
+    pub(crate) fn say(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| crate::say(text)),
+            None => crate::say(text),
         }
     }
 

@@ -64,6 +64,21 @@ pub enum DataError {
         expected: String,
     },
 
+    /// The same in a file without lines.
+    #[error("{}, row {row}, column {column}: {value:?} is not {expected}", .file.display())]
+    Row {
+        /// The file.
+        file: PathBuf,
+        /// The row, counted from 1.
+        row: u64,
+        /// The column's name.
+        column: String,
+        /// What stands there.
+        value: String,
+        /// What would be right.
+        expected: String,
+    },
+
     /// The operating system could not open or read the file.
     #[error("{}: {source}", .file.display())]
     Io {

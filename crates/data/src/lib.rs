@@ -5,7 +5,7 @@
 //! training rows alone show. The result depends on the settings, the seed and the bytes of the data
 //! files, and on nothing else: not on threads, the order of rows in a file or the machine.
 //!
-//! A new set is a module and a line in [`load_with_notes`].
+//! A new set is a module that reads [`rows::Rows`](crate) and a line in `deal`.
 //!
 //! ```
 //! use selvedge_core::experiment::DataSettings;
@@ -23,30 +23,49 @@ mod files;
 mod medmnist;
 mod mimic3;
 mod physionet2012;
+mod pseudonym;
 mod rows;
 mod settings;
+mod shards;
 mod statistics;
 mod synthetic;
+mod table;
+mod twins;
 
 pub use error::DataError;
 pub use files::npz::write_npz;
+pub use pseudonym::PseudonymKey;
+pub use shards::{Cut, cut};
 pub use statistics::{Scale, SideStatistics, Statistics};
 
-use rows::Rows;
+use rows::{Dealt, Rows};
 use selvedge_core::dataset::Dataset;
 use selvedge_core::experiment::{DataSettings, one_of};
 use std::path::Path;
 
 /// The names that `data.set` may have.
-pub const SETS: [&str; 5] = ["synthetic", "esr", "medmnist", "mimic3", "physionet2012"];
+pub const SETS: [&str; 12] = [
+    "synthetic",
+    "esr",
+    "medmnist",
+    "mimic3",
+    "physionet2012",
+    "table",
+    "shards",
+    "synthetic-esr",
+    "synthetic-mednist",
+    "synthetic-mimic3",
+    "synthetic-organamnist",
+    "synthetic-physionet2012",
+];
 
 /// A set that was loaded.
 #[derive(Debug)]
 pub struct Loaded {
     /// The set, split and scaled.
     pub dataset: Dataset,
-    /// What it was scaled by; generated sets need none.
-    pub statistics: Option<Statistics>,
+    /// What it was scaled by.
+    pub statistics: Statistics,
     /// What a user should be told about it: rows that were left out, for instance.
     pub notes: Vec<String>,
 }
@@ -74,32 +93,33 @@ pub fn load_with_notes(
     seed: u64,
     data_dir: Option<&Path>,
 ) -> Result<Loaded, DataError> {
-    let rows = match settings.set.as_str() {
-        "synthetic" => {
-            return Ok(Loaded {
-                dataset: synthetic::load(settings, seed)?,
-                statistics: None,
-                notes: Vec::new(),
-            });
-        }
-        "esr" => esr::read,
-        "medmnist" => medmnist::read,
-        "mimic3" => mimic3::read,
-        "physionet2012" => physionet2012::read,
-        unknown => {
-            return Err(settings::wrong(
-                "set",
-                format!("{unknown:?}"),
-                one_of(unknown, &SETS),
-            ));
-        }
-    };
+    match settings.set.as_str() {
+        "shards" => shards::read(settings, data_dir),
+        _ => deal(settings, seed, data_dir).map(Dealt::scale),
+    }
+}
+
+/// Reads or generates a set and deals its rows.
+fn deal(settings: &DataSettings, seed: u64, data_dir: Option<&Path>) -> Result<Dealt, DataError> {
+    let read: fn(&DataSettings, Option<&Path>) -> Result<Rows, DataError> =
+        match settings.set.as_str() {
+            "synthetic" => return synthetic::deal(settings, seed),
+            "esr" => esr::read,
+            "medmnist" => medmnist::read,
+            "mimic3" => mimic3::read,
+            "physionet2012" => physionet2012::read,
+            "table" => table::read,
+            other => {
+                return match twins::of(other, settings) {
+                    Some(twin) => synthetic::deal(&twin, seed),
+                    None => Err(settings::wrong(
+                        "set",
+                        format!("{other:?}"),
+                        one_of(other, &SETS),
+                    )),
+                };
+            }
+        };
     settings::check(settings)?;
-    let rows: Rows = rows(settings, data_dir)?;
-    let (dataset, statistics, notes) = rows.into_dataset(settings, seed)?;
-    Ok(Loaded {
-        dataset,
-        statistics: Some(statistics),
-        notes,
-    })
+    read(settings, data_dir)?.deal(settings, seed)
 }

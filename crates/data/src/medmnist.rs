@@ -16,8 +16,8 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-const ORIGIN: &str = "MedMNIST's sets are at https://zenodo.org/records/10519652; \
-                      `--set data.set=synthetic` runs without files";
+const ORIGIN: &str = "`selvedge data fetch organamnist` gets MedMNIST's OrganAMNIST; \
+                      `--set data.set=synthetic-organamnist` runs without files";
 
 /// The names that `data.vertical` may have: what the hospital holds.
 const VERTICALS: [&str; 2] = ["centre", "frame"];
@@ -106,6 +106,7 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<R
         ids,
         parts,
         units: Vec::new(),
+        devices_are_units: false,
         given_groups: None,
         paper: "pairs",
         notes: Vec::new(),

@@ -21,8 +21,8 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-const ORIGIN: &str = "MIMIC-III is credentialed, at https://physionet.org/content/mimiciii/, and mimic3-benchmarks makes this layout of it; `--set data.set=synthetic` \
-                      runs without files";
+const ORIGIN: &str = "MIMIC-III is credentialed, and mimic3-benchmarks makes this layout of it: `selvedge data fetch mimic3` says how; \
+                      `--set data.set=synthetic-mimic3` runs without files";
 
 const STEPS: usize = 48;
 
@@ -518,6 +518,7 @@ fn rows(
         ids,
         parts,
         units: Vec::new(),
+        devices_are_units: false,
         given_groups: None,
         paper: "ramp",
         notes: Vec::new(),

@@ -15,9 +15,9 @@ use rayon::prelude::*;
 use selvedge_core::experiment::{DataSettings, one_of};
 use selvedge_nn::Shape;
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-const ORIGIN: &str = "PhysioNet's Challenge 2012 is at https://physionet.org/content/challenge-2012/; `--set data.set=synthetic` runs without files";
+const ORIGIN: &str = "`selvedge data fetch physionet2012` gets PhysioNet's Challenge 2012; `--set data.set=synthetic-physionet2012` runs without files";
 
 const STEPS: usize = 48;
 
@@ -83,37 +83,85 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<R
         }
     };
     let usual = ["physionet2012", "physionet2012/physionet2012-ab.tar.gz"];
-    let mut path = find_file("PhysioNet 2012", settings, data_dir, &usual, ORIGIN)?;
-    // A folder that holds the archive as it was downloaded.
-    if path.is_dir() && !path.join("set-a").is_dir() {
-        let archives = std::fs::read_dir(&path)
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|entry| entry.path());
-        let mut archives: Vec<_> = archives
-            .filter(|p| p.to_string_lossy().contains(".tar"))
-            .collect();
-        archives.sort();
-        path = archives.into_iter().next().unwrap_or(path);
-    }
+    let found = find_file("PhysioNet 2012", settings, data_dir, &usual, ORIGIN)?;
+    let sources = sources(&found)?;
     let mut stays = Vec::new();
     let mut outcomes = HashMap::new();
-    collection::read(&path, &is_wanted, &mut |texts| {
-        let parsed: Result<Vec<Option<Stay>>, DataError> = texts
-            .par_iter()
-            .map(|text| match text.name.contains("Outcomes") {
-                true => Ok(None),
-                false => Stay::parse(text, statics).map(Some),
-            })
-            .collect();
-        stays.extend(parsed?.into_iter().flatten());
-        for text in texts.iter().filter(|text| text.name.contains("Outcomes")) {
-            read_outcomes(text, &mut outcomes)?;
-        }
-        Ok(())
-    })?;
+    for source in &sources {
+        collection::read(source, &is_wanted, &mut |texts| {
+            let parsed: Result<Vec<Option<Stay>>, DataError> = texts
+                .par_iter()
+                .map(|text| match text.name.contains("Outcomes") {
+                    true => Ok(None),
+                    false => Stay::parse(text, statics).map(Some),
+                })
+                .collect();
+            stays.extend(parsed?.into_iter().flatten());
+            for text in texts.iter().filter(|text| text.name.contains("Outcomes")) {
+                read_outcomes(text, &mut outcomes)?;
+            }
+            Ok(())
+        })?;
+    }
+    let path = match <[PathBuf; 1]>::try_from(sources) {
+        Ok([single]) => single,
+        Err(_) => found,
+    };
     rows(path, stays, &outcomes, statics)
+}
+
+/// What has to be read: an archive or a folder with everything; or a folder as it was downloaded, where each set is a
+/// folder or an archive of its own and the outcomes lie beside them.
+fn sources(path: &Path) -> Result<Vec<PathBuf>, DataError> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let entries = std::fs::read_dir(path).map_err(|source| DataError::Io {
+        file: path.to_owned(),
+        source,
+    })?;
+    let name_of = |file: &Path| {
+        file.file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned()
+    };
+    // A download that is not whole has .part at the end of its name.
+    let is_archive = |name: &str| {
+        [".tar.gz", ".tgz", ".tar"]
+            .iter()
+            .any(|end| name.ends_with(end))
+    };
+    let mut archives: Vec<PathBuf> = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|file| is_archive(&name_of(file)))
+        .collect();
+    archives.sort();
+    let of_set = |set: &str| archives.iter().find(|file| name_of(file).starts_with(set));
+    let is_unpacked = |set: &str| path.join(set).is_dir();
+    let (a, b) = (of_set("set-a."), of_set("set-b."));
+    if a.is_none() && b.is_none() {
+        let single = archives.first().filter(|_| !is_unpacked("set-a"));
+        return Ok(vec![single.map_or(path, PathBuf::as_path).to_owned()]);
+    }
+    let mut sources = Vec::new();
+    for (set, archive) in [("set-a", a), ("set-b", b)] {
+        match archive {
+            _ if is_unpacked(set) => {}
+            Some(archive) => sources.push(archive.clone()),
+            None => {
+                return Err(DataError::File {
+                    file: path.to_owned(),
+                    problem: format!(
+                        "no {set} in it: expected {set}.tar.gz or the folder {set}, as of the other set"
+                    ),
+                });
+            }
+        }
+    }
+    sources.push(path.to_owned());
+    Ok(sources)
 }
 
 /// Whether a file of the collection is one of ours.
@@ -127,7 +175,7 @@ fn is_wanted(name: &str) -> bool {
 }
 
 fn rows(
-    path: std::path::PathBuf,
+    path: PathBuf,
     mut stays: Vec<Stay>,
     outcomes: &HashMap<u32, u32>,
     statics: bool,
@@ -178,6 +226,7 @@ fn rows(
         ids,
         parts,
         units: Vec::new(),
+        devices_are_units: false,
         given_groups: None,
         paper: "ramp",
         notes: Vec::new(),

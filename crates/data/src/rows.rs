@@ -4,9 +4,9 @@
 //! reader ──► Rows ──► deal (who gets which) ──► statistics (of training rows) ──► Dataset
 //! ```
 
-use crate::DataError;
 use crate::deal::{self, Split};
-use crate::statistics::{Scaling, SideStatistics, Statistics};
+use crate::statistics::{Scaling, Statistics};
+use crate::{DataError, Loaded};
 use selvedge_core::dataset::{Dataset, Group, Samples};
 use selvedge_core::experiment::DataSettings;
 use selvedge_nn::Shape;
@@ -34,6 +34,8 @@ pub(crate) struct Rows {
     /// Rows with the same number stay together: pieces of one recording, samples of one patient. Empty: each stands
     /// alone.
     pub(crate) units: Vec<u32>,
+    /// Whether what stays together is one device's, instead of `data.samples_per_device` rows each.
+    pub(crate) devices_are_units: bool,
     /// The group that the file names for each row, as an index into the names; for `data.split = "column"`.
     pub(crate) given_groups: Option<GivenGroups>,
     /// The scheme that `data.split = "paper"` stands for.
@@ -85,78 +87,151 @@ impl Side {
     }
 }
 
+/// A set that is dealt but not scaled: what shards are cut from.
+pub(crate) struct Dealt {
+    /// The set with its numbers as they were read, NaN where nothing was measured.
+    pub(crate) dataset: Dataset,
+    /// What its training rows show.
+    pub(crate) statistics: Statistics,
+    /// What its rows are called.
+    pub(crate) ids: Ids,
+    /// The groups to whose parties the rows of validation and of the test belong.
+    pub(crate) held_out: [Vec<u32>; 2],
+    /// What a user should know.
+    pub(crate) notes: Vec<String>,
+}
+
+/// The ids of the rows of each group, of validation and of the test.
+pub(crate) enum Ids {
+    /// As a file has them.
+    Given(Vec<Vec<String>>),
+    /// Generated rows have none: their part and their number will do, and take no memory.
+    Numbered,
+}
+
+impl Ids {
+    /// The id of a row of a part: of a group or, behind the groups, of validation or of the test.
+    pub(crate) fn get(&self, part: usize, row: usize) -> String {
+        match self {
+            Ids::Given(ids) => ids[part][row].clone(),
+            Ids::Numbered => format!("{part}-{row}"),
+        }
+    }
+}
+
+impl Dealt {
+    /// Scales everything.
+    pub(crate) fn scale(mut self) -> Loaded {
+        let statistics = &self.statistics;
+        let groups = self.dataset.groups.iter_mut().map(|g| &mut g.samples);
+        let held_out = [&mut self.dataset.validation, &mut self.dataset.test];
+        for samples in groups.chain(held_out) {
+            statistics.hospital.apply(&mut samples.x1);
+            statistics.device.apply(&mut samples.x2);
+        }
+        Loaded {
+            dataset: self.dataset,
+            statistics: self.statistics,
+            notes: self.notes,
+        }
+    }
+}
+
 impl Rows {
-    /// Deals, measures, scales.
-    pub(crate) fn into_dataset(
-        self,
-        settings: &DataSettings,
-        seed: u64,
-    ) -> Result<(Dataset, Statistics, Vec<String>), DataError> {
+    /// Deals and measures.
+    pub(crate) fn deal(self, settings: &DataSettings, seed: u64) -> Result<Dealt, DataError> {
         let split = deal::deal(&self, settings, seed)?;
         let statistics = self.measure(&split);
+        let held_out = self.held_out(&split);
         let Rows {
             set,
             hospital,
             device,
             classes,
             y,
+            mut ids,
+            units,
+            devices_are_units,
             mut notes,
             ..
         } = self;
         notes.extend(split.notes());
-        let labels = |rows: &[usize]| -> Vec<u32> { rows.iter().map(|row| y[*row]).collect() };
         let parts: Vec<&[usize]> = split.parts().collect();
-        let (hospital_shape, device_shape) = (hospital.shape, device.shape);
+        let shapes = [hospital.shape, device.shape];
         // One side after the other, each given back once it is copied: so a set never takes twice its size.
-        let scaled = |side: Side, statistics: &SideStatistics| -> Vec<Vec<f32>> {
+        let copied = |side: Side| -> Vec<Vec<f32>> {
             let of_part = |rows: &&[usize]| {
                 let mut values = Vec::with_capacity(rows.len() * side.shape.len());
                 for row in *rows {
                     values.extend_from_slice(side.row(*row));
                 }
-                statistics.apply(&mut values);
                 values
             };
             parts.iter().map(of_part).collect()
         };
-        let x1 = scaled(hospital, &statistics.hospital);
-        let x2 = scaled(device, &statistics.device);
-        let mut samples: Vec<Samples> = x1
-            .into_iter()
-            .zip(x2)
-            .zip(&parts)
+        let (x1, x2) = (copied(hospital), copied(device));
+        let samples = x1.into_iter().zip(x2).zip(&parts);
+        let mut samples: Vec<Samples> = samples
             .map(|((x1, x2), rows)| Samples {
                 x1,
                 x2,
-                y: labels(rows),
+                y: rows.iter().map(|row| y[*row]).collect(),
             })
             .collect();
         let test = samples.pop().unwrap_or_default();
         let validation = samples.pop().unwrap_or_default();
-        let groups = samples
-            .into_iter()
-            .zip(&split.names)
-            .map(|(samples, name)| Group {
-                name: name.clone(),
-                offsets: offsets(samples.len(), settings.samples_per_device),
-                samples,
-            });
+        let groups = samples.into_iter().zip(&split.names).zip(&split.groups);
+        let groups = groups.map(|((samples, name), rows)| Group {
+            name: name.clone(),
+            offsets: match devices_are_units {
+                true => unit_offsets(rows, &units),
+                false => offsets(samples.len(), settings.samples_per_device),
+            },
+            samples,
+        });
         let dataset = Dataset {
             name: set,
-            hospital: hospital_shape,
-            device: device_shape,
+            hospital: shapes[0],
+            device: shapes[1],
             classes,
             groups: groups.collect(),
             validation,
             test,
         };
-        Ok((dataset, statistics, notes))
+        let mut ids_of = |rows: &&[usize]| -> Vec<String> {
+            rows.iter()
+                .map(|row| std::mem::take(&mut ids[*row]))
+                .collect()
+        };
+        Ok(Dealt {
+            dataset,
+            statistics,
+            ids: Ids::Given(parts.iter().map(&mut ids_of).collect()),
+            held_out,
+            notes,
+        })
     }
 
     /// What the training rows show.
     fn measure(&self, split: &Split) -> Statistics {
         let training = || split.groups.iter().flatten().copied();
         Statistics::measure(self, training)
+    }
+
+    /// Held-out rows belong to the groups that the file names, or to all in turn.
+    fn held_out(&self, split: &Split) -> [Vec<u32>; 2] {
+        let groups = split.groups.len() as u32;
+        let by_name = |row: &usize| {
+            let given = self.given_groups.as_ref()?;
+            let name = &given.names[given.of_row[*row] as usize];
+            split.names.iter().position(|n| n == name).map(|m| m as u32)
+        };
+        [&split.validation, &split.test].map(|rows| {
+            let in_turn = rows.iter().zip(0..);
+            in_turn
+                .map(|(row, n)| by_name(row).unwrap_or(n % groups))
+                .collect()
+        })
     }
 }
 
@@ -165,6 +240,16 @@ fn offsets(rows: usize, each: usize) -> Vec<u32> {
     (0..rows)
         .step_by(each)
         .chain([rows])
+        .map(|offset| offset as u32)
+        .collect()
+}
+
+/// Rows of one unit, which lie next to each other, are one device's.
+fn unit_offsets(rows: &[usize], units: &[u32]) -> Vec<u32> {
+    let begins = |at: &usize| *at == 0 || units[rows[*at]] != units[rows[*at - 1]];
+    (0..rows.len())
+        .filter(begins)
+        .chain([rows.len()])
         .map(|offset| offset as u32)
         .collect()
 }

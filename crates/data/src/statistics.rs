@@ -5,7 +5,7 @@
 //! party of a deployment is given.
 
 use crate::rows::{Rows, Side};
-use selvedge_nn::random::Key;
+use selvedge_nn::{Shape, random::Key};
 use serde::{Deserialize, Serialize};
 
 /// How a side is brought to one size.
@@ -107,9 +107,40 @@ pub struct SideStatistics {
     pub shape: Vec<usize>,
     /// One scale for all numbers, or one for each column or feature of a step.
     pub scales: Vec<Scale>,
+    /// For each named column, the share of training values that were not measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<f64>,
 }
 
 impl SideStatistics {
+    /// Of numbers that are used as they are.
+    pub(crate) fn unscaled(shape: Shape) -> Self {
+        SideStatistics {
+            names: Vec::new(),
+            shape: shape.dims(),
+            scales: vec![Scale::IDENTITY],
+            missing: Vec::new(),
+        }
+    }
+
+    /// Refuses what cannot be applied.
+    fn check(&self) -> Result<(), String> {
+        let numbers = self.shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
+        let fits = numbers.is_some_and(|n| n > 0 && n.is_multiple_of(self.scales.len().max(1)));
+        let sound = |s: &Scale| {
+            let clip = s.clip.unwrap_or([0.0, 0.0]);
+            s.mean.is_finite() && s.deviation.is_normal() && clip[0] <= clip[1]
+        };
+        match !self.scales.is_empty() && fits && self.scales.iter().all(sound) {
+            true => Ok(()),
+            false => Err(format!(
+                "{} scales for the shape {:?}: expected one for all or one for each column, with finite numbers and deviations that are not 0",
+                self.scales.len(),
+                self.shape
+            )),
+        }
+    }
+
     /// Scales rows in place.
     pub(crate) fn apply(&self, values: &mut [f32]) {
         if self.scales.iter().all(|scale| *scale == Scale::IDENTITY) {
@@ -159,6 +190,7 @@ impl Statistics {
                 Scaling::Given(scales) => scales.clone(),
                 Scaling::Columns { scaled, clipped } => columns(side, scaled, *clipped, &training),
             },
+            missing: missing(side, &training),
         };
         Statistics {
             set: rows.set.clone(),
@@ -166,6 +198,40 @@ impl Statistics {
             classes: rows.classes.clone(),
             hospital: side(&rows.hospital),
             device: side(&rows.device),
+        }
+    }
+
+    /// As the file `stats.json`: all of it, and its fingerprint.
+    pub fn to_json(&self) -> serde_json::Value {
+        let mut value = serde_json::json!({ "fingerprint": self.fingerprint() });
+        if let (Some(all), Ok(serde_json::Value::Object(own))) =
+            (value.as_object_mut(), serde_json::to_value(self))
+        {
+            all.extend(own);
+        }
+        value
+    }
+
+    /// From such a file.
+    ///
+    /// # Errors
+    /// If it is not one, or its fingerprint is not its own.
+    pub fn from_json(mut value: serde_json::Value) -> Result<Self, String> {
+        let stated = value
+            .as_object_mut()
+            .and_then(|all| all.remove("fingerprint"));
+        let statistics: Statistics = serde_json::from_value(value)
+            .map_err(|error| format!("{error}: expected what `selvedge data stats` wrote"))?;
+        for side in [&statistics.hospital, &statistics.device] {
+            side.check()?;
+        }
+        let own = statistics.fingerprint();
+        match stated.as_ref().and_then(|stated| stated.as_str()) {
+            Some(stated) if stated == own => Ok(statistics),
+            stated => Err(format!(
+                "its fingerprint is {own}, but it says {}: it was changed",
+                stated.unwrap_or("none")
+            )),
         }
     }
 
@@ -181,6 +247,23 @@ impl Statistics {
             .with_all(text.as_bytes().chunks(8).map(word))
             .hex()
     }
+}
+
+/// For each column of a side that has a name, the share of training values that were not measured.
+fn missing<I: Iterator<Item = usize>>(side: &Side, training: &impl Fn() -> I) -> Vec<f64> {
+    let width = side.names.len();
+    let mut counts = vec![0u64; width];
+    let mut all = 0u64;
+    for row in training() {
+        for step in side.row(row).chunks(width.max(1)).filter(|_| width > 0) {
+            all += 1;
+            for (count, value) in counts.iter_mut().zip(step) {
+                *count += u64::from(value.is_nan());
+            }
+        }
+    }
+    let share = |count: u64| count as f64 / all.max(1) as f64;
+    counts.into_iter().map(share).collect()
 }
 
 /// The scale of each column of a side; of a series, of each feature over all steps.

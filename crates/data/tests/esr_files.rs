@@ -121,7 +121,7 @@ fn without_the_file_the_error_says_where_to_get_it() {
             "esr/Epileptic Seizure Recognition.csv.gz",
             "UCI",
             "CC BY 4.0",
-            "\"synthetic\" needs no files",
+            "data.set=synthetic-esr",
         ];
         for part in expected {
             assert!(message.contains(part), "{part:?} is not in: {message}");
@@ -207,8 +207,11 @@ fn wrong_lines_are_named() {
     let at = plain.find("X3.C1R001").unwrap();
     bytes[at] = 0xff;
     refused(&bytes, &["line 9: not UTF-8"]);
-    let endless = format!("{plain}{}", "7".repeat(1 << 17));
-    refused(endless.as_bytes(), &["line 127: longer than 65536 bytes"]);
+    let endless = format!("{plain}{}", "7".repeat(1 << 25));
+    refused(
+        endless.as_bytes(),
+        &["line 127: longer than 16777216 bytes"],
+    );
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod bench;
 mod data;
 mod evaluate;
 mod experiments;
+mod fetch;
 mod train;
 
 use crate::Outcome;
@@ -17,7 +18,12 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
         Command::Data(DataCommand::Inspect { experiment, json }) => {
             data::inspect(&experiment, json)
         }
+        Command::Data(DataCommand::Stats { experiment, out }) => {
+            data::stats(&experiment, out.as_deref())
+        }
+        Command::Data(DataCommand::Split(args)) => data::split(&args),
         Command::Data(DataCommand::Export { experiment, out }) => data::export(&experiment, &out),
+        Command::Data(DataCommand::Fetch(args)) => fetch::run(&args),
         Command::Evaluate(args) => evaluate::run(&args),
         Command::Experiments(args) => experiments::run(&args),
         Command::Bench(args) => bench::run(&args),

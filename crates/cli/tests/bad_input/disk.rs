@@ -1,10 +1,9 @@
 //! Disks that are full or cannot be written to, and numbers that are none any more.
 
+use crate::common::Place;
+use crate::common::disk::Disk;
 use crate::common::run::{Run, number, same_results};
-use crate::common::{Place, text};
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
 #[test]
 fn a_place_that_cannot_be_written_to_is_named() {
@@ -23,34 +22,6 @@ fn a_place_that_cannot_be_written_to_is_named() {
     );
     fs::create_dir(place.join("folder")).unwrap();
     place.refuses(&["data", "export", "--out", "folder"], &["folder"]);
-}
-
-/// A small file system of our own.
-struct Disk(PathBuf);
-
-impl Disk {
-    /// Needs root and a kernel that lets it mount.
-    fn mount(path: &Path, kilobytes: u32) -> Option<Self> {
-        fs::create_dir_all(path).unwrap();
-        let size = format!("size={kilobytes}k");
-        let args = ["-t", "tmpfs", "-o", &size, "tmpfs", text(path)];
-        let mounted = Command::new("mount").args(args).output();
-        mounted
-            .is_ok_and(|m| m.status.success())
-            .then(|| Disk(path.to_owned()))
-    }
-
-    fn enlarge(&self) {
-        let args = ["-o", "remount,size=64m", text(&self.0)];
-        assert!(Command::new("mount").args(args).status().unwrap().success());
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        // Left behind only if something still uses it.
-        let _ = Command::new("umount").arg(&self.0).status();
-    }
 }
 
 const TRAIN: [&str; 3] = ["train", "small.toml", "--trace"];

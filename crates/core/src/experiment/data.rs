@@ -1,5 +1,6 @@
 //! The `[data]` table of an experiment.
 
+use super::TableSettings;
 use selvedge_nn::Shape;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -8,7 +9,8 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DataSettings {
-    /// `synthetic`, `esr`, `medmnist`, `mimic3`, `physionet2012` or `table`.
+    /// `synthetic`, `esr`, `medmnist`, `mimic3`, `physionet2012`, the synthetic twin of one of these, like
+    /// `synthetic-esr`, `table` or `shards`.
     pub set: String,
     /// The file or folder of the set, below the data folder; where the set has a usual place, it may be left out.
     pub path: String,
@@ -37,6 +39,9 @@ pub struct DataSettings {
     /// Share of the training rows kept for choosing settings and iterations, taken before the groups
     /// are made.
     pub validation: f64,
+    /// What the columns mean (`table`).
+    #[serde(skip_serializing_if = "TableSettings::is_default")]
+    pub table: TableSettings,
 }
 
 impl Default for DataSettings {
@@ -59,6 +64,7 @@ impl Default for DataSettings {
             noise: 0.5,
             test: 0.2,
             validation: 0.0,
+            table: TableSettings::default(),
         }
     }
 }

@@ -18,7 +18,7 @@ pub const KEYS: &[KeyInfo] = &[
     key("seed", "everything random follows from it"),
     key(
         "data.set",
-        "synthetic | esr | medmnist | mimic3 | physionet2012 | table",
+        "synthetic | esr | medmnist | mimic3 | physionet2012 | synthetic-esr and so on, their twins | table | shards",
     ),
     key(
         "data.path",
@@ -57,6 +57,75 @@ pub const KEYS: &[KeyInfo] = &[
         "data.validation",
         "share of the training rows kept for choosing settings and iterations (synthetic: in addition)",
     ),
+    key("data.table.files", "further files, joined by id (table)"),
+    key("data.table.id", "column that tells patients apart (table)"),
+    key("data.table.label", "column that is to be predicted (table)"),
+    key(
+        "data.table.labels",
+        "the labels in order; empty: all that occur (table)",
+    ),
+    key(
+        "data.table.group",
+        "column that names a row's group, for split = column (table)",
+    ),
+    key(
+        "data.table.patient",
+        "column that names the patient of several rows (table)",
+    ),
+    key(
+        "data.table.part",
+        "column that says train, validation or test (table)",
+    ),
+    key(
+        "data.table.hospital",
+        "columns or variables at the hospital, like [\"age\", \"lab_*\"] (table)",
+    ),
+    key(
+        "data.table.device",
+        "columns or variables on the device (table)",
+    ),
+    key(
+        "data.table.categorical",
+        "columns of categories: [\"sex\"] or { sex = [\"f\", \"m\"] } (table)",
+    ),
+    key(
+        "data.table.blank",
+        "texts that mean that nothing was measured, besides empty cells (table)",
+    ),
+    key(
+        "data.table.missing",
+        "what stands for it: mean | zero | carry | refuse (table)",
+    ),
+    key(
+        "data.table.masks",
+        "whether numbers are accompanied by whether they were measured (table)",
+    ),
+    key(
+        "data.table.clip",
+        "whether numbers are clipped to the 1st and 99th percentile (table)",
+    ),
+    key(
+        "data.table.one_sided",
+        "patients that only one side knows: leave-out | keep | refuse (table)",
+    ),
+    key(
+        "data.table.time",
+        "column of the time, for time series (table)",
+    ),
+    key(
+        "data.table.variable",
+        "column that names what was measured, one measurement per row (table)",
+    ),
+    key(
+        "data.table.value",
+        "column of what was measured, likewise (table)",
+    ),
+    key("data.table.steps", "steps of a time series (table)"),
+    key(
+        "data.table.step",
+        "how long a step is, in the unit of the time (table)",
+    ),
+    key("data.table.start", "where the first step begins (table)"),
     key("train.algorithm", "hsgd"),
     key("train.iterations", "T, a multiple of P"),
     key(

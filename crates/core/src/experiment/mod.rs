@@ -14,6 +14,7 @@ mod data;
 mod keys;
 mod read;
 mod settings;
+mod table;
 
 pub use data::{DataSettings, Features};
 pub use keys::{KEYS, KeyInfo, nearest, one_of};
@@ -21,6 +22,7 @@ pub use read::ExperimentError;
 pub use settings::{
     Broadcast, ClassWeights, Compute, ModelSettings, StopSettings, TimeSettings, TrainSettings,
 };
+pub use table::{Categorical, TableSettings};
 
 use serde::{Deserialize, Serialize};
 

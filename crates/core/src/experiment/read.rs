@@ -166,13 +166,19 @@ impl Experiment {
     }
 
     fn resolve(&mut self) {
-        let classes = if self.data.set == "esr" {
-            5
-        } else {
-            self.data.classes
+        // A synthetic twin has the defaults of the set whose shape it has.
+        let set = self.data.set.strip_prefix("synthetic-");
+        let set = set.unwrap_or(&self.data.set);
+        let classes = match (set, self.data.table.labels.len()) {
+            ("esr", _) => 5,
+            ("mednist", _) => 6,
+            ("organamnist", _) => 11,
+            ("mimic3" | "physionet2012", _) => 2,
+            ("table", labels) if labels > 0 => labels,
+            _ => self.data.classes,
         };
-        self.model.fill(&self.data.set, classes);
-        self.time.fill(&self.data.set);
+        self.model.fill(set, classes);
+        self.time.fill(set);
         let train = &mut self.train;
         if train.evaluate_every.is_none() && train.global_interval > 0 {
             let wanted = train.iterations.div_ceil(50).max(1);

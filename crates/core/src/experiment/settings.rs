@@ -1,6 +1,6 @@
 //! The tables of an experiment, and their defaults.
 
-use selvedge_nn::LayerSpec;
+use selvedge_nn::{ConvSpec, LayerSpec};
 use serde::{Deserialize, Serialize};
 
 /// `[train]`: the algorithm and its parameters.
@@ -148,17 +148,35 @@ impl ModelSettings {
 
     /// Fills in what was left out, for a data set.
     pub(super) fn fill(&mut self, set: &str, classes: usize) {
+        let convolution = |out| {
+            LayerSpec::Conv2d(ConvSpec {
+                out,
+                size: 3,
+                stride: 1,
+                padding: 1,
+            })
+        };
         let tower = match set {
             "esr" => vec![
                 LayerSpec::Window { size: 8 },
                 LayerSpec::Lstm { hidden: 32 },
             ],
+            "mimic3" | "physionet2012" => vec![LayerSpec::Lstm { hidden: 16 }],
+            "medmnist" | "mednist" | "organamnist" => vec![
+                convolution(8),
+                LayerSpec::Relu,
+                LayerSpec::Maxpool { size: 2 },
+                convolution(16),
+                LayerSpec::Relu,
+                LayerSpec::Maxpool { size: 2 },
+                LayerSpec::Flatten,
+            ],
             _ => vec![LayerSpec::Linear { out: 16 }, LayerSpec::Tanh],
         };
         let logits = LayerSpec::Linear { out: classes };
         let combined = match set {
-            "esr" => vec![logits],
-            _ => vec![LayerSpec::Linear { out: 16 }, LayerSpec::Relu, logits],
+            "synthetic" | "table" => vec![LayerSpec::Linear { out: 16 }, LayerSpec::Relu, logits],
+            _ => vec![logits],
         };
         self.hospital.get_or_insert_with(|| tower.clone());
         self.device.get_or_insert(tower);
@@ -227,7 +245,7 @@ impl TimeSettings {
     pub(super) fn fill(&mut self, set: &str) {
         self.compute_seconds.get_or_insert(match set {
             "esr" => 0.064,
-            "organamnist" => 0.06,
+            "medmnist" | "mednist" | "organamnist" => 0.06,
             _ => 0.05,
         });
     }

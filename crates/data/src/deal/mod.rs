@@ -388,6 +388,7 @@ mod tests {
             ids: (0..count).map(|row| format!("row {row}")).collect(),
             parts: vec![Part::Open; count],
             units,
+            devices_are_units: false,
             given_groups: Some(GivenGroups {
                 of_row: (0..count as u32).map(|row| row % 4).collect(),
                 names: ["north", "east", "south", "west"].map(String::from).into(),

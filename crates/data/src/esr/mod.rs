@@ -69,6 +69,7 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<R
         y: table.rows.iter().map(|row| row.label as u32).collect(),
         parts: vec![Part::Open; table.rows.len()],
         units,
+        devices_are_units: false,
         given_groups: None,
         paper: "pairs",
         notes: Vec::new(),

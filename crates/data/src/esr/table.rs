@@ -24,7 +24,7 @@ const PLACES: [&str; 4] = [
 ];
 
 const ORIGIN: &str = "(the UCI set \"Epileptic Seizure Recognition\", CC BY 4.0, as UCI ships it, \
-                      gzipped or not; data.set = \"synthetic\" needs no files)";
+                      gzipped or not; `--set data.set=synthetic-esr` runs without files)";
 
 /// What the first column is called; UCI's own file leaves it empty.
 const ID: &str = "Unnamed";

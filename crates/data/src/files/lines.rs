@@ -10,7 +10,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 /// The longest line that is still taken for a line of a table.
-const LONGEST_LINE: u64 = 1 << 16;
+const LONGEST_LINE: u64 = 1 << 24;
 
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
@@ -29,11 +29,20 @@ impl Lines {
     /// Opens a file. Its first bytes, not its name, say whether it is compressed: browsers and
     /// archivers unpack files without renaming them.
     pub(crate) fn open(file: &Path) -> Result<Self, DataError> {
+        let opened = File::open(file).map_err(|source| DataError::Io {
+            file: file.to_owned(),
+            source,
+        })?;
+        Self::new(opened, file)
+    }
+
+    /// The same of bytes that are open already; `file` is what errors call them.
+    pub(crate) fn new(bytes: impl Read + 'static, file: &Path) -> Result<Self, DataError> {
         let failed = |source| DataError::Io {
             file: file.to_owned(),
             source,
         };
-        let mut plain = BufReader::with_capacity(1 << 16, File::open(file).map_err(failed)?);
+        let mut plain = BufReader::with_capacity(1 << 16, bytes);
         let compressed = plain.fill_buf().map_err(failed)?.starts_with(&GZIP_MAGIC);
         let reader: Box<dyn BufRead> = if compressed {
             Box::new(BufReader::with_capacity(

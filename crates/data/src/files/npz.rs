@@ -25,54 +25,78 @@ const ALIGNMENT: usize = 64;
 /// # Errors
 /// If `out` cannot be written to.
 pub fn write_npz(dataset: &Dataset, out: impl Write + Seek) -> io::Result<()> {
-    let mut npz = Npz {
-        zip: ZipWriter::new(out)?,
-        sides: [dataset.hospital, dataset.device],
-    };
+    let mut npz = NpzWriter::new(out)?;
     let several = dataset
         .groups
         .iter()
         .any(|group| group.devices() != group.samples.len());
+    let sides = [dataset.hospital, dataset.device];
     for (m, group) in dataset.groups.iter().enumerate() {
-        npz.samples(&format!("g{m}"), &group.samples)?;
+        samples(&mut npz, &format!("g{m}"), sides, &group.samples)?;
         if several {
             npz.integers(&format!("g{m}_offsets"), &group.offsets)?;
         }
     }
-    npz.samples("test", &dataset.test)?;
+    samples(&mut npz, "test", sides, &dataset.test)?;
     if !dataset.validation.is_empty() {
-        npz.samples("validation", &dataset.validation)?;
+        samples(&mut npz, "validation", sides, &dataset.validation)?;
     }
-    npz.zip.finish()
+    npz.finish()
 }
 
-struct Npz<W> {
-    zip: ZipWriter<W>,
+fn samples<W: Write + Seek>(
+    npz: &mut NpzWriter<W>,
+    prefix: &str,
     sides: [Shape; 2],
+    samples: &Samples,
+) -> io::Result<()> {
+    npz.floats(&format!("{prefix}_x1"), sides[0], &samples.x1)?;
+    npz.floats(&format!("{prefix}_x2"), sides[1], &samples.x2)?;
+    npz.integers(&format!("{prefix}_y"), &samples.y)
 }
 
-impl<W: Write + Seek> Npz<W> {
-    fn samples(&mut self, prefix: &str, samples: &Samples) -> io::Result<()> {
-        for (side, (name, values)) in [("x1", &samples.x1), ("x2", &samples.x2)]
-            .iter()
-            .enumerate()
-        {
-            let mut dims = vec![samples.len()];
-            dims.extend(self.sides[side].dims());
-            self.array(
-                &format!("{prefix}_{name}"),
-                "<f4",
-                &dims,
-                values,
-                f32::to_le_bytes,
-            )?;
-        }
-        self.integers(&format!("{prefix}_y"), &samples.y)
+/// An `.npz` being written, array after array.
+pub(crate) struct NpzWriter<W> {
+    zip: ZipWriter<W>,
+}
+
+impl<W: Write + Seek> NpzWriter<W> {
+    /// Begins one.
+    pub(crate) fn new(out: W) -> io::Result<Self> {
+        Ok(NpzWriter {
+            zip: ZipWriter::new(out)?,
+        })
     }
 
-    fn integers(&mut self, name: &str, values: &[u32]) -> io::Result<()> {
+    /// Ends it.
+    pub(crate) fn finish(self) -> io::Result<()> {
+        self.zip.finish()
+    }
+
+    /// Rows of that shape.
+    pub(crate) fn floats(&mut self, name: &str, shape: Shape, values: &[f32]) -> io::Result<()> {
+        let mut dims = vec![values.len() / shape.len().max(1)];
+        dims.extend(shape.dims());
+        self.array(name, "<f4", &dims, values, f32::to_le_bytes)
+    }
+
+    /// Counts and labels.
+    pub(crate) fn integers(&mut self, name: &str, values: &[u32]) -> io::Result<()> {
         self.array(name, "<i8", &[values.len()], values, |value| {
             i64::from(value).to_le_bytes()
+        })
+    }
+
+    /// Texts of `N` ASCII letters.
+    pub(crate) fn texts<const N: usize>(
+        &mut self,
+        name: &str,
+        values: &[[u8; N]],
+    ) -> io::Result<()> {
+        let letters = values.as_flattened();
+        let (descr, dims) = (format!("<U{N}"), [values.len()]);
+        self.array(name, &descr, &dims, letters, |letter| {
+            u32::from(letter).to_le_bytes()
         })
     }
 

@@ -8,8 +8,9 @@
 mod patient;
 
 use crate::DataError;
+use crate::rows::{Dealt, Ids};
 use crate::settings::{at_least_one, check_shares, rows_of, wrong};
-use crate::statistics::Scale;
+use crate::statistics::{Scale, SideStatistics, Statistics};
 use patient::{Hospital, World};
 use rayon::prelude::*;
 use selvedge_core::dataset::{Dataset, Group, Samples};
@@ -42,8 +43,8 @@ mod word {
     pub(super) const TEST: u64 = u64::from_be_bytes(*b"syn.test");
 }
 
-/// Generates the set.
-pub(crate) fn load(settings: &DataSettings, seed: u64) -> Result<Dataset, DataError> {
+/// Generates the set. It is standardised already, by patients who are in none of its parts.
+pub(crate) fn deal(settings: &DataSettings, seed: u64) -> Result<Dealt, DataError> {
     let counts = Counts::check(settings)?;
     let generator = Generator::new(settings, seed);
     let groups = (0..settings.groups as u64).into_par_iter().map(|group| {
@@ -60,8 +61,8 @@ pub(crate) fn load(settings: &DataSettings, seed: u64) -> Result<Dataset, DataEr
             offsets,
         }
     });
-    Ok(Dataset {
-        name: "synthetic".into(),
+    let dataset = Dataset {
+        name: settings.set.clone(),
         hospital: settings.features.hospital,
         device: settings.features.device,
         classes: (0..settings.classes)
@@ -70,6 +71,20 @@ pub(crate) fn load(settings: &DataSettings, seed: u64) -> Result<Dataset, DataEr
         groups: groups.collect(),
         validation: generator.mixed_rows(word::VALIDATION, counts.validation),
         test: generator.mixed_rows(word::TEST, counts.test),
+    };
+    let in_turn = |count: usize| (0..settings.groups as u32).cycle().take(count).collect();
+    Ok(Dealt {
+        statistics: Statistics {
+            set: settings.set.clone(),
+            rows: dataset.training_samples(),
+            classes: dataset.classes.clone(),
+            hospital: SideStatistics::unscaled(dataset.hospital),
+            device: SideStatistics::unscaled(dataset.device),
+        },
+        held_out: [in_turn(counts.validation), in_turn(counts.test)],
+        ids: Ids::Numbered,
+        notes: Vec::new(),
+        dataset,
     })
 }
 

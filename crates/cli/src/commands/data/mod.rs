@@ -1,0 +1,51 @@
+//! `selvedge data …`: look at a set, measure it, cut it into shards, write it for others.
+
+mod draw;
+mod inspect;
+mod shards;
+
+pub(super) use inspect::inspect;
+pub(super) use shards::split;
+
+use crate::args::ExperimentArgs;
+use crate::{Outcome, files, load};
+use anyhow::Result;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+/// `selvedge data export`
+pub(super) fn export(args: &ExperimentArgs, out: &Path) -> Result<Outcome> {
+    let named = load::experiment(args)?;
+    let dataset = load::dataset(&named.experiment, &args.data)?;
+    files::write_whole_with(out, |file| {
+        let mut writer = BufWriter::new(file);
+        selvedge_data::write_npz(&dataset, &mut writer)?;
+        writer.flush()
+    })?;
+    crate::say(&format!(
+        "{} groups and the test samples are in {}",
+        dataset.groups.len(),
+        out.display()
+    ));
+    Ok(Outcome::Done)
+}
+
+/// `selvedge data stats`
+pub(super) fn stats(args: &ExperimentArgs, out: Option<&Path>) -> Result<Outcome> {
+    let named = load::experiment(args)?;
+    let statistics = load::data(&named.experiment, &args.data)?.statistics;
+    let json = statistics.to_json();
+    let Some(out) = out else {
+        super::print_json(&json)?;
+        return Ok(Outcome::Done);
+    };
+    let text = format!("{}\n", serde_json::to_string_pretty(&json)?);
+    files::write_whole(out, text.as_bytes())?;
+    crate::say(&format!(
+        "what {} training rows show is in {}, fingerprint {}",
+        statistics.rows,
+        out.display(),
+        statistics.fingerprint()
+    ));
+    Ok(Outcome::Done)
+}

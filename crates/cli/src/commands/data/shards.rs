@@ -1,0 +1,86 @@
+//! `selvedge data split`: one shard per party.
+
+use crate::args::SplitArgs;
+use crate::{Outcome, files, load};
+use anyhow::{Context, Result, bail};
+use selvedge_data::PseudonymKey;
+use std::fs::{self, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+/// Where a key is kept that was made here.
+const KEY: &str = "pseudonym.key";
+
+pub(in crate::commands) fn split(args: &SplitArgs) -> Result<Outcome> {
+    let named = load::experiment(&args.experiment)?;
+    let mut experiment = named.experiment;
+    let key = match &args.key {
+        Some(path) => read_key(path)?,
+        None => new_key()?,
+    };
+    load::check_directory_of(&experiment, &args.experiment.data)?;
+    let data_dir = args.experiment.data.data_dir.as_deref();
+    let cut = selvedge_data::cut(&experiment.data, experiment.seed, data_dir, &key, &args.out)?;
+    for note in &cut.notes {
+        crate::say(&format!("note: {note}"));
+    }
+    if args.key.is_none() {
+        write_secret(&args.out.join(KEY), &key.to_text())?;
+    }
+    experiment.data.set = "shards".into();
+    experiment.data.path = args.out.to_string_lossy().into_owned();
+    experiment.data.vertical = String::new();
+    experiment.data.table = Default::default();
+    let toml = args.out.join("experiment.toml");
+    files::write_whole(&toml, experiment.to_toml().as_bytes())?;
+    crate::say(&format!(
+        "{} rows of {} groups are cut into {} shards in {}\nstatistics {}",
+        cut.rows,
+        cut.groups,
+        2 * cut.groups,
+        args.out.display(),
+        cut.statistics
+    ));
+    if args.key.is_none() {
+        crate::say(&format!(
+            "the key of the pseudonyms is in {}: a secret that stays with you, and goes to no party",
+            args.out.join(KEY).display()
+        ));
+    }
+    crate::say(&format!(
+        "train from them with: selvedge train {}",
+        toml.display()
+    ));
+    Ok(Outcome::Done)
+}
+
+fn new_key() -> Result<PseudonymKey> {
+    let mut secret = [0; 32];
+    fs::File::open("/dev/urandom")
+        .and_then(|mut random| random.read_exact(&mut secret))
+        .context("cannot read /dev/urandom")?;
+    Ok(PseudonymKey::new(secret))
+}
+
+fn read_key(path: &Path) -> Result<PseudonymKey> {
+    let text = files::read_text(path)?;
+    let mode = fs::metadata(path)?.permissions().mode();
+    if mode & 0o077 != 0 {
+        bail!(
+            "{}: others can read this secret (mode {:o}): expected mode 600, as `chmod 600` sets it",
+            path.display(),
+            mode & 0o777
+        );
+    }
+    PseudonymKey::parse(&text).map_err(|problem| anyhow::anyhow!("{}: {problem}", path.display()))
+}
+
+/// Writes a file that only its owner can read.
+fn write_secret(path: &Path, text: &str) -> Result<()> {
+    let mut options = OpenOptions::new();
+    let opened = options.write(true).create_new(true).mode(0o600).open(path);
+    opened
+        .and_then(|mut file| file.write_all(format!("{text}\n").as_bytes()))
+        .with_context(|| format!("cannot write {}", path.display()))
+}

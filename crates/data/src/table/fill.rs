@@ -1,0 +1,377 @@
+//! The second pass over all files: every number to its place.
+
+use super::columns::{Feature, File, Holder, Layout, Plan};
+use super::source::{Open, Source};
+use super::survey::id_of;
+use crate::DataError;
+use crate::files::cell::Cell;
+use crate::rows::Side;
+use crate::statistics::Scaling;
+use selvedge_core::experiment::TableSettings;
+use selvedge_nn::Shape;
+use std::collections::HashMap;
+
+/// Beyond this a set is a slip of the keyboard, and would only end in a killed process.
+const MOST_NUMBERS: u128 = 16 << 30;
+
+/// One side of all rows while it is being filled.
+pub(super) struct Grid {
+    holder: Holder,
+    /// 0: every row is one step, and not a series.
+    steps: usize,
+    width: usize,
+    /// Where the masks begin, if there are any, and the mask of each feature.
+    masks: Option<HashMap<usize, usize>>,
+    values: Vec<f32>,
+    /// When each number of a series was measured: of several in one step, the last one counts.
+    times: Vec<f32>,
+}
+
+/// Where the rows of patients are; nothing for those who are left out.
+pub(super) type Places = HashMap<String, u32>;
+
+impl Grid {
+    /// A side with nothing measured.
+    pub(super) fn new(plan: &Plan<'_>, holder: Holder, rows: usize) -> Result<Self, DataError> {
+        let own = || {
+            plan.features
+                .iter()
+                .enumerate()
+                .filter(|(_, f)| f.holder == holder)
+        };
+        let numbers: usize = own().map(|(_, feature)| feature.width()).sum();
+        let count = own().count();
+        let series = own().any(|(_, feature)| feature.series);
+        let masks = plan.settings.masks.then(|| {
+            let mut order: Vec<(usize, usize)> = own().map(|(n, f)| (f.at, n)).collect();
+            order.sort_unstable();
+            let places = order.into_iter().zip(numbers..);
+            places
+                .map(|((_, feature), place)| (feature, place))
+                .collect()
+        });
+        let width = numbers + if plan.settings.masks { count } else { 0 };
+        let steps = if series { plan.settings.steps } else { 0 };
+        let all = width as u128 * steps.max(1) as u128 * rows as u128;
+        if all > MOST_NUMBERS {
+            return Err(DataError::Setting {
+                key: "table.steps",
+                value: plan.settings.steps.to_string(),
+                expected: format!(
+                    "{rows} patients with {width} numbers at each step are {all} numbers: expected at most {MOST_NUMBERS}"
+                ),
+            });
+        }
+        let mut values = vec![f32::NAN; all as usize];
+        if masks.is_some() {
+            for step in values.chunks_exact_mut(width) {
+                step[numbers..].fill(0.0);
+            }
+        }
+        let times = if series { all as usize } else { 0 };
+        Ok(Grid {
+            holder,
+            steps,
+            width,
+            masks,
+            values,
+            times: vec![f32::NEG_INFINITY; times],
+        })
+    }
+
+    /// Writes what was measured; `step` is nothing for what is known once and for all.
+    fn write(
+        &mut self,
+        number: usize,
+        feature: &Feature,
+        row: u32,
+        step: Option<(usize, f32)>,
+        value: Value,
+    ) {
+        let every = self.steps.max(1);
+        let steps = match step {
+            Some((step, _)) => step..step + 1,
+            None => 0..every,
+        };
+        for at in steps {
+            let base = (row as usize * every + at) * self.width;
+            let first = base + feature.at;
+            if let Some((_, time)) = step {
+                if time < self.times[first] {
+                    continue;
+                }
+                self.times[first] = time;
+            }
+            match value {
+                Value::Number(number) => self.values[first] = number,
+                Value::Category(category) => {
+                    let columns = &mut self.values[first..first + feature.width()];
+                    columns.fill(0.0);
+                    columns[category] = 1.0;
+                }
+            }
+            if let Some(masks) = &self.masks {
+                self.values[base + masks[&number]] = 1.0;
+            }
+        }
+    }
+
+    /// Deals with what was not measured, and names everything.
+    pub(super) fn finish(mut self, plan: &Plan<'_>, ids: &[String]) -> Result<Side, DataError> {
+        self.times = Vec::new();
+        let mut own: Vec<&Feature> = plan
+            .features
+            .iter()
+            .filter(|f| f.holder == self.holder)
+            .collect();
+        own.sort_by_key(|feature| feature.at);
+        let mut names = Vec::with_capacity(self.width);
+        let mut scaled = Vec::with_capacity(self.width);
+        for feature in &own {
+            match &feature.categories {
+                None => names.push(feature.name.clone()),
+                Some(c) => names.extend(c.names.iter().map(|c| format!("{} = {c}", feature.name))),
+            }
+            scaled.resize(names.len(), feature.categories.is_none());
+        }
+        if self.masks.is_some() {
+            names.extend(own.iter().map(|f| format!("{} measured", f.name)));
+            scaled.resize(names.len(), false);
+        }
+        match plan.settings.missing.as_str() {
+            "carry" => self.carry(),
+            "zero" => self.zero(&scaled),
+            "refuse" => self.refuse(&plan.files[0], &names, ids)?,
+            _ => {}
+        }
+        Ok(Side {
+            shape: match self.steps {
+                0 => Shape::Flat(self.width),
+                steps => Shape::Steps(steps, self.width),
+            },
+            names,
+            values: self.values,
+            scaling: Scaling::Columns {
+                scaled,
+                clipped: plan.settings.clip,
+            },
+        })
+    }
+
+    fn carry(&mut self) {
+        let width = self.width;
+        for row in self.values.chunks_exact_mut(width * self.steps.max(1)) {
+            for at in width..row.len() {
+                if row[at].is_nan() {
+                    row[at] = row[at - width];
+                }
+            }
+        }
+    }
+
+    fn zero(&mut self, scaled: &[bool]) {
+        for step in self.values.chunks_exact_mut(self.width) {
+            for (value, _) in step
+                .iter_mut()
+                .zip(scaled)
+                .filter(|(v, s)| v.is_nan() && **s)
+            {
+                *value = 0.0;
+            }
+        }
+    }
+
+    fn refuse(&self, file: &File, names: &[String], ids: &[String]) -> Result<(), DataError> {
+        let Some(at) = self.values.iter().position(|value| value.is_nan()) else {
+            return Ok(());
+        };
+        let row = at / (self.width * self.steps.max(1));
+        let step = match self.steps {
+            0 => String::new(),
+            steps => format!(" at step {}", at / self.width % steps),
+        };
+        Err(file.problem(format!(
+            "{:?} has no {:?}{step}: expected a value everywhere, since data.table.missing = \"refuse\"",
+            ids[row], names[at % self.width]
+        )))
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Value {
+    Number(f32),
+    Category(usize),
+}
+
+/// Reads all files once more. Gives how many measurements lay outside of the time that is looked at.
+pub(super) fn fill(
+    plan: &Plan<'_>,
+    open: Open<'_>,
+    places: &Places,
+    grids: &mut [Grid; 2],
+) -> Result<u64, DataError> {
+    let mut outside = 0;
+    for file in &plan.files {
+        outside += fill_from(plan, file, open, places, grids)?;
+    }
+    Ok(outside)
+}
+
+fn fill_from(
+    plan: &Plan<'_>,
+    file: &File,
+    open: Open<'_>,
+    places: &Places,
+    grids: &mut [Grid; 2],
+) -> Result<u64, DataError> {
+    let t = plan.settings;
+    let wanted: Vec<usize> = match file.layout {
+        Layout::Long => [file.id, file.time, file.variable, file.value]
+            .into_iter()
+            .flatten()
+            .collect(),
+        _ => {
+            let features = file.features.iter().map(|(column, _)| *column);
+            file.id
+                .into_iter()
+                .chain(file.time)
+                .chain(features)
+                .collect()
+        }
+    };
+    let (has_id, has_time) = (file.id.is_some(), file.time.is_some());
+    let mut outside = 0;
+    let source = Source::open(&file.path, open)?;
+    source.read(&wanted, &mut |row, cells| {
+        let id = id_of(file, row, has_id.then(|| cells[0]), plan)?;
+        let mut rest = &cells[usize::from(has_id)..];
+        let mut step = None;
+        if has_time {
+            let time = time(rest[0]).ok_or_else(|| {
+                file.wrong(
+                    row,
+                    &t.time,
+                    rest[0],
+                    "a time: a number, or hours and minutes like 7:35",
+                )
+            })?;
+            let at = ((time - t.start) / t.step).floor();
+            step = Some((at, time as f32));
+            rest = &rest[1..];
+        }
+        // A wrong value is wrong whoever's it is, so it is read before it is known whether it is used.
+        let place = places.get(&id);
+        let mut put = |number: usize, column: &str, cell: Cell<'_>| -> Result<(), DataError> {
+            let feature = &plan.features[number];
+            let Some(value) = value(file, row, column, feature, super::measured(cell, t))? else {
+                return Ok(());
+            };
+            let Some(place) = place else { return Ok(()) };
+            let step = match step {
+                Some((at, _)) if !(0.0..t.steps as f64).contains(&at) => {
+                    outside += 1;
+                    return Ok(());
+                }
+                Some((at, time)) => Some((at as usize, time)),
+                None => None,
+            };
+            grids[feature.holder as usize].write(number, feature, *place, step, value);
+            Ok(())
+        };
+        if file.layout == Layout::Long {
+            return match plan.variables.get(&rest[0].to_string()) {
+                Some(number) => put(*number, &t.value, rest[1]),
+                None => Ok(()),
+            };
+        }
+        for ((column, number), cell) in file.features.iter().zip(rest) {
+            put(*number, &file.columns[*column], *cell)?;
+        }
+        Ok(())
+    })?;
+    Ok(outside)
+}
+
+/// What a cell means for a feature; nothing where nothing was measured.
+fn value(
+    file: &File,
+    row: u64,
+    column: &str,
+    feature: &Feature,
+    cell: Cell<'_>,
+) -> Result<Option<Value>, DataError> {
+    if cell == Cell::Missing {
+        return Ok(None);
+    }
+    if let Some(categories) = &feature.categories {
+        let text = cell.to_string();
+        let found = categories.names.iter().position(|name| *name == text);
+        let found = found.ok_or_else(|| file.wrong(row, column, text, "one of its categories"))?;
+        return Ok(Some(Value::Category(found)));
+    }
+    let number = match cell {
+        Cell::Integer(value) => Some(value as f64),
+        Cell::Number(value) => Some(value),
+        Cell::Text(text) => text.parse::<f64>().ok(),
+        Cell::Missing => None,
+    };
+    match number.map(|number| number as f32).filter(|number| number.is_finite()) {
+        Some(number) => Ok(Some(Value::Number(number))),
+        None => Err(file.wrong(
+            row,
+            column,
+            cell,
+            "a number (data.table.blank lists texts that mean that nothing was measured, data.table.categorical the columns of categories)",
+        )),
+    }
+}
+
+/// A number, or hours and minutes and perhaps seconds as hours.
+fn time(cell: Cell<'_>) -> Option<f64> {
+    let number = match cell {
+        Cell::Integer(value) => value as f64,
+        Cell::Number(value) => value,
+        Cell::Missing => return None,
+        Cell::Text(text) => match text.split_once(':') {
+            None => text.parse().ok()?,
+            Some((hours, rest)) => {
+                let (minutes, seconds) = rest.split_once(':').unwrap_or((rest, "0"));
+                let below_60 = |text: &str| text.parse().ok().filter(|n| (0.0..60.0).contains(n));
+                let hours: u32 = hours.parse().ok()?;
+                let (minutes, seconds): (f64, f64) = (below_60(minutes)?, below_60(seconds)?);
+                f64::from(hours) + minutes / 60.0 + seconds / 3600.0
+            }
+        },
+    };
+    number.is_finite().then_some(number)
+}
+
+/// The settings of time that make sense.
+pub(super) fn check_time(t: &TableSettings) -> Result<(), DataError> {
+    use crate::settings::{at_least_one, wrong};
+    at_least_one("table.steps", t.steps)?;
+    if !(t.step > 0.0 && t.step.is_finite()) {
+        let expected = "expected a length above 0, like 1";
+        return Err(wrong("table.step", t.step, expected));
+    }
+    if !t.start.is_finite() {
+        return Err(wrong("table.start", t.start, "expected a time, like 0"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_numbers_or_hours_and_minutes() {
+        assert_eq!(time(Cell::Text("7:30")), Some(7.5));
+        assert_eq!(time(Cell::Text("7:30:36")), Some(7.51));
+        assert_eq!(time(Cell::Text("47.25")), Some(47.25));
+        assert_eq!(time(Cell::Integer(-3)), Some(-3.0));
+        for wrong in ["", "x", "7:60", "7:", ":5", "nan", "inf", "-1:30"] {
+            assert_eq!(time(Cell::Text(wrong)), None, "{wrong}");
+        }
+    }
+}

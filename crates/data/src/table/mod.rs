@@ -1,0 +1,239 @@
+//! `table`: any CSV or Parquet file, or several, whose columns `[data.table]` explains.
+//!
+//! ```text
+//! headers ──► Plan (what each column is) ──► Survey (who is there) ──► Grid (numbers to their places) ──► Rows
+//! ```
+//!
+//! Three kinds of files, told apart by their columns: one row per patient; one row per patient and time; one row per
+//! patient, time and variable. The first file also has the labels. Everything is read twice: once to know who and what is
+//! there, once to put numbers to their places, so that no more memory is taken than the set itself needs.
+//!
+//! A side whose features are known once is flat. One with time series has steps, the last value of each step counting,
+//! and what is known once is repeated at every step. Categories become one number each, 0 or 1.
+
+mod columns;
+mod fill;
+mod source;
+mod survey;
+
+use crate::DataError;
+use crate::files::cell::Cell;
+use crate::rows::Rows;
+use crate::settings::wrong;
+use columns::{Holder, Plan};
+use fill::Grid;
+use selvedge_core::experiment::{DataSettings, TableSettings, one_of};
+pub(crate) use source::Open;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use survey::Survey;
+
+const MISSING: [&str; 4] = ["mean", "zero", "carry", "refuse"];
+const ONE_SIDED: [&str; 3] = ["leave-out", "keep", "refuse"];
+
+/// Reads the set.
+pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<Rows, DataError> {
+    check(settings)?;
+    let mut paths = vec![find(&settings.path, data_dir)?];
+    for path in &settings.table.files {
+        paths.push(find(path, data_dir)?);
+    }
+    read_files(settings, paths, &|path| Ok(Box::new(File::open(path)?)))
+}
+
+/// A file in the data folder or, like every path on a command line, seen from the current one.
+fn find(path: &str, data_dir: Option<&Path>) -> Result<PathBuf, DataError> {
+    let below = data_dir
+        .map(|dir| dir.join(path))
+        .filter(|path| path.exists());
+    let found = below.unwrap_or_else(|| PathBuf::from(path));
+    match found.is_file() {
+        true => Ok(found),
+        false => Err(DataError::Setting {
+            key: "path",
+            value: format!("{path:?}"),
+            expected: match data_dir {
+                Some(dir) => format!(
+                    "there is no such file, neither in {} nor in the current folder",
+                    dir.display()
+                ),
+                None => "there is no such file: expected a CSV or Parquet file, seen from the current folder or, with --data-dir, from there".into(),
+            },
+        }),
+    }
+}
+
+fn check(settings: &DataSettings) -> Result<(), DataError> {
+    let t = &settings.table;
+    if settings.path.is_empty() {
+        return Err(wrong(
+            "path",
+            "\"\"",
+            "expected the CSV or Parquet file of the table",
+        ));
+    }
+    if t.label.is_empty() {
+        return Err(wrong(
+            "table.label",
+            "\"\"",
+            "expected the column that is to be predicted",
+        ));
+    }
+    if t.id.is_empty() && !t.files.is_empty() {
+        return Err(wrong(
+            "table.id",
+            "\"\"",
+            "expected the column that joins data.table.files",
+        ));
+    }
+    if t.variable.is_empty() != t.value.is_empty() || (!t.value.is_empty() && t.time.is_empty()) {
+        let expected = "expected all of data.table.time, variable and value, or only time";
+        return Err(wrong(
+            "table.variable",
+            format!("{:?}", t.variable),
+            expected,
+        ));
+    }
+    for (key, value, known) in [
+        ("table.missing", &t.missing, &MISSING[..]),
+        ("table.one_sided", &t.one_sided, &ONE_SIDED[..]),
+    ] {
+        if !known.contains(&value.as_str()) {
+            return Err(wrong(key, format!("{value:?}"), one_of(value, known)));
+        }
+    }
+    let mut labels = t.labels.clone();
+    labels.sort_unstable();
+    if labels.windows(2).any(|pair| pair[0] == pair[1]) || labels.len() == 1 {
+        let expected = "expected at least two different labels";
+        return Err(wrong("table.labels", format!("{:?}", t.labels), expected));
+    }
+    if !settings.vertical.is_empty() {
+        let expected =
+            "a table is cut by data.table.hospital and data.table.device: expected nothing";
+        return Err(wrong(
+            "vertical",
+            format!("{:?}", settings.vertical),
+            expected,
+        ));
+    }
+    fill::check_time(t)
+}
+
+/// Reads files that `open` opens.
+pub(crate) fn read_files(
+    settings: &DataSettings,
+    paths: Vec<PathBuf>,
+    open: Open<'_>,
+) -> Result<Rows, DataError> {
+    let mut plan = Plan::new(&settings.table, paths, open)?;
+    let survey = Survey::take(&mut plan, open)?;
+    plan.settle()?;
+    let mut notes = Vec::new();
+    let patients = patients(&plan, &survey, &mut notes)?;
+    let ids: Vec<String> = patients
+        .iter()
+        .map(|p| survey.ids[*p as usize].clone())
+        .collect();
+    let places = ids.iter().cloned().zip(0..).collect();
+    let mut grids = [
+        Grid::new(&plan, Holder::Hospital, ids.len())?,
+        Grid::new(&plan, Holder::Device, ids.len())?,
+    ];
+    let outside = fill::fill(&plan, open, &places, &mut grids)?;
+    if outside > 0 {
+        notes.push(format!(
+            "{outside} measurements lie outside of the {} steps of {} from {} and are left out",
+            plan.settings.steps, plan.settings.step, plan.settings.start
+        ));
+    }
+    let [hospital, device] = grids;
+    let (y, classes) = survey.classes(&patients);
+    let given_groups = survey.given_groups(&patients);
+    let units = survey.persons(&patients);
+    Ok(Rows {
+        set: "table".into(),
+        hospital: hospital.finish(&plan, &ids)?,
+        device: device.finish(&plan, &ids)?,
+        classes,
+        y,
+        parts: patients.iter().map(|p| survey.parts[*p as usize]).collect(),
+        devices_are_units: !units.is_empty(),
+        units,
+        paper: if given_groups.is_some() {
+            "column"
+        } else {
+            "iid"
+        },
+        given_groups,
+        notes,
+        ids,
+        file: plan.files.swap_remove(0).path,
+    })
+}
+
+/// Those who take part, in the order of their ids.
+fn patients(
+    plan: &Plan<'_>,
+    survey: &Survey,
+    notes: &mut Vec<String>,
+) -> Result<Vec<u32>, DataError> {
+    let [hospital, device] = &survey.known;
+    let mut patients: Vec<u32> = (0..survey.ids.len() as u32).collect();
+    let one_sided = |p: &u32| !(hospital[*p as usize] && device[*p as usize]);
+    let lonely = patients.iter().filter(|p| one_sided(p)).count();
+    if survey.strangers > 0 {
+        notes.push(format!(
+            "{} ids of further files have no label and are left out",
+            survey.strangers
+        ));
+    }
+    match plan.settings.one_sided.as_str() {
+        _ if lonely == 0 => {}
+        "keep" => notes.push(format!(
+            "{lonely} patients are known to one side only; the other side's numbers are filled in"
+        )),
+        "refuse" => {
+            let first = patients
+                .iter()
+                .find(|p| one_sided(p))
+                .map_or(0, |p| *p as usize);
+            return Err(plan.files[0].problem(format!(
+                "{lonely} patients are known to one side only, {:?} for instance: expected both, since data.table.one_sided = \"refuse\"",
+                survey.ids[first]
+            )));
+        }
+        _ => {
+            notes.push(format!(
+                "{lonely} patients are known to one side only and are left out"
+            ));
+            patients.retain(|p| !one_sided(p));
+        }
+    }
+    if patients.is_empty() {
+        return Err(plan.files[0].problem(
+            "no patient is known to both sides: expected the same ids in all files".into(),
+        ));
+    }
+    // Without ids the order of the file counts, else that of ids, shorter ones first: patient 2 comes before patient 10.
+    if !plan.settings.id.is_empty() {
+        let key = |p: &u32| (survey.ids[*p as usize].len(), &survey.ids[*p as usize]);
+        patients.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
+    }
+    Ok(patients)
+}
+
+/// A cell, or nothing where its text means that nothing was measured.
+fn measured<'a>(cell: Cell<'a>, settings: &TableSettings) -> Cell<'a> {
+    let is_blank = |text: &str| settings.blank.iter().any(|blank| blank == text);
+    match cell {
+        Cell::Text(text) if is_blank(text) => Cell::Missing,
+        Cell::Number(number) if number.is_nan() && is_blank("NaN") => Cell::Missing,
+        Cell::Number(_) | Cell::Integer(_)
+            if !settings.blank.is_empty() && is_blank(&cell.to_string()) =>
+        {
+            Cell::Missing
+        }
+        cell => cell,
+    }
+}

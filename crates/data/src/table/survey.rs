@@ -1,0 +1,325 @@
+//! The first pass over all files: who is there, with which label, and what is known of them.
+
+use super::columns::{File, Holder, Layout, Plan, in_natural_order, list};
+use super::source::{Open, Source};
+use crate::DataError;
+use crate::files::cell::Cell;
+use crate::rows::{GivenGroups, Part};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+/// More classes than this are no classes.
+const MOST_CLASSES: usize = 1_000;
+
+/// What the files say about their patients besides features.
+#[derive(Default)]
+pub(super) struct Survey {
+    /// Patients by id, in the order of the main file.
+    pub(super) numbers: HashMap<String, u32>,
+    pub(super) ids: Vec<String>,
+    labels: Vec<u32>,
+    label_names: Vec<String>,
+    groups: Texts,
+    patients: Texts,
+    pub(super) parts: Vec<Part>,
+    /// Whether the hospital, and the device, has anything of a patient.
+    pub(super) known: [Vec<bool>; 2],
+    /// Ids that only further files have.
+    pub(super) strangers: usize,
+}
+
+/// A text for each patient, stored once each.
+#[derive(Default)]
+struct Texts {
+    numbers: HashMap<String, u32>,
+    of_patient: Vec<u32>,
+}
+
+impl Texts {
+    fn number(&mut self, text: String) -> u32 {
+        let next = self.numbers.len() as u32;
+        *self.numbers.entry(text).or_insert(next)
+    }
+
+    /// The texts in order and, for each number given so far, its place among them.
+    fn in_order(&self) -> (Vec<String>, Vec<u32>) {
+        let names = in_natural_order(self.numbers.keys().cloned().collect());
+        let mut places = vec![0; names.len()];
+        for (place, name) in names.iter().enumerate() {
+            places[self.numbers[name] as usize] = place as u32;
+        }
+        (names, places)
+    }
+}
+
+/// The main file's columns that say something about a patient.
+struct Roles {
+    label: usize,
+    group: Option<usize>,
+    patient: Option<usize>,
+    part: Option<usize>,
+}
+
+impl Survey {
+    /// Reads all files once.
+    pub(super) fn take(plan: &mut Plan<'_>, open: Open<'_>) -> Result<Self, DataError> {
+        let mut survey = Survey {
+            label_names: plan.settings.labels.clone(),
+            ..Survey::default()
+        };
+        for number in 0..plan.files.len() {
+            survey.read_file(plan, number, open)?;
+        }
+        let main = &plan.files[0];
+        if survey.ids.is_empty() {
+            return Err(main.problem("a header and no rows: expected patients".into()));
+        }
+        if plan.settings.labels.is_empty() {
+            survey.order_labels();
+        }
+        if survey.label_names.len() < 2 {
+            return Err(main.problem(format!(
+                "all rows have the label {}: expected at least two different ones",
+                list(survey.label_names.iter().map(String::as_str))
+            )));
+        }
+        Ok(survey)
+    }
+
+    fn read_file(
+        &mut self,
+        plan: &mut Plan<'_>,
+        number: usize,
+        open: Open<'_>,
+    ) -> Result<(), DataError> {
+        let (file, is_main) = (&plan.files[number], number == 0);
+        let roles = match is_main {
+            true => Some(Roles::of(file, plan)?),
+            false => None,
+        };
+        // The wanted cells in a fixed order: id, then what this pass is for.
+        let mut wanted = Vec::new();
+        let mut want = |column: Option<usize>| {
+            column.map(|column| {
+                wanted.push(column);
+                wanted.len() - 1
+            })
+        };
+        let id_at = want(file.id);
+        let roles = roles.map(|roles| Roles {
+            label: want(Some(roles.label)).unwrap_or_default(),
+            group: want(roles.group),
+            patient: want(roles.patient),
+            part: want(roles.part),
+        });
+        let variable_at = want(file.variable.filter(|_| file.layout == Layout::Long));
+        let value_at = want(file.value.filter(|_| file.layout == Layout::Long));
+        let categorical: Vec<(usize, usize)> = file
+            .features
+            .iter()
+            .filter(|(_, feature)| plan.features[*feature].categories.is_some())
+            .filter_map(|(column, feature)| Some((want(Some(*column))?, *feature)))
+            .collect();
+        let holders = file.features.iter().map(|(_, f)| plan.features[*f].holder);
+        let holders: BTreeSet<Holder> = holders.collect();
+        let flat = file.layout == Layout::Flat;
+        let source = Source::open(&file.path, open)?;
+
+        let mut rows_of: HashMap<u32, u64> = HashMap::new();
+        let mut strangers: HashSet<String> = HashSet::new();
+        source.read(&wanted, &mut |row, cells| {
+            let id = id_of(&plan.files[number], row, id_at.map(|at| cells[at]), plan)?;
+            let patient = match (self.numbers.get(&id), is_main) {
+                (Some(patient), _) => *patient,
+                (None, true) => {
+                    self.numbers.insert(id.clone(), self.ids.len() as u32);
+                    self.ids.push(id.clone());
+                    self.known.iter_mut().for_each(|known| known.push(false));
+                    self.ids.len() as u32 - 1
+                }
+                (None, false) => {
+                    strangers.insert(id);
+                    return Ok(());
+                }
+            };
+            if let (true, Some(first)) = (flat, rows_of.insert(patient, row)) {
+                let file = &plan.files[number];
+                let expected = format!(
+                    "a new id: {} {first} has it already (data.table.time names the time of several rows, data.table.patient the patient of several)",
+                    file.counting.word()
+                );
+                return Err(file.wrong(row, &plan.settings.id, id, expected));
+            }
+            if let Some(roles) = &roles {
+                self.note(plan, roles, patient, row, cells)?;
+            }
+            for (at, feature) in &categorical {
+                let value = super::measured(cells[*at], plan.settings);
+                plan.note_category(number, row, *feature, value)?;
+            }
+            if let (Some(variable), Some(value)) = (variable_at, value_at) {
+                let name = cells[variable].to_string();
+                if let Some(feature) = plan.variable(&name)? {
+                    let value = super::measured(cells[value], plan.settings);
+                    plan.note_category(number, row, feature, value)?;
+                    self.known[plan.features[feature].holder as usize][patient as usize] = true;
+                }
+            }
+            for holder in &holders {
+                self.known[*holder as usize][patient as usize] = true;
+            }
+            Ok(())
+        })?;
+        self.strangers += strangers.len();
+        Ok(())
+    }
+
+    /// What a row of the main file says about its patient; where there are several rows, all must say the same.
+    fn note(
+        &mut self,
+        plan: &Plan<'_>,
+        roles: &Roles,
+        patient: u32,
+        row: u64,
+        cells: &[Cell<'_>],
+    ) -> Result<(), DataError> {
+        let (file, t) = (&plan.files[0], plan.settings);
+        let label = self.label(plan, row, cells[roles.label])?;
+        let text = |column: &str, cell: Cell<'_>| match cell {
+            Cell::Missing => Err(file.wrong(row, column, "", "a name")),
+            cell => Ok(cell.to_string()),
+        };
+        let group = match roles.group {
+            Some(at) => Some(self.groups.number(text(&t.group, cells[at])?)),
+            None => None,
+        };
+        let person = match roles.patient {
+            Some(at) => Some(self.patients.number(text(&t.patient, cells[at])?)),
+            None => None,
+        };
+        let part = match roles.part {
+            Some(at) => part(file, row, &t.part, cells[at])?,
+            None => Part::Open,
+        };
+        let index = patient as usize;
+        if index == self.labels.len() {
+            self.labels.push(label);
+            self.groups.of_patient.extend(group);
+            self.patients.of_patient.extend(person);
+            self.parts.push(part);
+            return Ok(());
+        }
+        let same =
+            |texts: &Texts, now: Option<u32>| now.is_none_or(|n| texts.of_patient[index] == n);
+        for (column, is_same, at) in [
+            (&t.label, self.labels[index] == label, Some(roles.label)),
+            (&t.group, same(&self.groups, group), roles.group),
+            (&t.patient, same(&self.patients, person), roles.patient),
+            (&t.part, self.parts[index] == part, roles.part),
+        ] {
+            if let (false, Some(at)) = (is_same, at) {
+                let expected = format!("what earlier rows of {:?} say", self.ids[index]);
+                return Err(file.wrong(row, column, cells[at], expected));
+            }
+        }
+        Ok(())
+    }
+
+    fn label(&mut self, plan: &Plan<'_>, row: u64, cell: Cell<'_>) -> Result<u32, DataError> {
+        let (file, column) = (&plan.files[0], &plan.settings.label);
+        let text = match super::measured(cell, plan.settings) {
+            Cell::Missing => return Err(file.wrong(row, column, cell, "a label")),
+            cell => cell.to_string(),
+        };
+        if let Some(label) = self.label_names.iter().position(|name| *name == text) {
+            return Ok(label as u32);
+        }
+        if !plan.settings.labels.is_empty() {
+            let names = list(plan.settings.labels.iter().map(String::as_str));
+            return Err(file.wrong(row, column, text, format!("one of the labels, {names}")));
+        }
+        if self.label_names.len() == MOST_CLASSES {
+            return Err(file.problem(format!(
+                "the column {column:?} has more than {MOST_CLASSES} different values: expected labels of classes"
+            )));
+        }
+        self.label_names.push(text);
+        Ok(self.label_names.len() as u32 - 1)
+    }
+
+    /// Numbers labels in their natural order instead of in that of the file.
+    fn order_labels(&mut self) {
+        let found = std::mem::take(&mut self.label_names);
+        let names = in_natural_order(found.iter().cloned().collect());
+        let places: BTreeMap<&String, u32> = names.iter().zip(0..).collect();
+        for label in &mut self.labels {
+            *label = places[&found[*label as usize]];
+        }
+        self.label_names = names;
+    }
+
+    /// The labels of some patients, and the names of all.
+    pub(super) fn classes(&self, patients: &[u32]) -> (Vec<u32>, Vec<String>) {
+        let y = patients.iter().map(|p| self.labels[*p as usize]).collect();
+        (y, self.label_names.clone())
+    }
+
+    /// The groups of some patients, where the file names groups.
+    pub(super) fn given_groups(&self, patients: &[u32]) -> Option<GivenGroups> {
+        let (names, places) = self.groups.in_order();
+        let of = |p: &u32| places[self.groups.of_patient[*p as usize] as usize];
+        (!names.is_empty()).then(|| GivenGroups {
+            of_row: patients.iter().map(of).collect(),
+            names,
+        })
+    }
+
+    /// The persons behind some patients' rows, where the file names them.
+    pub(super) fn persons(&self, patients: &[u32]) -> Vec<u32> {
+        let (names, places) = self.patients.in_order();
+        if names.is_empty() {
+            return Vec::new();
+        }
+        let of = |p: &u32| places[self.patients.of_patient[*p as usize] as usize];
+        patients.iter().map(of).collect()
+    }
+}
+
+impl Roles {
+    fn of(file: &File, plan: &Plan<'_>) -> Result<Self, DataError> {
+        let t = plan.settings;
+        let optional = |key: &str, name: &str| match name {
+            "" => Ok(None),
+            name => file.required(key, name).map(Some),
+        };
+        Ok(Roles {
+            label: file.required("label", &t.label)?,
+            group: optional("group", &t.group)?,
+            patient: optional("patient", &t.patient)?,
+            part: optional("part", &t.part)?,
+        })
+    }
+}
+
+/// The id of a row: what its column says or, without one, its number.
+pub(super) fn id_of(
+    file: &File,
+    row: u64,
+    cell: Option<Cell<'_>>,
+    plan: &Plan<'_>,
+) -> Result<String, DataError> {
+    match cell {
+        None => Ok(row.to_string()),
+        Some(Cell::Missing) => Err(file.wrong(row, &plan.settings.id, "", "an id")),
+        Some(cell) => Ok(cell.to_string()),
+    }
+}
+
+fn part(file: &File, row: u64, column: &str, cell: Cell<'_>) -> Result<Part, DataError> {
+    let text = cell.to_string();
+    match text.to_lowercase().as_str() {
+        "train" | "training" => Ok(Part::Training),
+        "val" | "valid" | "validation" => Ok(Part::Validation),
+        "test" => Ok(Part::Test),
+        _ => Err(file.wrong(row, column, text, "\"train\", \"validation\" or \"test\"")),
+    }
+}
