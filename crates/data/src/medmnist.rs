@@ -89,6 +89,7 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<R
         shape: Shape::Image(1, side, side),
         names: Vec::new(),
         values,
+        order: Vec::new(),
         scaling: Scaling::Given(vec![GREY]),
     };
     let (centre, frame) = (of(centre, inner), of(frame, side));

@@ -201,7 +201,7 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<R
     let usual = ["mimic3", "in-hospital-mortality", "mimic3-demo"];
     let found = find_file("MIMIC-III", settings, data_dir, &usual, ORIGIN)?;
     let (path, normaliser) = archive_and_normaliser(&found)?;
-    let mut stays = BTreeMap::new();
+    let mut stays = Stays::default();
     let mut lists = Vec::new();
     collection::read(&path, &is_wanted, &mut |texts| {
         let parsed: Result<Vec<Parsed>, DataError> = texts
@@ -211,7 +211,9 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<R
                 false => Ok(Some((key_of(&text.name), discretise(text)?))),
             })
             .collect();
-        stays.extend(parsed?.into_iter().flatten());
+        for (key, values) in parsed?.into_iter().flatten() {
+            stays.push(key, &values, &hospital_columns);
+        }
         lists.extend(
             texts
                 .into_iter()
@@ -220,6 +222,33 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<R
         Ok(())
     })?;
     rows(path, stays, &lists, &hospital_columns, normaliser)
+}
+
+/// The columns that are not the hospital's.
+fn others(hospital_columns: &[usize]) -> impl Iterator<Item = usize> {
+    (0..WIDTH).filter(|c| !hospital_columns.contains(c))
+}
+
+/// All stays as they come: where each is, and their numbers, side by side.
+#[derive(Default)]
+struct Stays {
+    places: BTreeMap<String, u32>,
+    hospital: Vec<f32>,
+    device: Vec<f32>,
+}
+
+impl Stays {
+    /// Of files with the same name the last one counts.
+    fn push(&mut self, key: String, values: &[f32], hospital_columns: &[usize]) {
+        let place = self.hospital.len() / (STEPS * hospital_columns.len());
+        self.places.insert(key, place as u32);
+        for step in values.chunks_exact(WIDTH) {
+            let hospital = hospital_columns.iter().map(|c| step[*c]);
+            self.hospital.extend(hospital);
+            self.device
+                .extend(others(hospital_columns).map(|c| step[c]));
+        }
+    }
 }
 
 /// A stay's key and its numbers, or nothing for a list.
@@ -418,7 +447,7 @@ fn fill_gaps(values: &mut [f32], seen: &[bool]) {
 
 fn rows(
     path: PathBuf,
-    stays: BTreeMap<String, Vec<f32>>,
+    stays: Stays,
     lists: &[Text],
     hospital_columns: &[usize],
     normaliser: Option<Normaliser>,
@@ -427,11 +456,8 @@ fn rows(
         file: path.clone(),
         problem,
     };
-    let device_columns: Vec<usize> = (0..WIDTH)
-        .filter(|c| !hospital_columns.contains(c))
-        .collect();
-    let (mut x1, mut x2, mut y, mut parts, mut ids) =
-        (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let device_columns: Vec<usize> = others(hospital_columns).collect();
+    let (mut order, mut y, mut parts, mut ids) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     // The last list of a name counts once, wherever it lies.
     let mut listed = BTreeMap::new();
     for (name, part) in [
@@ -464,15 +490,12 @@ fn rows(
         }
     }
     for (key, (died, part)) in listed {
-        let Some(values) = stays.get(&key) else {
+        let Some(place) = stays.places.get(&key) else {
             return Err(problem(format!(
                 "{key} is listed but not there: expected its file"
             )));
         };
-        for step in values.chunks_exact(WIDTH) {
-            x1.extend(hospital_columns.iter().map(|c| step[*c]));
-            x2.extend(device_columns.iter().map(|c| step[*c]));
-        }
+        order.push(*place);
         y.push(died);
         parts.push(part);
         ids.push(key);
@@ -489,6 +512,7 @@ fn rows(
         shape: Shape::Steps(STEPS, columns.len()),
         names: columns.iter().map(|c| names[*c].clone()).collect(),
         values,
+        order: order.clone(),
         scaling: match &normaliser {
             Some(state) => Scaling::Given(
                 columns
@@ -511,8 +535,8 @@ fn rows(
     };
     Ok(Rows {
         set: "mimic3".into(),
-        hospital: side(x1, hospital_columns),
-        device: side(x2, &device_columns),
+        hospital: side(stays.hospital, hospital_columns),
+        device: side(stays.device, &device_columns),
         classes: vec!["survived".into(), "died".into()],
         y,
         ids,

@@ -85,7 +85,7 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<R
     let usual = ["physionet2012", "physionet2012/physionet2012-ab.tar.gz"];
     let found = find_file("PhysioNet 2012", settings, data_dir, &usual, ORIGIN)?;
     let sources = sources(&found)?;
-    let mut stays = Vec::new();
+    let mut stays = Stays::default();
     let mut outcomes = HashMap::new();
     for source in &sources {
         collection::read(source, &is_wanted, &mut |texts| {
@@ -96,7 +96,10 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<R
                     false => Stay::parse(text, statics).map(Some),
                 })
                 .collect();
-            stays.extend(parsed?.into_iter().flatten());
+            parsed?
+                .into_iter()
+                .flatten()
+                .for_each(|stay| stays.push(stay));
             for text in texts.iter().filter(|text| text.name.contains("Outcomes")) {
                 read_outcomes(text, &mut outcomes)?;
             }
@@ -174,9 +177,26 @@ fn is_wanted(name: &str) -> bool {
     is_stay || ["Outcomes-a.txt", "Outcomes-b.txt"].contains(&file)
 }
 
+/// All stays as they come: who they are, and their numbers.
+#[derive(Default)]
+struct Stays {
+    /// The id and whether it is for the test.
+    who: Vec<(u32, bool)>,
+    hospital: Vec<f32>,
+    device: Vec<f32>,
+}
+
+impl Stays {
+    fn push(&mut self, stay: Stay) {
+        self.who.push((stay.id, stay.test));
+        self.hospital.extend_from_slice(&stay.hospital);
+        self.device.extend_from_slice(&stay.device);
+    }
+}
+
 fn rows(
     path: PathBuf,
-    mut stays: Vec<Stay>,
+    stays: Stays,
     outcomes: &HashMap<u32, u32>,
     statics: bool,
 ) -> Result<Rows, DataError> {
@@ -184,43 +204,38 @@ fn rows(
         file: path.clone(),
         problem,
     };
-    if stays.is_empty() {
+    if stays.who.is_empty() {
         return Err(problem(
             "no stays in it: expected set-a/<RecordID>.txt and Outcomes-a.txt, and set b likewise"
                 .into(),
         ));
     }
-    stays.sort_by_key(|stay| stay.id);
-    if let Some(twice) = stays.windows(2).find(|pair| pair[0].id == pair[1].id) {
+    let mut order: Vec<u32> = (0..stays.who.len() as u32).collect();
+    let id = |place: &u32| stays.who[*place as usize].0;
+    order.sort_by_key(id);
+    if let Some(twice) = order.windows(2).find(|pair| id(&pair[0]) == id(&pair[1])) {
         return Err(problem(format!(
             "the stay {} is in it twice: expected every RecordID once",
-            twice[0].id
+            id(&twice[0])
         )));
     }
-    let (mut x1, mut x2) = (Vec::new(), Vec::new());
     let (mut y, mut parts, mut ids) = (Vec::new(), Vec::new(), Vec::new());
-    for stay in stays {
-        let Some(died) = outcomes.get(&stay.id) else {
+    for place in &order {
+        let (id, test) = stays.who[*place as usize];
+        let Some(died) = outcomes.get(&id) else {
             return Err(problem(format!(
-                "no outcome for the stay {}: expected it in Outcomes-{}.txt",
-                stay.id,
-                if stay.test { 'b' } else { 'a' }
+                "no outcome for the stay {id}: expected it in Outcomes-{}.txt",
+                if test { 'b' } else { 'a' }
             )));
         };
-        x1.extend_from_slice(&stay.hospital);
-        x2.extend_from_slice(&stay.device);
         y.push(*died);
-        parts.push(if stay.test {
-            Part::Test
-        } else {
-            Part::Training
-        });
-        ids.push(stay.id.to_string());
+        parts.push(if test { Part::Test } else { Part::Training });
+        ids.push(id.to_string());
     }
     Ok(Rows {
         set: "physionet2012".into(),
-        hospital: side(x1, &HOSPITAL, statics),
-        device: side(x2, &DEVICE, false),
+        hospital: side(stays.hospital, order.clone(), &HOSPITAL, statics),
+        device: side(stays.device, order, &DEVICE, false),
         classes: vec!["survived".into(), "died".into()],
         y,
         ids,
@@ -235,7 +250,7 @@ fn rows(
 }
 
 /// A side of so many channels, each with a mask.
-fn side(values: Vec<f32>, channels: &[&str], statics: bool) -> Side {
+fn side(values: Vec<f32>, order: Vec<u32>, channels: &[&str], statics: bool) -> Side {
     let statics = if statics { &STATICS[..] } else { &[] };
     let names = channels.iter().map(ToString::to_string);
     let masks = channels.iter().map(|name| format!("{name} measured"));
@@ -250,6 +265,7 @@ fn side(values: Vec<f32>, channels: &[&str], statics: bool) -> Side {
         },
         names,
         values,
+        order,
     }
 }
 

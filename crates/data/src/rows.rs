@@ -53,6 +53,8 @@ pub(crate) struct Side {
     pub(crate) names: Vec<String>,
     /// Row after row; NaN where nothing was measured.
     pub(crate) values: Vec<f32>,
+    /// The place of each row among the values; none: in order. So nothing has to be moved when rows are sorted.
+    pub(crate) order: Vec<u32>,
     /// How they are brought to one size.
     pub(crate) scaling: Scaling,
 }
@@ -83,7 +85,8 @@ impl Side {
     /// The values of a row.
     pub(crate) fn row(&self, row: usize) -> &[f32] {
         let width = self.shape.len();
-        &self.values[row * width..][..width]
+        let place = self.order.get(row).map_or(row, |place| *place as usize);
+        &self.values[place * width..][..width]
     }
 }
 

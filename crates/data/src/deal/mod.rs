@@ -356,6 +356,7 @@ mod tests {
             shape: Shape::Flat(0),
             names: Vec::new(),
             values: Vec::new(),
+            order: Vec::new(),
             scaling: Scaling::Together,
         }
     }

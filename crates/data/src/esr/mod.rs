@@ -22,13 +22,10 @@ use selvedge_core::experiment::DataSettings;
 use selvedge_nn::Shape;
 use std::collections::BTreeMap;
 use std::path::Path;
-use table::{Table, WIDTH};
+use table::{HALF, Table, WIDTH};
 
 /// Labels.
 pub(crate) const CLASSES: usize = 5;
-
-/// The first half of a row stays at the hospital, the second is on the device.
-const HALF: usize = WIDTH / 2;
 
 /// Reads the set.
 pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<Rows, DataError> {
@@ -49,22 +46,19 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<R
         "recording" => recordings(&table)?,
         _ => Vec::new(),
     };
-    let (mut x1, mut x2) = (Vec::new(), Vec::new());
-    for row in &table.rows {
-        let (first, second) = table.values(row).split_at(HALF);
-        x1.extend_from_slice(first);
-        x2.extend_from_slice(second);
-    }
+    let order: Vec<u32> = table.rows.iter().map(|row| row.place() as u32).collect();
+    let [first, second] = table.halves;
     let side = |values, width| Side {
         shape: Shape::Flat(width),
         names: Vec::new(),
         values,
+        order: order.clone(),
         scaling: Scaling::Together,
     };
     Ok(Rows {
         set: "esr".into(),
-        hospital: side(x1, HALF),
-        device: side(x2, WIDTH - HALF),
+        hospital: side(first, HALF),
+        device: side(second, WIDTH - HALF),
         classes: (1..=CLASSES).map(|label| label.to_string()).collect(),
         y: table.rows.iter().map(|row| row.label as u32).collect(),
         parts: vec![Part::Open; table.rows.len()],

@@ -15,6 +15,9 @@ use std::path::{Path, PathBuf};
 /// Amplitudes per row.
 pub(super) const WIDTH: usize = 178;
 
+/// The first half of a row stays at the hospital, the second is on the device.
+pub(super) const HALF: usize = WIDTH / 2;
+
 /// Where the file may lie, below the data folder or in it; the second is UCI's own name.
 const PLACES: [&str; 4] = [
     "esr/Epileptic Seizure Recognition.csv.gz",
@@ -38,8 +41,8 @@ pub(super) struct Table {
     pub(super) file: PathBuf,
     /// The rows, ordered by id.
     pub(super) rows: Vec<Row>,
-    /// All amplitudes, in the file's order.
-    values: Vec<f32>,
+    /// The amplitudes of the first and of the second half of each row, in the file's order.
+    pub(super) halves: [Vec<f32>; 2],
 }
 
 /// What is known of a row besides its amplitudes.
@@ -53,6 +56,11 @@ pub(super) struct Row {
 }
 
 impl Row {
+    /// Its place in the file, counted from 0.
+    pub(super) fn place(&self) -> usize {
+        self.line - 2
+    }
+
     /// The recording this second was cut from: what follows the first dot of `X<chunk>.<recording>`.
     pub(super) fn recording(&self) -> Option<&str> {
         let (chunk, recording) = self.id.split_once('.')?;
@@ -72,7 +80,7 @@ impl Table {
         let mut table = Table {
             file,
             rows: Vec::new(),
-            values: Vec::new(),
+            halves: [Vec::new(), Vec::new()],
         };
         let mut blank = None;
         while let Some(line) = lines.next_line()? {
@@ -105,12 +113,6 @@ impl Table {
             .rows
             .sort_by(|a, b| (a.id.len(), &a.id).cmp(&(b.id.len(), &b.id)));
         Ok(table)
-    }
-
-    /// The amplitudes of a row.
-    pub(super) fn values(&self, row: &Row) -> &[f32] {
-        let index = row.line - 2;
-        &self.values[index * WIDTH..(index + 1) * WIDTH]
     }
 
     /// An error about one value of a row.
@@ -150,7 +152,7 @@ impl Table {
                 }
                 0 => id = field.into(),
                 1..=WIDTH => match amplitude(field) {
-                    Some(value) => self.values.push(value),
+                    Some(value) => self.halves[usize::from(count > HALF)].push(value),
                     None => {
                         let expected = "an EEG amplitude: a number from -32768 to 32768";
                         return Err(self.wrong(number, &column_name(count), field, expected));

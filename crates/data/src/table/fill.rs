@@ -151,6 +151,7 @@ impl Grid {
             },
             names,
             values: self.values,
+            order: Vec::new(),
             scaling: Scaling::Columns {
                 scaled,
                 clipped: plan.settings.clip,

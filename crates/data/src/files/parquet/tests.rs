@@ -5,6 +5,7 @@ mod forge;
 mod forged;
 
 use super::*;
+use crate::files::cell::Cell;
 use selvedge_nn::random::Key;
 use serde_json::Value;
 use std::collections::BTreeMap;
