@@ -298,6 +298,21 @@ def write_oddities(folder):
     folder.pyarrow("constant", "", constant)
 
 
+def write_patients(path):
+    """The table of crates/data/tests/tables.rs, which must be the same set as its CSV."""
+    patients = {
+        "patient": ["p10", "p2", "p1", "p3"],
+        "age": [61, 70, 50, 39],
+        "sex": ["f", "m", "f", "m"],
+        "hr": [80.0, 90.0, 100.0, 70.0],
+        "spo2": [97, None, 93, 95],
+        "died": ["no", "yes", "no", "yes"],
+        "site": ["north", "south", "south", "north"],
+    }
+    path.parent.mkdir(exist_ok=True)
+    pq.write_table(pa.table(patients), path)
+
+
 def write_speed(path):
     numbers = random.Random(SEED + 3)
     columns = {f"c{at}": [numbers.gauss(0, 1) for _ in range(200_000)] for at in range(50)}
@@ -316,6 +331,7 @@ def main():
     folder = Folder(arguments.out)
     for write in [write_writers, write_codecs, write_encodings, write_oddities]:
         write(folder)
+    write_patients(arguments.out.parent / "tables" / "patients.parquet")
     return 0 if folder.finish() else 1
 
 

@@ -97,6 +97,29 @@ fn separators_quotes_gzip_and_order_change_nothing() {
 }
 
 #[test]
+fn parquet_is_the_same_table() {
+    let expected = load(&[("t.csv", FLAT)], FLAT_SETTINGS).unwrap();
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tables/patients.parquet");
+    let bytes = fs::read(path).unwrap();
+    let loaded = load_bytes(&[("t.csv", &bytes)], FLAT_SETTINGS).unwrap();
+    assert_eq!(loaded.dataset, expected.dataset);
+    assert_eq!(loaded.statistics, expected.statistics);
+    // Errors count rows there, since there are no lines.
+    let wrong = FLAT_SETTINGS.replace("\"sex\"]\ndevice", "\"sex\", \"site\"]\ndevice");
+    let message = load_bytes(&[("t.csv", &bytes)], &wrong)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        message.contains("row 1, column site: \"north\" is not a number"),
+        "{message}"
+    );
+    // Every truncation is refused and none panics.
+    for length in 0..bytes.len() {
+        assert!(load_bytes(&[("t.csv", &bytes[..length])], FLAT_SETTINGS).is_err());
+    }
+}
+
+#[test]
 fn parts_groups_and_labels_as_columns_say() {
     let text = "id;x;z;y;site;use\n1;1;1;b;s2;train\n2;2;2;a;s1;train\n3;3;3;b;s1;test\n4;4;4;a;s2;validation\n5;5;5;a;s1;train\n";
     let settings = "path = \"t.csv\"\nsplit = \"column\"\n[data.table]\nid = \"id\"\nlabel = \"y\"\nlabels = [\"b\", \"a\"]\ngroup = \"site\"\npart = \"use\"\nhospital = [\"x\"]\ndevice = [\"*\"]\n";

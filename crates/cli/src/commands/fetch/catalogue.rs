@@ -52,6 +52,9 @@ pub(super) struct RemoteFile {
     pub(super) address: String,
     #[serde(default)]
     pub(super) bytes: Option<u64>,
+    /// Where that is not published: what it can be at most, since that is what it unpacks to.
+    #[serde(default)]
+    at_most: Option<u64>,
     #[serde(default)]
     md5: Option<String>,
     #[serde(default)]
@@ -113,6 +116,18 @@ impl Set {
             );
         }
         Ok(())
+    }
+
+    /// The same, or what it can be at most, for people.
+    pub(super) fn size(&self) -> Option<String> {
+        let most = |sum: u64, file: &RemoteFile| sum.checked_add(file.bytes.or(file.at_most)?);
+        let most = self.files.iter().try_fold(0, most)?;
+        let word = if self.bytes().is_some() {
+            ""
+        } else {
+            "at most "
+        };
+        Some(format!("{word}{}", crate::format::bytes(most as f64)))
     }
 
     /// How many bytes it has, if all of its files say so.

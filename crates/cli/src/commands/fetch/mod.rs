@@ -84,9 +84,9 @@ impl Fetch<'_> {
             return print_json(&Value::Array(sets?));
         }
         let there = |set: &Set| status::at_a_glance(set, self.data_dir);
-        let size = |set: &Set| match (set.files.is_empty(), set.bytes()) {
+        let size = |set: &Set| match (set.files.is_empty(), set.size()) {
             (true, _) => "by hand".into(),
-            (false, Some(size)) => bytes(size as f64),
+            (false, Some(size)) => size,
             (false, None) => "?".into(),
         };
         let mut rows = vec![["set", "size", "there", "licence"].map(str::to_owned)];
@@ -123,7 +123,7 @@ impl Fetch<'_> {
             set.name, set.title, set.page, set.licence
         );
         if !set.files.is_empty() {
-            let size = set.bytes().map(|size| bytes(size as f64));
+            let size = set.size();
             let size = size.unwrap_or_else(|| "the server will say".into());
             text += &format!(
                 "  size     {size}\n  to       {}\n",
