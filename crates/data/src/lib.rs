@@ -20,6 +20,8 @@ mod deal;
 mod error;
 mod esr;
 mod files;
+#[doc(hidden)]
+pub mod fuzz;
 mod medmnist;
 mod mimic3;
 mod physionet2012;

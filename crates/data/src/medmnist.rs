@@ -13,7 +13,7 @@ use crate::statistics::{Scale, Scaling};
 use selvedge_core::experiment::{DataSettings, one_of};
 use selvedge_nn::Shape;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read, Seek};
 use std::path::Path;
 
 const ORIGIN: &str = "`selvedge data fetch organamnist` gets MedMNIST's OrganAMNIST; \
@@ -38,6 +38,9 @@ const PARTS: [(&str, Part); 3] = [
     ("val", Part::Validation),
     ("test", Part::Test),
 ];
+
+/// Heights and widths that an image may have: no square of them overflows, even where there are no images.
+const SIDES: std::ops::RangeInclusive<usize> = 8..=4096;
 
 /// Most classes that a set of images has.
 const MOST_CLASSES: usize = 1_000;
@@ -66,11 +69,20 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<R
         file: file.clone(),
         source,
     })?;
+    of_bytes(&file, BufReader::new(opened), centre_at_hospital)
+}
+
+/// Reads the set from the bytes of `file`.
+pub(crate) fn of_bytes(
+    file: &Path,
+    bytes: impl Read + Seek,
+    centre_at_hospital: bool,
+) -> Result<Rows, DataError> {
     let problem = |problem: Problem| DataError::File {
-        file: file.clone(),
+        file: file.to_owned(),
         problem,
     };
-    let mut archive = Archive::open(BufReader::new(opened)).map_err(problem)?;
+    let mut archive = Archive::open(bytes).map_err(problem)?;
     let mut images = Images::default();
     for (name, part) in PARTS {
         images.read(&mut archive, name, part).map_err(problem)?;
@@ -99,7 +111,7 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<R
     };
     Ok(Rows {
         set: "medmnist".into(),
-        file,
+        file: file.to_owned(),
         hospital,
         device,
         classes,
@@ -131,9 +143,9 @@ struct Images {
 }
 
 impl Images {
-    fn read(
+    fn read<R: Read + Seek>(
         &mut self,
-        archive: &mut Archive<BufReader<File>>,
+        archive: &mut Archive<R>,
         name: &str,
         part: Part,
     ) -> Result<(), Problem> {
@@ -148,12 +160,14 @@ impl Images {
         };
         if images != count
             || height != width
-            || height < 8
+            || !SIDES.contains(&height)
             || (self.side > 0 && height != self.side)
         {
             return Err(format!(
-                "array {array:?} has the shape {:?}: expected {count} square images, as many as labels, all of one size",
-                header.shape
+                "array {array:?} has the shape {:?}: expected {count} square images, as many as labels, all of one size, {} to {} pixels a side",
+                header.shape,
+                SIDES.start(),
+                SIDES.end()
             ));
         }
         if header.kind
@@ -186,9 +200,9 @@ impl Images {
     }
 
     /// Reads labels; gives how many.
-    fn labels(
+    fn labels<R: Read + Seek>(
         &mut self,
-        archive: &mut Archive<BufReader<File>>,
+        archive: &mut Archive<R>,
         array: &str,
     ) -> Result<usize, Problem> {
         let (header, unpacking) = npy::open(archive, array)?;
@@ -212,8 +226,8 @@ impl Images {
 }
 
 /// The names in the file, or numbers.
-fn class_names(
-    archive: &mut Archive<BufReader<File>>,
+fn class_names<R: Read + Seek>(
+    archive: &mut Archive<R>,
     images: &Images,
 ) -> Result<Vec<String>, Problem> {
     let count = images.y.iter().max().map_or(0, |most| *most as usize + 1);

@@ -231,7 +231,7 @@ fn others(hospital_columns: &[usize]) -> impl Iterator<Item = usize> {
 
 /// All stays as they come: where each is, and their numbers, side by side.
 #[derive(Default)]
-struct Stays {
+pub(crate) struct Stays {
     places: BTreeMap<String, u32>,
     hospital: Vec<f32>,
     device: Vec<f32>,
@@ -239,7 +239,7 @@ struct Stays {
 
 impl Stays {
     /// Of files with the same name the last one counts.
-    fn push(&mut self, key: String, values: &[f32], hospital_columns: &[usize]) {
+    pub(crate) fn push(&mut self, key: String, values: &[f32], hospital_columns: &[usize]) {
         let place = self.hospital.len() / (STEPS * hospital_columns.len());
         self.places.insert(key, place as u32);
         for step in values.chunks_exact(WIDTH) {
@@ -289,7 +289,7 @@ fn archive_and_normaliser(found: &Path) -> Result<(PathBuf, Option<Normaliser>),
 
 /// What the benchmark's normaliser saved.
 #[derive(Deserialize)]
-struct Normaliser {
+pub(crate) struct Normaliser {
     continuous_columns: Vec<usize>,
     means: Vec<f64>,
     stds: Vec<f64>,
@@ -297,15 +297,20 @@ struct Normaliser {
 
 impl Normaliser {
     fn read(file: &Path) -> Result<Self, DataError> {
+        let bytes = std::fs::read(file).map_err(|source| DataError::Io {
+            file: file.to_owned(),
+            source,
+        })?;
+        Self::parse(file, &bytes)
+    }
+
+    /// Reads and checks what stands in `file`.
+    pub(crate) fn parse(file: &Path, bytes: &[u8]) -> Result<Self, DataError> {
         let problem = |problem: String| DataError::File {
             file: file.to_owned(),
             problem,
         };
-        let text = std::fs::read_to_string(file).map_err(|source| DataError::Io {
-            file: file.to_owned(),
-            source,
-        })?;
-        let found: Normaliser = serde_json::from_str(&text).map_err(|e| {
+        let found: Normaliser = serde_json::from_slice(bytes).map_err(|e| {
             problem(format!(
                 "not a normaliser's state: {e}; expected continuous_columns, means and stds"
             ))
@@ -322,7 +327,8 @@ impl Normaliser {
     }
 }
 
-fn is_wanted(name: &str) -> bool {
+/// Whether a file of the collection is one of ours.
+pub(crate) fn is_wanted(name: &str) -> bool {
     let file = name.rsplit('/').next().unwrap_or(name);
     let list = [
         "train_listfile.csv",
@@ -334,8 +340,8 @@ fn is_wanted(name: &str) -> bool {
         && (name.contains("train/") || name.contains("test/")))
 }
 
-/// `train/<stay>` or `test/<stay>`
-fn key_of(name: &str) -> String {
+/// `train/<stay>` or `test/<stay>`, by which lists find a stay.
+pub(crate) fn key_of(name: &str) -> String {
     let mut parts = name.rsplit('/');
     let (file, folder) = (
         parts.next().unwrap_or_default(),
@@ -345,7 +351,7 @@ fn key_of(name: &str) -> String {
 }
 
 /// One stay as 48 × 76 numbers, before they are scaled.
-fn discretise(text: &Text) -> Result<Vec<f32>, DataError> {
+pub(crate) fn discretise(text: &Text) -> Result<Vec<f32>, DataError> {
     let wrong =
         |line, column: &str, value: &str, expected: &str| text.wrong(line, column, value, expected);
     let cut = |line, problem: &str| text.wrong_line(line, problem);
@@ -395,7 +401,8 @@ fn discretise(text: &Text) -> Result<Vec<f32>, DataError> {
                     .ok_or_else(|| {
                         wrong(number, "Hours", field, "hours since admission, 0 or more")
                     })?;
-                step = (hours - 1e-6) as usize;
+                // What is a millionth late still belongs to the last hour.
+                step = ((hours - 1e-6) as usize).min(STEPS - 1);
                 if hours > STEPS as f64 + 1e-6 {
                     count = header.len();
                     break;
@@ -445,7 +452,8 @@ fn fill_gaps(values: &mut [f32], seen: &[bool]) {
     }
 }
 
-fn rows(
+/// The stays that the lists name, as rows.
+pub(crate) fn rows(
     path: PathBuf,
     stays: Stays,
     lists: &[Text],
@@ -551,7 +559,7 @@ fn rows(
 }
 
 /// The stays of a list, with who died.
-fn read_list(list: &Text) -> Result<Vec<(String, u32)>, DataError> {
+pub(crate) fn read_list(list: &Text) -> Result<Vec<(String, u32)>, DataError> {
     let wrong =
         |line, column: &str, value: &str, expected: &str| list.wrong(line, column, value, expected);
     let mut rows = Vec::new();
@@ -593,6 +601,20 @@ mod tests {
     use crate::files::unzip::Archive;
     use std::fs::File;
     use std::io::BufReader;
+
+    #[test]
+    fn the_last_hour_ends_a_millionth_late() {
+        let names: Vec<&str> = CHANNELS.iter().map(|channel| channel.name).collect();
+        let stay = |hours: &str| Text {
+            place: "stay.csv".into(),
+            name: "stay.csv".into(),
+            text: format!("Hours,{}\n{hours},1.0{}\n", names.join(","), ",".repeat(16)),
+        };
+        let mask = (STEPS - 1) * WIDTH + VALUES;
+        for (hours, measured) in [("48", 1.0), ("48.000001", 1.0), ("48.00001", 0.0)] {
+            assert_eq!(discretise(&stay(hours)).unwrap()[mask], measured, "{hours}");
+        }
+    }
 
     /// What the benchmark's own code made of the demo, cell by cell.
     #[test]

@@ -14,7 +14,7 @@ use crate::statistics::Scaling;
 use rayon::prelude::*;
 use selvedge_core::experiment::{DataSettings, one_of};
 use selvedge_nn::Shape;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 const ORIGIN: &str = "`selvedge data fetch physionet2012` gets PhysioNet's Challenge 2012; `--set data.set=synthetic-physionet2012` runs without files";
@@ -86,7 +86,7 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<R
     let found = find_file("PhysioNet 2012", settings, data_dir, &usual, ORIGIN)?;
     let sources = sources(&found)?;
     let mut stays = Stays::default();
-    let mut outcomes = HashMap::new();
+    let mut outcomes = BTreeMap::new();
     for source in &sources {
         collection::read(source, &is_wanted, &mut |texts| {
             let parsed: Result<Vec<Option<Stay>>, DataError> = texts
@@ -168,7 +168,7 @@ fn sources(path: &Path) -> Result<Vec<PathBuf>, DataError> {
 }
 
 /// Whether a file of the collection is one of ours.
-fn is_wanted(name: &str) -> bool {
+pub(crate) fn is_wanted(name: &str) -> bool {
     let file = name.rsplit('/').next().unwrap_or(name);
     let is_stay = (name.contains("set-a/") || name.contains("set-b/"))
         && file
@@ -179,7 +179,7 @@ fn is_wanted(name: &str) -> bool {
 
 /// All stays as they come: who they are, and their numbers.
 #[derive(Default)]
-struct Stays {
+pub(crate) struct Stays {
     /// The id and whether it is for the test.
     who: Vec<(u32, bool)>,
     hospital: Vec<f32>,
@@ -187,17 +187,18 @@ struct Stays {
 }
 
 impl Stays {
-    fn push(&mut self, stay: Stay) {
+    pub(crate) fn push(&mut self, stay: Stay) {
         self.who.push((stay.id, stay.test));
         self.hospital.extend_from_slice(&stay.hospital);
         self.device.extend_from_slice(&stay.device);
     }
 }
 
-fn rows(
+/// The stays with their outcomes, as rows.
+pub(crate) fn rows(
     path: PathBuf,
     stays: Stays,
-    outcomes: &HashMap<u32, u32>,
+    outcomes: &BTreeMap<u32, u32>,
     statics: bool,
 ) -> Result<Rows, DataError> {
     let problem = |problem: String| DataError::File {
@@ -270,7 +271,7 @@ fn side(values: Vec<f32>, order: Vec<u32>, channels: &[&str], statics: bool) -> 
 }
 
 /// One stay.
-struct Stay {
+pub(crate) struct Stay {
     id: u32,
     test: bool,
     hospital: Vec<f32>,
@@ -319,7 +320,8 @@ impl Grid {
 }
 
 impl Stay {
-    fn parse(text: &Text, statics: bool) -> Result<Self, DataError> {
+    /// Reads one stay's file.
+    pub(crate) fn parse(text: &Text, statics: bool) -> Result<Self, DataError> {
         let wrong = |line, column: &str, value: &str, expected: &str| {
             text.wrong(line, column, value, expected)
         };
@@ -355,12 +357,15 @@ impl Stay {
                     "a time, hours and minutes like 07:35, up to 48:00",
                 )
             })?;
-            let value = match value.trim().parse::<f32>() {
+            let written = value.trim();
+            let value = match written.parse::<f32>() {
                 Ok(value) if value.is_finite() => value,
                 _ => return Err(wrong(number, "Value", value, "a number")),
             };
             if name == "RecordID" {
-                id = Some(value as u32).filter(|id| f64::from(*id) == f64::from(value));
+                // An f32 would round a long one to another's.
+                let exact: f64 = written.parse().unwrap_or(f64::NAN);
+                id = Some(exact as u32).filter(|id| f64::from(*id) == exact);
                 continue;
             }
             // Less than nothing is how the set says that nothing was measured.
@@ -417,11 +422,14 @@ impl Stay {
 fn minutes(time: &str) -> Option<usize> {
     let (hours, minutes) = time.split_once(':')?;
     let (hours, minutes): (usize, usize) = (hours.parse().ok()?, minutes.parse().ok()?);
-    (minutes < 60 && hours <= 48).then_some(60 * hours + minutes)
+    (minutes < 60 && hours <= 48).then(|| 60 * hours + minutes)
 }
 
 /// Who died, by RecordID.
-fn read_outcomes(text: &Text, outcomes: &mut HashMap<u32, u32>) -> Result<(), DataError> {
+pub(crate) fn read_outcomes(
+    text: &Text,
+    outcomes: &mut BTreeMap<u32, u32>,
+) -> Result<(), DataError> {
     let wrong =
         |line, column: &str, value: &str, expected: &str| text.wrong(line, column, value, expected);
     let header: Vec<&str> = text
@@ -471,4 +479,26 @@ fn read_outcomes(text: &Text, outcomes: &mut HashMap<u32, u32>) -> Result<(), Da
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_record_ids_and_times_are_taken_for_what_they_are() {
+        let stay = |id: &str, time: &str| {
+            let text = Text {
+                place: "1.txt".into(),
+                name: "set-a/1.txt".into(),
+                text: format!("Time,Parameter,Value\n00:00,RecordID,{id}\n{time},HR,80\n"),
+            };
+            Stay::parse(&text, false).map(|stay| stay.id)
+        };
+        assert_eq!(stay("16777217", "48:00").unwrap(), 16_777_217);
+        assert!(stay("4294967296", "00:00").is_err());
+        assert!(stay("1.5", "00:00").is_err());
+        let error = stay("1", "307445734561825861:00").unwrap_err().to_string();
+        assert!(error.contains("is not a time"), "{error}");
+    }
 }

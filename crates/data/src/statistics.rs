@@ -7,6 +7,7 @@
 use crate::rows::{Rows, Side};
 use selvedge_nn::{Shape, random::Key};
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 
 /// How a side is brought to one size.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,14 +28,51 @@ pub(crate) enum Scaling {
 
 /// A mean and a deviation, and what lies beyond them: the numbers that scale one column, or a whole table.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Unchecked")]
 pub struct Scale {
     /// Taken off.
     pub mean: f64,
     /// Divided by.
     pub deviation: f64,
     /// The least and the greatest value that is taken for what it is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub clip: Option<[f64; 2]>,
+}
+
+/// A scale as it stands in a file.
+#[derive(Deserialize)]
+struct Unchecked {
+    mean: f64,
+    deviation: f64,
+    clip: Option<[f64; 2]>,
+}
+
+impl TryFrom<Unchecked> for Scale {
+    type Error = String;
+
+    fn try_from(scale: Unchecked) -> Result<Self, String> {
+        let Unchecked {
+            mean,
+            deviation,
+            clip,
+        } = scale;
+        if !mean.is_finite() || !deviation.is_finite() || deviation <= 0.0 {
+            return Err(format!(
+                "a scale of mean {mean} and deviation {deviation}: expected finite numbers, the deviation above 0"
+            ));
+        }
+        let turned = |[low, high]: &[f64; 2]| low.partial_cmp(high).is_none_or(Ordering::is_gt);
+        if let Some([low, high]) = clip.filter(turned) {
+            return Err(format!(
+                "a scale that clips to [{low}, {high}]: expected the least value first"
+            ));
+        }
+        Ok(Scale {
+            mean,
+            deviation,
+            clip,
+        })
+    }
 }
 
 impl Scale {
@@ -323,6 +361,25 @@ mod tests {
     #[test]
     fn no_values_at_all_change_nothing() {
         assert_eq!(Scale::of(std::iter::empty()).apply(2.0), 2.0);
+    }
+
+    #[test]
+    fn a_scale_that_cannot_scale_is_refused() {
+        let read = |text: &str| serde_json::from_str::<Scale>(text).map_err(|e| e.to_string());
+        let right = read(r#"{"mean": 1, "deviation": 2, "clip": [0, 3]}"#).unwrap();
+        assert_eq!(right.apply(9.0), 1.0);
+        let written = serde_json::to_string(&right).unwrap();
+        assert_eq!(read(&written).unwrap(), right);
+        for (text, part) in [
+            (r#"{"mean": 1, "deviation": 0}"#, "deviation 0"),
+            (r#"{"mean": 1, "deviation": -2}"#, "deviation -2"),
+            (
+                r#"{"mean": 1, "deviation": 2, "clip": [3, 0]}"#,
+                "clips to [3, 0]",
+            ),
+        ] {
+            assert!(read(text).unwrap_err().contains(part), "{text}");
+        }
     }
 
     #[test]

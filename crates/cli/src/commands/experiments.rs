@@ -5,7 +5,7 @@ use crate::Outcome;
 use crate::args::ExperimentsArgs;
 use crate::presets::{self, PRESETS};
 use anyhow::{Context, Result};
-use selvedge_core::experiment::{Experiment, KEYS, nearest};
+use selvedge_core::experiment::{Experiment, KEYS, TableSettings, nearest};
 use serde_json::{Value, json};
 
 pub(crate) fn run(args: &ExperimentsArgs) -> Result<Outcome> {
@@ -42,7 +42,9 @@ fn list(json: bool) -> Result<()> {
 
 /// Every key with its default and meaning.
 fn keys(json: bool) -> Result<()> {
-    let defaults = serde_json::to_value(Experiment::parse("", &[])?)?;
+    let mut defaults = serde_json::to_value(Experiment::parse("", &[])?)?;
+    // Experiments that read no table leave this out.
+    defaults["data"]["table"] = serde_json::to_value(TableSettings::default())?;
     let default = |path: &str| path.split('.').fold(&defaults, |v, word| &v[word]);
     if json {
         let list = KEYS

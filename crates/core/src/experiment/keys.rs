@@ -214,9 +214,14 @@ pub const KEYS: &[KeyInfo] = &[
 /// assert_eq!(nearest("bananas", ["lstm", "gru"]), None);
 /// ```
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let scored = candidates.into_iter().map(|c| (distance(word, c), c));
+    // A word more than twice as long is near to none, and may be any file's longest line.
+    let letters = word.chars().count();
+    let similar = candidates
+        .into_iter()
+        .filter(|c| letters <= 2 * c.chars().count().max(1));
+    let scored = similar.map(|c| (distance(word, c), c));
     let (distance, best) = scored.min_by_key(|(d, _)| *d)?;
-    (2 * distance <= word.chars().count().max(2)).then_some(best)
+    (2 * distance <= letters.max(2)).then_some(best)
 }
 
 /// What would be right instead of `word`: "expected one of …", and the nearest where there is one.

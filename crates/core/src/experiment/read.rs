@@ -376,7 +376,7 @@ fn divisors(p: u64, q: u64) -> String {
         .take(NEAR as usize)
         .find(divides)
         .or(Some(1));
-    let above = (q + 1..=p.min(q.saturating_add(NEAR)))
+    let above = (q.saturating_add(1)..=p.min(q.saturating_add(NEAR)))
         .find(divides)
         .or(Some(p));
     match (below, above) {
@@ -426,6 +426,8 @@ mod tests {
             bytes: some,
             seconds: some,
         };
+        // A table that says nothing is not written.
+        experiment.data.table.id = "patient".into();
         let mut found = Vec::new();
         leaves(&serde_json::to_value(&experiment).unwrap(), "", &mut found);
         let mut listed: Vec<_> = KEYS.iter().map(|k| k.path.to_owned()).collect();

@@ -137,6 +137,11 @@ struct Unit {
 
 /// Deals the rows as the settings say.
 pub(crate) fn deal(rows: &Rows, settings: &DataSettings, seed: u64) -> Result<Split, DataError> {
+    let count = rows.y.len();
+    if settings.groups > count {
+        let expected = format!("the set has {count} rows: expected at most a group for each");
+        return Err(wrong("groups", settings.groups, expected));
+    }
     let units = units(rows)?;
     let key = Key::new(seed).with(word::SHUFFLE);
     let (mut validation, mut test) = (Vec::new(), Vec::new());

@@ -15,6 +15,7 @@
 mod table;
 
 use crate::DataError;
+use crate::files::lines::Lines;
 use crate::rows::{Part, Rows, Side};
 use crate::settings::wrong;
 use crate::statistics::Scaling;
@@ -41,7 +42,20 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<R
             expected,
         ));
     }
-    let table = Table::read(settings, data_dir)?;
+    rows(settings, Table::read(settings, data_dir)?)
+}
+
+/// Reads the set from the lines of `file`.
+pub(crate) fn of_lines(
+    settings: &DataSettings,
+    file: &Path,
+    lines: Lines,
+) -> Result<Rows, DataError> {
+    rows(settings, Table::of_lines(file.to_owned(), lines)?)
+}
+
+/// Cuts the rows in halves.
+fn rows(settings: &DataSettings, table: Table) -> Result<Rows, DataError> {
     let units = match settings.split.as_str() {
         "recording" => recordings(&table)?,
         _ => Vec::new(),

@@ -9,7 +9,7 @@ use crate::files::fields::fields;
 use crate::files::lines::Lines;
 use crate::settings::find_file;
 use selvedge_core::experiment::DataSettings;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Amplitudes per row.
@@ -69,13 +69,18 @@ impl Row {
 }
 
 impl Table {
-    /// Finds, reads and checks the file.
+    /// Finds the file and reads it.
     pub(super) fn read(
         settings: &DataSettings,
         data_dir: Option<&Path>,
     ) -> Result<Self, DataError> {
         let file = find_file("ESR", settings, data_dir, &PLACES, ORIGIN)?;
-        let mut lines = Lines::open(&file)?;
+        let lines = Lines::open(&file)?;
+        Self::of_lines(file, lines)
+    }
+
+    /// Reads and checks the lines of `file`.
+    pub(super) fn of_lines(file: PathBuf, mut lines: Lines) -> Result<Self, DataError> {
         check_header(&file, &mut lines)?;
         let mut table = Table {
             file,
@@ -189,7 +194,7 @@ impl Table {
     }
 
     fn check_ids(&self) -> Result<(), DataError> {
-        let mut seen = HashMap::with_capacity(self.rows.len());
+        let mut seen = BTreeMap::new();
         for row in &self.rows {
             if let Some(first) = seen.insert(row.id.as_str(), row.line) {
                 return Err(self.wrong_id(row, &format!("a new id: line {first} has it already")));

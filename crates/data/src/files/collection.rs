@@ -63,15 +63,27 @@ pub(crate) fn read(
     wanted: &dyn Fn(&str) -> bool,
     take: &mut dyn FnMut(Vec<Text>) -> Result<(), DataError>,
 ) -> Result<(), DataError> {
-    let mut batch = Batch {
-        texts: Vec::new(),
-        bytes: 0,
-        take,
-    };
-    match path.is_dir() {
-        true => read_folder(path, wanted, &mut batch)?,
-        false => read_archive(path, wanted, &mut batch)?,
+    if path.is_dir() {
+        let mut batch = Batch::new(take);
+        read_folder(path, wanted, &mut batch)?;
+        return batch.hand_over();
     }
+    let opened = File::open(path).map_err(|source| DataError::Io {
+        file: path.to_owned(),
+        source,
+    })?;
+    read_archive(path, opened, wanted, take)
+}
+
+/// The same of an archive's bytes; errors call it `path`.
+pub(crate) fn read_archive(
+    path: &Path,
+    bytes: impl Read,
+    wanted: &dyn Fn(&str) -> bool,
+    take: &mut dyn FnMut(Vec<Text>) -> Result<(), DataError>,
+) -> Result<(), DataError> {
+    let mut batch = Batch::new(take);
+    unpack(path, bytes, wanted, &mut batch)?;
     batch.hand_over()
 }
 
@@ -82,7 +94,15 @@ struct Batch<'a> {
     take: &'a mut dyn FnMut(Vec<Text>) -> Result<(), DataError>,
 }
 
-impl Batch<'_> {
+impl<'a> Batch<'a> {
+    fn new(take: &'a mut dyn FnMut(Vec<Text>) -> Result<(), DataError>) -> Self {
+        Batch {
+            texts: Vec::new(),
+            bytes: 0,
+            take,
+        }
+    }
+
     fn push(&mut self, place: PathBuf, name: String, bytes: Vec<u8>) -> Result<(), DataError> {
         let text = String::from_utf8(bytes).map_err(|_| DataError::File {
             file: place.clone(),
@@ -174,8 +194,9 @@ fn damaged(path: &Path, source: &io::Error) -> DataError {
     }
 }
 
-fn read_archive(
+fn unpack(
     path: &Path,
+    bytes: impl Read,
     wanted: &dyn Fn(&str) -> bool,
     batch: &mut Batch<'_>,
 ) -> Result<(), DataError> {
@@ -183,7 +204,7 @@ fn read_archive(
         file: path.to_owned(),
         source,
     };
-    let mut plain = BufReader::with_capacity(1 << 18, File::open(path).map_err(failed)?);
+    let mut plain = BufReader::with_capacity(1 << 18, bytes);
     let mut reader: Box<dyn Read> =
         match plain.fill_buf().map_err(failed)?.starts_with(&[0x1f, 0x8b]) {
             true => Box::new(BufReader::with_capacity(
@@ -276,9 +297,13 @@ pub(crate) fn tar(
                     )));
                 }
                 let name = long_name.take().unwrap_or_else(|| name(&header));
-                check_name(&name)?;
+                // In the classic kind only the end of its name tells a folder.
+                let is_file = !name.ends_with('/');
                 let name = name.trim_start_matches("./").to_owned();
-                if wanted(&name) {
+                if is_file {
+                    check_name(&name)?;
+                }
+                if is_file && wanted(&name) {
                     let mut bytes = Vec::new();
                     reader
                         .take(size.min(LONGEST_FILE))

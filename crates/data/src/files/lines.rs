@@ -26,18 +26,18 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Opens a file. Its first bytes, not its name, say whether it is compressed: browsers and
-    /// archivers unpack files without renaming them.
+    /// Opens a file.
     pub(crate) fn open(file: &Path) -> Result<Self, DataError> {
         let opened = File::open(file).map_err(|source| DataError::Io {
             file: file.to_owned(),
             source,
         })?;
-        Self::new(opened, file)
+        Self::of(file, opened)
     }
 
-    /// The same of bytes that are open already; `file` is what errors call them.
-    pub(crate) fn new(bytes: impl Read + 'static, file: &Path) -> Result<Self, DataError> {
+    /// The lines of bytes from anywhere; errors call them `file`. Their first bytes, not the name, say whether they are
+    /// compressed: browsers and archivers unpack files without renaming them.
+    pub(crate) fn of(file: &Path, bytes: impl Read + 'static) -> Result<Self, DataError> {
         let failed = |source| DataError::Io {
             file: file.to_owned(),
             source,

@@ -126,7 +126,7 @@ impl<W: Write + Seek> NpzWriter<W> {
 }
 
 /// The header of a `.npy` file, version 1.0: a Python literal, padded with spaces.
-fn npy_header(descr: &str, dims: &[usize]) -> Vec<u8> {
+pub(crate) fn npy_header(descr: &str, dims: &[usize]) -> Vec<u8> {
     let dims: Vec<String> = dims.iter().map(usize::to_string).collect();
     // A Python tuple of one has a comma too.
     let comma = if dims.len() == 1 { "," } else { "" };

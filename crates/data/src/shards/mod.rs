@@ -24,7 +24,7 @@
 mod read;
 mod write;
 
-pub(crate) use read::read;
+pub(crate) use read::{Shard, read};
 pub use write::{Cut, cut};
 
 use serde::{Deserialize, Serialize};

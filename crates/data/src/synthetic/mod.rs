@@ -43,6 +43,11 @@ mod word {
     pub(super) const TEST: u64 = u64::from_be_bytes(*b"syn.test");
 }
 
+/// Whether the set can be generated and held.
+pub(crate) fn check(settings: &DataSettings) -> Result<(), DataError> {
+    Counts::check(settings).map(drop)
+}
+
 /// Generates the set. It is standardised already, by patients who are in none of its parts.
 pub(crate) fn deal(settings: &DataSettings, seed: u64) -> Result<Dealt, DataError> {
     let counts = Counts::check(settings)?;

@@ -62,7 +62,7 @@ impl Source {
             })?;
             return Ok(Source::Parquet(path.to_owned(), Box::new(parquet)));
         }
-        Ok(Source::Csv(Csv::open(Lines::new(bytes, path)?, path)?))
+        Ok(Source::Csv(Csv::open(Lines::of(path, bytes)?, path)?))
     }
 
     pub(super) fn columns(&self) -> &[String] {

@@ -1,0 +1,217 @@
+//! Data sets: their files, and the dealing of their rows.
+
+use super::files::{with_right_checksums, with_right_sums};
+use super::{place, text, told};
+use crate::files::collection;
+use crate::files::lines::Lines;
+use crate::mimic3::{self, Normaliser};
+use crate::physionet2012::{self, Stay};
+use crate::rows::{Dealt, Part, Rows, Side};
+use crate::shards::Shard;
+use crate::statistics::Scaling;
+use crate::{DataError, Statistics, esr, medmnist, settings, table};
+use selvedge_core::experiment::{DataSettings, Experiment};
+use selvedge_nn::Shape;
+use std::collections::BTreeMap;
+use std::io::Cursor;
+
+/// Deals and scales what was read; training must be given numbers.
+fn deal(rows: Result<Rows, DataError>) {
+    let settings = DataSettings {
+        split: "iid".into(),
+        groups: 1,
+        ..DataSettings::default()
+    };
+    let dealt = told(rows).and_then(|rows| told(rows.deal(&settings, 1)));
+    let loaded = dealt.map(Dealt::scale);
+    for group in loaded.iter().flat_map(|loaded| &loaded.dataset.groups) {
+        let values = group.samples.x1.iter().chain(&group.samples.x2);
+        assert!(values.copied().all(f32::is_finite));
+    }
+}
+
+pub(super) fn medmnist(bytes: &[u8]) {
+    deal(medmnist::of_bytes(place(), Cursor::new(bytes), true));
+    if let Some(repaired) = with_right_checksums(bytes) {
+        deal(medmnist::of_bytes(place(), Cursor::new(repaired), false));
+    }
+}
+
+pub(super) fn esr(bytes: &[u8]) {
+    let settings = DataSettings {
+        split: "recording".into(),
+        ..DataSettings::default()
+    };
+    if let Some(lines) = told(Lines::of(place(), Cursor::new(bytes.to_vec()))) {
+        deal(esr::of_lines(&settings, place(), lines));
+    }
+}
+
+pub(super) fn stay(bytes: &[u8]) {
+    if let Some(text) = text("set-a/1.txt", bytes) {
+        told(Stay::parse(&text, false));
+        told(Stay::parse(&text, true));
+    }
+}
+
+pub(super) fn outcomes(bytes: &[u8]) {
+    if let Some(text) = text("Outcomes-a.txt", bytes) {
+        told(physionet2012::read_outcomes(&text, &mut BTreeMap::new()));
+    }
+}
+
+pub(super) fn physionet2012(bytes: &[u8]) {
+    let (mut stays, mut outcomes) = (physionet2012::Stays::default(), BTreeMap::new());
+    let archive = with_right_sums(bytes);
+    let read = collection::read_archive(
+        place(),
+        &archive[..],
+        &physionet2012::is_wanted,
+        &mut |texts| {
+            for text in texts {
+                match text.name.contains("Outcomes") {
+                    true => physionet2012::read_outcomes(&text, &mut outcomes)?,
+                    false => stays.push(Stay::parse(&text, true)?),
+                }
+            }
+            Ok(())
+        },
+    );
+    if told(read).is_some() {
+        deal(physionet2012::rows(
+            place().to_owned(),
+            stays,
+            &outcomes,
+            true,
+        ));
+    }
+}
+
+pub(super) fn discretise(bytes: &[u8]) {
+    if let Some(text) = text("train/1_episode1_timeseries.csv", bytes)
+        && let Some(values) = told(mimic3::discretise(&text))
+    {
+        assert!(values.iter().all(|value| value.is_finite()));
+    }
+}
+
+pub(super) fn list(bytes: &[u8]) {
+    if let Some(text) = text("train_listfile.csv", bytes) {
+        told(mimic3::read_list(&text));
+    }
+}
+
+pub(super) fn normaliser(bytes: &[u8]) {
+    told(Normaliser::parse(place(), bytes));
+}
+
+pub(super) fn mimic3(bytes: &[u8]) {
+    let (mut stays, mut lists) = (mimic3::Stays::default(), Vec::new());
+    let columns: Vec<usize> = (0..38).collect();
+    let archive = with_right_sums(bytes);
+    let read = collection::read_archive(place(), &archive[..], &mimic3::is_wanted, &mut |texts| {
+        for text in texts {
+            match text.name.ends_with("listfile.csv") {
+                true => lists.push(text),
+                false => {
+                    let values = mimic3::discretise(&text)?;
+                    stays.push(mimic3::key_of(&text.name), &values, &columns);
+                }
+            }
+        }
+        Ok(())
+    });
+    if told(read).is_some() {
+        deal(mimic3::rows(
+            place().to_owned(),
+            stays,
+            &lists,
+            &columns,
+            None,
+        ));
+    }
+}
+
+/// A small set, dealt as the settings say.
+pub(super) fn deal_as_set(bytes: &[u8]) {
+    let Ok(text) = str::from_utf8(bytes) else {
+        return;
+    };
+    let options: Vec<String> = text.lines().take(8).map(str::to_owned).collect();
+    let Some(experiment) = told(Experiment::parse("", &options)) else {
+        return;
+    };
+    if told(settings::check(&experiment.data)).is_none() {
+        return;
+    }
+    let side = |from: u8| Side {
+        shape: Shape::Flat(1),
+        names: Vec::new(),
+        values: (from..from + 24).map(f32::from).collect(),
+        order: Vec::new(),
+        scaling: Scaling::Together,
+    };
+    let classes = experiment.data.classes.clamp(2, 6);
+    let rows = Rows {
+        set: "small".into(),
+        file: place().to_owned(),
+        hospital: side(0),
+        device: side(1),
+        classes: (0..classes).map(|class| class.to_string()).collect(),
+        y: (0..24).map(|row| row % classes as u32).collect(),
+        ids: (0..24).map(|row| row.to_string()).collect(),
+        parts: vec![Part::Open; 24],
+        units: Vec::new(),
+        devices_are_units: false,
+        given_groups: None,
+        paper: "pairs",
+        notes: Vec::new(),
+    };
+    if let Some(dealt) = told(rows.deal(&experiment.data, experiment.seed)) {
+        let dataset = dealt.dataset;
+        let held_out = dataset.validation.len() + dataset.test.len();
+        assert!(dataset.training_samples() + held_out <= 24);
+        assert!(dataset.groups.iter().all(|group| group.devices() > 0));
+    }
+}
+
+/// One file or, with a zero between them, two that are joined.
+pub(super) fn table(bytes: &[u8]) {
+    const SETTINGS: &str = "[data]\nset = \"table\"\npath = \"0\"\n[data.table]\nid = \"id\"\nlabel = \"y\"\n\
+        hospital = [\"a*\", \"sex\"]\ndevice = [\"hr\", \"d*\"]\ncategorical = [\"sex\", \"dose\"]\nblank = [\"NA\"]\n\
+        time = \"t\"\nvariable = \"name\"\nvalue = \"v\"\nsteps = 3\nmissing = \"carry\"\nmasks = true\nclip = true\n";
+    let files: Vec<&[u8]> = bytes.splitn(2, |byte| *byte == 0).collect();
+    for one_sided in ["keep", "leave-out"] {
+        let option = format!("data.table.one_sided={one_sided}");
+        let Some(experiment) = told(Experiment::parse(SETTINGS, &[option])) else {
+            unreachable!("the settings are right");
+        };
+        let paths = (0..files.len()).map(|n| n.to_string().into()).collect();
+        deal(table::read_files(&experiment.data, paths, &|path| {
+            let number = usize::from(path.as_os_str() == "1");
+            Ok(Box::new(Cursor::new(files[number].to_vec())))
+        }));
+    }
+}
+
+pub(super) fn shard(bytes: &[u8]) {
+    told(Shard::of(Cursor::new(bytes), Shape::Flat(2), 3));
+    if let Some(repaired) = with_right_checksums(bytes) {
+        told(Shard::of(Cursor::new(repaired), Shape::Flat(2), 3));
+    }
+}
+
+pub(super) fn statistics(bytes: &[u8]) {
+    if let Ok(value) = serde_json::from_slice(bytes) {
+        told(Statistics::from_json(value));
+    }
+    let Some(statistics) = told(serde_json::from_slice::<Statistics>(bytes)) else {
+        return;
+    };
+    statistics.fingerprint();
+    for side in [&statistics.hospital, &statistics.device] {
+        let mut values = [0.0, -1.5, f32::NAN, f32::MAX];
+        side.apply(&mut values);
+        assert!(values.iter().all(|value| !value.is_nan()));
+    }
+}
