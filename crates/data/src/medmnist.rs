@@ -251,3 +251,91 @@ fn class_names<R: Read + Seek>(
         None => Ok((0..count).map(|class| class.to_string()).collect()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::npz::npy_header;
+    use crate::files::zip::ZipWriter;
+    use selvedge_nn::random::Key;
+    use std::io::{Cursor, Write};
+
+    const SIDE: usize = 28;
+
+    /// Random images, so many of each part, and the archive they come in.
+    fn archive(seed: u64, counts: [usize; 3]) -> (Vec<Vec<u8>>, Vec<u8>) {
+        let mut stream = Key::new(seed).stream();
+        let (mut images, mut out) = (Vec::new(), Cursor::new(Vec::new()));
+        let mut zip = ZipWriter::new(&mut out).unwrap();
+        for ((part, _), count) in PARTS.iter().zip(counts) {
+            let mut draw = |below: u64, n: usize| -> Vec<u8> {
+                (0..n).map(|_| stream.below(below) as u8).collect()
+            };
+            let pixels = draw(256, count * SIDE * SIDE);
+            let labels = draw(3, count);
+            images.extend(pixels.chunks(SIDE * SIDE).map(<[u8]>::to_vec));
+            for (name, dims, bytes) in [
+                ("images", vec![count, SIDE, SIDE], pixels),
+                ("labels", vec![count, 1], labels),
+            ] {
+                let bytes = [npy_header("|u1", &dims), bytes].concat();
+                zip.file(&format!("{part}_{name}.npy"), bytes.len() as u64, |file| {
+                    file.write_all(&bytes)
+                })
+                .unwrap();
+            }
+        }
+        zip.finish().unwrap();
+        (images, out.into_inner())
+    }
+
+    #[test]
+    fn centre_and_frame_are_the_image() {
+        for seed in 0..20 {
+            let (images, bytes) = archive(seed, [5, 2, 3]);
+            for centre_at_hospital in [true, false] {
+                let rows = of_bytes(Path::new("x.npz"), Cursor::new(&bytes), centre_at_hospital);
+                let rows = rows.unwrap();
+                let (centre, frame) = match centre_at_hospital {
+                    true => (&rows.hospital, &rows.device),
+                    false => (&rows.device, &rows.hospital),
+                };
+                assert_eq!(centre.shape, Shape::Image(1, 22, 22));
+                assert_eq!(frame.shape, Shape::Image(1, SIDE, SIDE));
+                assert_eq!(rows.y.len(), images.len());
+                for (n, image) in images.iter().enumerate() {
+                    let (centre, frame) = (centre.row(n), frame.row(n));
+                    let seen = frame.iter().filter(|value| !value.is_nan()).count();
+                    assert_eq!((centre.len(), seen), (484, 300));
+                    let mut inside = centre.iter();
+                    let pixel = |value: &f32| match value.is_nan() {
+                        true => *inside.next().unwrap() as u8,
+                        false => *value as u8,
+                    };
+                    let whole: Vec<u8> = frame.iter().map(pixel).collect();
+                    assert_eq!(whole, *image, "image {n}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn archives_that_are_cut_or_changed_are_refused() {
+        let (_, bytes) = archive(1, [4, 1, 2]);
+        let read = |bytes: &[u8]| of_bytes(Path::new("x.npz"), Cursor::new(bytes), true);
+        for length in (0..bytes.len()).step_by(61) {
+            let message = read(&bytes[..length]).unwrap_err().to_string();
+            assert!(message.contains("x.npz"), "{message}");
+        }
+        // A changed pixel is found by its checksum.
+        let mut changed = bytes.clone();
+        changed[500] ^= 1;
+        assert!(read(&changed).is_err());
+        // Ten terabytes take no memory.
+        let (from, to) = (b"(4, 28, 28), }", b"(9999999,1000)");
+        let at = bytes.windows(from.len()).position(|w| w == from).unwrap();
+        changed = bytes.clone();
+        changed[at..at + to.len()].copy_from_slice(to);
+        assert!(read(&changed).is_err());
+    }
+}

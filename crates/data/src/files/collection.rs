@@ -411,3 +411,85 @@ fn check_name(name: &str) -> Result<(), Stop> {
         ))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::{Compression, write::GzEncoder};
+    use std::io::Write;
+
+    /// A tar archive of these files, the sizes of whose headers can be wrong.
+    fn tarred(files: &[(&str, &[u8], u64)]) -> Vec<u8> {
+        let mut out = Vec::new();
+        for (name, bytes, claimed) in files {
+            let mut header = [0; 512];
+            header[..name.len()].copy_from_slice(name.as_bytes());
+            header[124..136].copy_from_slice(format!("{claimed:011o} ").as_bytes());
+            header[148..156].fill(b' ');
+            header[156] = b'0';
+            header[257..265].copy_from_slice(b"ustar\x0000");
+            let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
+            header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+            out.extend(header);
+            out.extend_from_slice(bytes);
+            out.resize(out.len().next_multiple_of(512), 0);
+        }
+        out.resize(out.len() + 1024, 0);
+        out
+    }
+
+    fn gzipped(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn names(bytes: &[u8]) -> Result<Vec<String>, String> {
+        let mut names = Vec::new();
+        let path = Path::new("a.tar.gz");
+        read_archive(path, bytes, &|_| true, &mut |texts| {
+            names.extend(
+                texts
+                    .into_iter()
+                    .map(|text| format!("{}={}", text.name, text.text)),
+            );
+            Ok(())
+        })
+        .map_err(|error| error.to_string())?;
+        Ok(names)
+    }
+
+    #[test]
+    fn archives_are_read_packed_or_not() {
+        let tar = tarred(&[("a/x.txt", b"one", 3), ("b.txt", b"", 0)]);
+        assert_eq!(names(&tar).unwrap(), ["a/x.txt=one", "b.txt="]);
+        assert_eq!(names(&gzipped(&tar)).unwrap(), ["a/x.txt=one", "b.txt="]);
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_archive_is_told() {
+        let refused = |bytes: &[u8], part: &str| {
+            let message = names(bytes).unwrap_err();
+            assert!(
+                message.starts_with("a.tar.gz") && message.contains(part),
+                "{message}"
+            );
+        };
+        let tar = tarred(&[("x.txt", b"text", 4)]);
+        let packed = gzipped(&tar);
+        refused(&packed[..packed.len() / 2], "ends early");
+        refused(&tar[..300], "ends early");
+        let mut changed = packed.clone();
+        changed[packed.len() / 2] ^= 0xff;
+        assert!(names(&changed).is_err());
+        let mut changed = tar.clone();
+        changed[3] ^= 1;
+        refused(&changed, "checksum");
+        refused(&[b'x'; 1024], "not a tar archive");
+        for name in ["../x.txt", "/etc/x.txt", "a/../../x.txt"] {
+            refused(&tarred(&[(name, b"", 0)]), "which leaves it");
+        }
+        refused(&tarred(&[("x.txt", b"text", 8_000_000_000)]), "");
+        refused(&tarred(&[("x.txt", b"\xff\xfe", 2)]), "not UTF-8");
+    }
+}
