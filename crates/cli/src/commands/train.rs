@@ -75,7 +75,7 @@ fn train_all(args: &TrainArgs) -> Result<Outcome> {
     let several = plans.len() > 1;
     let mut runs = Vec::new();
     for plan in plans {
-        let finished = train(&plan, &options)?;
+        let finished = train(&plan, &options).inspect_err(|_| forget_unless_begun(&plan))?;
         let interrupted = finished.ending == Ending::Interrupted;
         if !args.json {
             print(&finished.text())?;
@@ -108,6 +108,18 @@ fn train_all(args: &TrainArgs) -> Result<Outcome> {
     }
     print_runs(args.json, several, &runs)?;
     Ok(Outcome::Done)
+}
+
+/// Seeds of which none has begun leave nothing behind.
+fn forget_unless_begun(plan: &Plan) {
+    if plan.resume || plan.resume_by == plan.path {
+        return;
+    }
+    let only_the_note = std::fs::read_dir(&plan.resume_by)
+        .is_ok_and(|entries| entries.flatten().all(|entry| entry.file_name() == SEEDS));
+    if only_the_note {
+        let _ = std::fs::remove_dir_all(&plan.resume_by);
+    }
 }
 
 /// What stands behind all runs: one JSON value, or the table over seeds.
@@ -148,6 +160,8 @@ struct Plan {
     /// What `--resume` is given to go on with it: for one of several seeds, the directory of all.
     resume_by: PathBuf,
 }
+
+const SEEDS: &str = "seeds.json";
 
 /// `seeds.json` of a directory that holds one run per seed.
 #[derive(Serialize, Deserialize)]
@@ -211,7 +225,7 @@ fn plans_of_seeds(named: Named, path: &Path, n: u64) -> Result<Vec<Plan>> {
         experiment: serde_json::to_value(&named.experiment)?,
     };
     write_whole(
-        &path.join("seeds.json"),
+        &path.join(SEEDS),
         serde_json::to_string_pretty(&note)?.as_bytes(),
     )?;
     Ok(seeds
@@ -251,7 +265,7 @@ fn plans_to_resume(args: &TrainArgs, path: &Path) -> Result<Vec<Plan>> {
             Some(n) => plans_of_seeds(named, path, n),
         };
     }
-    let seeds_path = path.join("seeds.json");
+    let seeds_path = path.join(SEEDS);
     if seeds_path.is_file() {
         let note: Seeds = serde_json::from_str(&read_text(&seeds_path)?)
             .with_context(|| format!("{} is damaged", seeds_path.display()))?;

@@ -136,6 +136,15 @@ fn a_missing_folder_or_file_is_named_with_how_to_point_at_it() {
 }
 
 #[test]
+fn seeds_that_cannot_begin_leave_nothing() {
+    let place = Place::new("seeds-without-data");
+    place.refuses(
+        &["train", "esr", "--seeds", "2", "--out", "both"],
+        &["no folder is given"],
+    );
+}
+
+#[test]
 fn a_missing_folder_that_the_environment_names_is_blamed_on_the_environment() {
     let place = Place::new("environment");
     let before = snapshot(place.path());
