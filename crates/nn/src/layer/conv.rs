@@ -11,7 +11,7 @@
 //! the weights turned round.
 
 use super::{Backward, Layer};
-use crate::kernel::{self, Rows, Start, Target};
+use crate::kernel::{self, Rows, Start, Target, lanes};
 use crate::simd::{Kernel, LANES, Lanes, Level};
 use crate::spec::ConvSpec;
 use crate::{ShapeError, Tensor};
@@ -112,16 +112,16 @@ impl Conv {
     }
 
     /// Writes the input with its zeros around it.
-    pub(super) fn pad_input(&self, input: &[f32], padded: &mut [f32]) {
-        let line = self.x.padded() * self.channels;
-        let (above, left) = (self.y.padding * line, self.x.padding * self.channels);
-        framed(
-            input,
-            self.x.input * self.channels,
-            line,
-            (above, left),
-            padded,
-        );
+    pub(super) fn pad_input(&self, level: Level, input: &[f32], padded: &mut [f32]) {
+        let wide = self.x.padded() * self.channels;
+        level.run(Framed {
+            lines: input,
+            line: self.x.input * self.channels,
+            wide,
+            above: self.y.padding * wide,
+            left: self.x.padding * self.channels,
+            out: padded,
+        });
     }
 
     /// One line of the output.
@@ -159,22 +159,37 @@ impl Conv {
     }
 }
 
-/// Writes lines into wider ones, with zeros around them: `above` numbers before the first and `left` before each.
-fn framed(lines: &[f32], line: usize, wide: usize, (above, left): (usize, usize), out: &mut [f32]) {
-    out[..above].fill(0.0);
-    let mut end = above;
-    for (line, out) in lines
-        .chunks_exact(line)
-        .zip(out[above..].chunks_exact_mut(wide))
-    {
-        let (before, rest) = out.split_at_mut(left);
-        let (inside, after) = rest.split_at_mut(line.len());
-        before.fill(0.0);
-        inside.copy_from_slice(line);
-        after.fill(0.0);
-        end += wide;
+/// Writes lines into wider ones, with zeros around them. In lanes, because lines are short: a call to copy or to fill one
+/// costs more than that.
+struct Framed<'a> {
+    lines: &'a [f32],
+    /// Numbers in a line.
+    line: usize,
+    /// Numbers in a wider line.
+    wide: usize,
+    /// Numbers before the first line.
+    above: usize,
+    /// Numbers before each line.
+    left: usize,
+    out: &'a mut [f32],
+}
+
+impl Kernel for Framed<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<L: Lanes>(self) {
+        let (above, rest) = self.out.split_at_mut(self.above);
+        lanes!(L, above, [_old] => L::splat(0.0));
+        let count = self.lines.len() / self.line;
+        let (inside, below) = rest.split_at_mut(count * self.wide);
+        let lines = self.lines.chunks_exact(self.line);
+        for (line, out) in lines.zip(inside.chunks_exact_mut(self.wide)) {
+            lanes!(L, out, [_old] => L::splat(0.0));
+            let out = &mut out[self.left..][..self.line];
+            lanes!(L, out, [_old, x = line] => x);
+        }
+        lanes!(L, below, [_old] => L::splat(0.0));
     }
-    out[end..].fill(0.0);
 }
 
 fn axis(layer: &str, spec: &ConvSpec, input: usize, unit: &str) -> Result<Axis, ShapeError> {
@@ -332,7 +347,7 @@ impl Layer for Conv {
 
     fn forward(&self, level: Level, params: &[f32], input: &[f32], tape: &mut [f32]) {
         let (padded, output) = tape.split_at_mut(self.pad().next_multiple_of(LANES));
-        self.pad_input(input, padded);
+        self.pad_input(level, input, padded);
         level.run(Forward {
             conv: self,
             params,
@@ -376,7 +391,14 @@ impl Layer for Conv {
         let above = (self.y.size - 1 - self.y.padding) * line;
         let left = (self.x.size - 1 - self.x.padding) * self.out;
         if self.x.stride == 1 && self.y.stride == 1 {
-            framed(pass.d_output, self.line(), line, (above, left), spread);
+            level.run(Framed {
+                lines: pass.d_output,
+                line: self.line(),
+                wide: line,
+                above,
+                left,
+                out: spread,
+            });
         } else {
             spread.fill(0.0);
             for (y, line_of_output) in pass.d_output.chunks_exact(self.line()).enumerate() {

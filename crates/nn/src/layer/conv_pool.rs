@@ -245,7 +245,7 @@ impl Layer for ConvPool {
 
     fn forward(&self, level: Level, params: &[f32], input: &[f32], tape: &mut [f32]) {
         let tape = self.write(tape);
-        self.conv.pad_input(input, tape.padded);
+        self.conv.pad_input(level, input, tape.padded);
         level.run(Forward {
             layer: self,
             params,
