@@ -1,6 +1,6 @@
 //! Files that are either whole or not there.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
@@ -15,6 +15,14 @@ pub(crate) fn write_whole_with(
     path: &Path,
     write: impl FnOnce(&mut File) -> std::io::Result<()>,
 ) -> Result<()> {
+    // A link stays a link; a device or a folder is not replaced.
+    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    if path.exists() && !path.is_file() {
+        bail!(
+            "cannot write {}: it is a device, a pipe or a folder; expected a new file, or one to replace",
+            path.display()
+        );
+    }
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".partial");
     let partial = path.with_file_name(name);

@@ -15,6 +15,28 @@ pub(crate) struct Named {
     pub(crate) experiment: Experiment,
 }
 
+/// If the arguments name a run, its data must still be what it was.
+pub(crate) fn check_run(args: &ExperimentArgs, dataset: &Dataset) -> Result<()> {
+    let Some(path) = args
+        .experiment
+        .as_ref()
+        .filter(|p| p.join("manifest.json").is_file())
+    else {
+        return Ok(());
+    };
+    let manifest = Manifest::read(path)?;
+    // With other settings it is meant to be other data.
+    if args.set.is_empty() && manifest.data.fingerprint != dataset.fingerprint() {
+        bail!(
+            "the data is not what {} was trained on (fingerprint {}, then {}): point --data-dir at the same files",
+            path.display(),
+            dataset.fingerprint(),
+            manifest.data.fingerprint
+        );
+    }
+    Ok(())
+}
+
 /// The experiment that the arguments name: a file, a run directory, or one that comes with selvedge.
 pub(crate) fn experiment(args: &ExperimentArgs) -> Result<Named> {
     let Some(path) = &args.experiment else {
@@ -28,7 +50,9 @@ pub(crate) fn experiment(args: &ExperimentArgs) -> Result<Named> {
             .unwrap_or_default()
             .to_string_lossy()
             .into_owned();
-        return parse(name, &text, &args.set, &path.display().to_string());
+        let mut named = parse(name, &text, &args.set, &path.display().to_string())?;
+        find_beside(&mut named.experiment, path, args.data.data_dir.as_deref());
+        return Ok(named);
     }
     let word = path.to_string_lossy();
     // A folder that is no run does not hide an experiment of the same name.
@@ -53,6 +77,26 @@ pub(crate) fn experiment(args: &ExperimentArgs) -> Result<Named> {
         ),
     };
     bail!("no experiment `{word}`: {hint}")
+}
+
+/// Files of one's own that are neither in the data folder nor here may lie beside the experiment.
+fn find_beside(experiment: &mut Experiment, file: &Path, data_dir: Option<&Path>) {
+    let data = &mut experiment.data;
+    if !["table", "shards"].contains(&data.set.as_str()) {
+        return;
+    }
+    let is_shards = data.set == "shards";
+    let is_there = |path: &Path| match is_shards {
+        true => path.join("shards.json").exists(),
+        false => path.exists(),
+    };
+    for path in std::iter::once(&mut data.path).chain(&mut data.table.files) {
+        let known = data_dir.is_some_and(|dir| is_there(&dir.join(&*path)));
+        let beside = file.with_file_name("").join(&*path);
+        if !path.is_empty() && !known && !is_there(Path::new(&*path)) && is_there(&beside) {
+            *path = beside.to_string_lossy().into_owned();
+        }
+    }
 }
 
 fn parse(name: String, text: &str, set: &[String], source: &str) -> Result<Named> {

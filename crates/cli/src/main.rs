@@ -39,10 +39,23 @@ fn main() -> ExitCode {
             } else {
                 "error:"
             };
-            say(&format!("{word} {error:#}"));
+            say(&format!("{word} {}", told_once(&error)));
             ExitCode::from(2)
         }
     }
+}
+
+/// An error and its causes, except those that it has told already.
+fn told_once(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text += &format!(": {cause}");
+        }
+    }
+    text
 }
 
 /// Says something on the error output, if anybody reads it.

@@ -130,6 +130,16 @@ fn a_table_of_ones_own_goes_from_inspect_to_a_model_that_has_learnt() {
     let last = Run::at(&place, "run").metrics().pop().unwrap();
     let auc = last["auc"].as_f64().unwrap();
     assert!(auc > 0.8, "AUC {auc}");
+    // A run's data is the run's data.
+    let (hospital, _) = patients();
+    place.write(
+        "hospital.csv",
+        hospital.replace(",yes", ",no").replacen(",no", ",yes", 90),
+    );
+    place.refuses(
+        &["data", "export", "run", "--out", "x.npz"],
+        &["not what run was trained on"],
+    );
     // One column wrong, and it is said which.
     let (hospital, _) = patients();
     place.write("hospital.csv", hospital.replacen("north", "north,", 1));
@@ -154,6 +164,11 @@ fn training_from_shards_is_training_from_the_whole() {
     assert_eq!(key.permissions().mode() & 0o777, 0o600);
     place.succeeds(&["train", "shards/experiment.toml", "--out", "cut"]);
     same_results(&Run::at(&place, "whole"), &Run::at(&place, "cut"), "shards");
+    // The folder can be moved.
+    fs::create_dir(place.join("elsewhere")).unwrap();
+    fs::rename(place.join("shards"), place.join("elsewhere/moved")).unwrap();
+    place.succeeds(&["data", "inspect", "elsewhere/moved/experiment.toml"]);
+    fs::rename(place.join("elsewhere/moved"), place.join("shards")).unwrap();
     // The same key gives the same shards.
     place.succeeds(&[
         "data",

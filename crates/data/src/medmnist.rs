@@ -12,7 +12,6 @@ use crate::settings::{find_file, wrong};
 use crate::statistics::{Scale, Scaling};
 use selvedge_core::experiment::{DataSettings, one_of};
 use selvedge_nn::Shape;
-use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 use std::path::Path;
 
@@ -65,10 +64,7 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<R
         &["organamnist/organamnist.npz", "organamnist.npz"],
         ORIGIN,
     )?;
-    let opened = File::open(&file).map_err(|source| DataError::Io {
-        file: file.clone(),
-        source,
-    })?;
+    let opened = crate::files::open(&file)?;
     of_bytes(&file, BufReader::new(opened), centre_at_hospital)
 }
 
@@ -102,6 +98,7 @@ pub(crate) fn of_bytes(
         names: Vec::new(),
         values,
         order: Vec::new(),
+        gaps: Vec::new(),
         scaling: Scaling::Given(vec![GREY]),
     };
     let (centre, frame) = (of(centre, inner), of(frame, side));
@@ -258,7 +255,7 @@ mod tests {
     use crate::files::npz::npy_header;
     use crate::files::zip::ZipWriter;
     use selvedge_nn::random::Key;
-    use std::io::{Cursor, Write};
+    use std::io::Cursor;
 
     const SIDE: usize = 28;
 

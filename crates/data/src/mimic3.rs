@@ -521,6 +521,7 @@ pub(crate) fn rows(
         names: columns.iter().map(|c| names[*c].clone()).collect(),
         values,
         order: order.clone(),
+        gaps: Vec::new(),
         scaling: match &normaliser {
             Some(state) => Scaling::Given(
                 columns

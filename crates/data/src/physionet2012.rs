@@ -233,6 +233,7 @@ pub(crate) fn rows(
         parts.push(if test { Part::Test } else { Part::Training });
         ids.push(id.to_string());
     }
+    let count = y.len();
     Ok(Rows {
         set: "physionet2012".into(),
         hospital: side(stays.hospital, order.clone(), &HOSPITAL, statics),
@@ -245,7 +246,13 @@ pub(crate) fn rows(
         devices_are_units: false,
         given_groups: None,
         paper: "ramp",
-        notes: Vec::new(),
+        notes: match outcomes.len() - count {
+            0 => Vec::new(),
+            without => vec![format!(
+                "{without} of {} stays that the outcomes list have no file",
+                outcomes.len()
+            )],
+        },
         file: path,
     })
 }
@@ -267,6 +274,7 @@ fn side(values: Vec<f32>, order: Vec<u32>, channels: &[&str], statics: bool) -> 
         names,
         values,
         order,
+        gaps: Vec::new(),
     }
 }
 

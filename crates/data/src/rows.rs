@@ -10,6 +10,7 @@ use crate::{DataError, Loaded};
 use selvedge_core::dataset::{Dataset, Group, Samples};
 use selvedge_core::experiment::DataSettings;
 use selvedge_nn::Shape;
+use std::fmt;
 use std::path::PathBuf;
 
 /// The rows of a set, in an order that does not depend on the order of its files.
@@ -57,6 +58,8 @@ pub(crate) struct Side {
     pub(crate) order: Vec<u32>,
     /// How they are brought to one size.
     pub(crate) scaling: Scaling,
+    /// Where the reader filled gaps itself: for each column, the share that was not measured.
+    pub(crate) gaps: Vec<f64>,
 }
 
 /// Groups that a column of the file names.
@@ -66,6 +69,17 @@ pub(crate) struct GivenGroups {
     pub(crate) of_row: Vec<u32>,
     /// The names.
     pub(crate) names: Vec<String>,
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Part::Open => "anything",
+            Part::Training => "training",
+            Part::Validation => "validation",
+            Part::Test => "the test",
+        })
+    }
 }
 
 /// Where the publisher of a set puts a row.
@@ -146,6 +160,7 @@ impl Rows {
         let split = deal::deal(&self, settings, seed)?;
         let statistics = self.measure(&split);
         let held_out = self.held_out(&split);
+        let told = split.notes(&self);
         let Rows {
             set,
             hospital,
@@ -158,7 +173,7 @@ impl Rows {
             mut notes,
             ..
         } = self;
-        notes.extend(split.notes());
+        notes.extend(told);
         let parts: Vec<&[usize]> = split.parts().collect();
         let shapes = [hospital.shape, device.shape];
         // One side after the other, each given back once it is copied: so a set never takes twice its size.

@@ -102,3 +102,13 @@ pub(crate) fn find_file(
         })
     })
 }
+
+/// Bytes of memory that are free on this machine, as far as it tells.
+pub(crate) fn memory() -> u128 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u128>().ok());
+    kilobytes.map_or(u128::MAX, |kilobytes| kilobytes * 1024)
+}

@@ -105,11 +105,23 @@ impl Scale {
         }
     }
 
+    /// Where nothing varies in training there is nothing to learn, so nothing that comes later counts either.
+    fn still(self, mut values: impl Iterator<Item = f32>) -> Self {
+        let first = values.next().unwrap_or_default();
+        match values.all(|value| value == first) {
+            true => Scale {
+                clip: Some([self.mean; 2]),
+                ..self
+            },
+            false => self,
+        }
+    }
+
     /// The same of values brought back between their 1st and their 99th percentile, the ones of rank ⌈n/100⌉ from either
     /// end.
     pub(crate) fn of_clipped(values: &[f32]) -> Self {
         if values.is_empty() {
-            return Scale::IDENTITY;
+            return Scale::IDENTITY.still(std::iter::empty());
         }
         let mut ranked = values.to_vec();
         let beyond = values.len().div_ceil(100) - 1;
@@ -287,21 +299,33 @@ impl Statistics {
     }
 }
 
-/// For each column of a side that has a name, the share of training values that were not measured.
+/// For each column of a side that has a name, the share of values that were not measured. Where a column's mask is there
+/// too it knows, since gaps may have been filled; else the reader may have counted them, in all rows, before it did so.
 fn missing<I: Iterator<Item = usize>>(side: &Side, training: &impl Fn() -> I) -> Vec<f64> {
     let width = side.names.len();
+    let mask = |name: &String| {
+        let mask = format!("{name} measured");
+        side.names.iter().position(|other| *other == mask)
+    };
+    let masks: Vec<Option<usize>> = side.names.iter().map(mask).collect();
     let mut counts = vec![0u64; width];
     let mut all = 0u64;
     for row in training() {
         for step in side.row(row).chunks(width.max(1)).filter(|_| width > 0) {
             all += 1;
-            for (count, value) in counts.iter_mut().zip(step) {
-                *count += u64::from(value.is_nan());
+            for ((count, value), mask) in counts.iter_mut().zip(step).zip(&masks) {
+                *count += u64::from(match mask {
+                    Some(mask) => step[*mask] == 0.0,
+                    None => value.is_nan(),
+                });
             }
         }
     }
-    let share = |count: u64| count as f64 / all.max(1) as f64;
-    counts.into_iter().map(share).collect()
+    let share = |(at, count): (usize, u64)| match (masks[at], side.gaps.get(at)) {
+        (None, Some(gap)) => *gap,
+        _ => count as f64 / all.max(1) as f64,
+    };
+    counts.into_iter().enumerate().map(share).collect()
 }
 
 /// The scale of each column of a side; of a series, of each feature over all steps.
@@ -318,7 +342,7 @@ fn columns<I: Iterator<Item = usize> + Clone>(
     };
     let scale = |(at, scaled): (usize, &bool)| match (scaled, clipped) {
         (false, _) => Scale::IDENTITY,
-        (true, false) => Scale::of(column(at)),
+        (true, false) => Scale::of(column(at)).still(column(at)),
         (true, true) => Scale::of_clipped(&column(at).collect::<Vec<_>>()),
     };
     scaled.iter().enumerate().map(scale).collect()
@@ -390,7 +414,7 @@ mod tests {
         assert_eq!(scale.apply(-5000.0), scale.apply(10.0));
         assert_eq!(scale.apply(5000.0), scale.apply(990.0));
         assert_eq!(scale.apply(f32::NAN), 0.0);
-        assert_eq!(Scale::of_clipped(&[]), Scale::IDENTITY);
+        assert_eq!(Scale::of_clipped(&[]).apply(7.0), 0.0);
         assert_eq!(Scale::of_clipped(&[2.0]).apply(7.0), 0.0);
     }
 }

@@ -146,11 +146,30 @@ fn several_rows_of_a_patient_are_one_device() {
     let dataset = load(&[("t.csv", text)], settings).unwrap().dataset;
     assert_eq!(dataset.groups[0].offsets, [0, 2, 4, 5]);
     assert_eq!(dataset.groups[0].samples.y, [0, 0, 1, 1, 1]);
-    // Rows of one patient with different labels cannot be one device's.
+    // They may have different labels, but not different uses or groups.
+    let changed = text.replace("c,p1,3,3,0", "c,p1,3,3,1");
+    let dataset = load(&[("t.csv", &changed)], settings).unwrap().dataset;
+    assert_eq!(dataset.groups[0].samples.y, [0, 1, 1, 1, 1]);
+    let used = text
+        .replace("y\n", "y,use\n")
+        .replace(",0\n", ",0,train\n")
+        .replace(",1\n", ",1,train\n");
+    let with_part = format!("{settings}part = \"use\"\n");
+    let loaded = load(&[("t.csv", &used)], &with_part).unwrap();
+    assert_eq!(loaded.dataset.training_samples(), 5);
+    assert!(loaded.notes.join("").contains("no rows are for the test"));
+    let conflict = used.replace("c,p1,3,3,0,train", "c,p1,3,3,0,test");
     refused(
-        &[("t.csv", &text.replace("c,p1,3,3,0", "c,p1,3,3,1"))],
-        settings,
-        &["belong together"],
+        &[("t.csv", &conflict)],
+        &with_part,
+        &["\"a\" and \"c\"", "training", "the test"],
+    );
+    let conflict = used.replace("c,p1,3,3,0,train", "c,p1,3,3,0,other");
+    let by_group = format!("{settings}group = \"use\"\n");
+    refused(
+        &[("t.csv", &conflict)],
+        &by_group,
+        &["\"a\" and \"c\"", "\"train\" and \"other\""],
     );
 }
 
@@ -269,6 +288,11 @@ fn the_labels_may_stand_in_the_series_itself() {
 fn what_stands_for_missing_values() {
     let settings = |missing: &str| format!("{FLAT_SETTINGS}missing = \"{missing}\"\n");
     let zero = load(&[("t.csv", FLAT)], &settings("zero")).unwrap();
+    assert_eq!(
+        zero.statistics.device.missing,
+        [0.0, 0.25],
+        "counted before they are filled"
+    );
     let scale = zero.statistics.device.scales[1];
     let value = zero.dataset.groups[0].samples.x2[3];
     assert_eq!(value, ((0.0 - scale.mean) / scale.deviation) as f32);

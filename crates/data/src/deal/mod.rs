@@ -67,15 +67,39 @@ impl Split {
     }
 
     /// What a user should know.
-    pub(crate) fn notes(&self) -> Option<String> {
+    pub(crate) fn notes(&self, rows: &Rows) -> Vec<String> {
+        let mut notes = Vec::new();
         let kept: usize = self.groups.iter().map(Vec::len).sum();
-        (!self.left_out.is_empty()).then(|| {
-            format!(
+        if !self.left_out.is_empty() {
+            notes.push(format!(
                 "{} of {} training rows are left out, so that all groups are equally large",
                 self.left_out.len(),
                 kept + self.left_out.len()
-            )
-        })
+            ));
+        }
+        if self.test.is_empty() {
+            notes.push("no rows are for the test: nothing can be said about new patients".into());
+        }
+        let training: Vec<usize> = self.groups.iter().flatten().copied().collect();
+        for (part, chosen) in [("training", &training), ("the test", &self.test)] {
+            let mut counts = vec![0u64; rows.classes.len()];
+            chosen
+                .iter()
+                .for_each(|row| counts[rows.y[*row] as usize] += 1);
+            let lacking = rows
+                .classes
+                .iter()
+                .zip(&counts)
+                .filter(|(_, count)| **count == 0);
+            let lacking: Vec<String> = lacking.map(|(class, _)| format!("{class:?}")).collect();
+            if !lacking.is_empty() && !chosen.is_empty() {
+                notes.push(format!(
+                    "{part} has no rows of the label {}",
+                    lacking.join(", ")
+                ));
+            }
+        }
+        notes
     }
 }
 
@@ -146,7 +170,9 @@ pub(crate) fn deal(rows: &Rows, settings: &DataSettings, seed: u64) -> Result<Sp
     let key = Key::new(seed).with(word::SHUFFLE);
     let (mut validation, mut test) = (Vec::new(), Vec::new());
     let has = |part: Part| rows.parts.contains(&part);
-    let (ships_validation, ships_test) = (has(Part::Validation), has(Part::Test));
+    // A file that says what each row is for is not second-guessed.
+    let (ships_validation, ships_test) =
+        (has(Part::Validation), has(Part::Test) || !has(Part::Open));
     let mut classes = Vec::new();
     for class in 0..rows.classes.len() {
         let mut members = Vec::new();
@@ -218,13 +244,17 @@ fn by_scheme(
     };
     match scheme {
         "pairs" if rows.classes.len() == 5 && settings.groups == 10 => {
+            no_sizes(settings, "the ten pairs of labels make equal groups")?;
             label_pairs::scheme(stock).map_err(refuse)
         }
         "pairs" => two_labels::scheme(stock).map_err(refuse),
         "ramp" => Ok(numbered(ramp::scheme(stock).map_err(refuse)?)),
         "dirichlet" => Ok(numbered(dirichlet::scheme(stock, settings.beta, key))),
         "iid" => Ok(numbered(iid(stock))),
-        "column" => by_column(rows, settings, units, stock),
+        "column" => {
+            no_sizes(settings, "the column decides how large groups are")?;
+            by_column(rows, settings, units, stock)
+        }
         unknown => Err(wrong(
             "split",
             format!("{unknown:?}"),
@@ -288,6 +318,18 @@ fn by_column(
     Ok((groups, given.names.clone()))
 }
 
+/// Refuses `data.sizes` where something else decides.
+pub(crate) fn no_sizes(settings: &DataSettings, why: &str) -> Result<(), DataError> {
+    match settings.sizes.is_empty() {
+        true => Ok(()),
+        false => Err(wrong(
+            "sizes",
+            format!("{:?}", settings.sizes),
+            format!("{why}: expected none"),
+        )),
+    }
+}
+
 /// Relative sizes, from `data.sizes` or all equal.
 fn shares(settings: &DataSettings) -> Result<Vec<f64>, DataError> {
     let sizes = &settings.sizes;
@@ -326,7 +368,8 @@ fn units(rows: &Rows) -> Result<Vec<Unit>, DataError> {
             class,
             rows: Vec::new(),
         });
-        if unit.class != class {
+        // A patient's rows may have different labels; pieces of one recording may not.
+        if unit.class != class && !rows.devices_are_units {
             let (first, other) = (&rows.ids[unit.rows[0]], &rows.ids[row]);
             let (a, b) = (&rows.classes[unit.class], &rows.classes[class]);
             return Err(refused(
@@ -336,9 +379,44 @@ fn units(rows: &Rows) -> Result<Vec<Unit>, DataError> {
                 ),
             ));
         }
+        if let Some(first) = unit.rows.first() {
+            check_together(rows, *first, row)?;
+        }
         unit.rows.push(row);
     }
     Ok(by_number.into_values().collect())
+}
+
+/// Rows that stay together must be for the same part and, if they are a patient's, in the same of the file's groups.
+fn check_together(rows: &Rows, first: usize, other: usize) -> Result<(), DataError> {
+    let (a, b) = (&rows.ids[first], &rows.ids[other]);
+    let (part_of_a, part_of_b) = (rows.parts[first], rows.parts[other]);
+    if part_of_a != part_of_b {
+        return Err(refused(
+            rows,
+            format!(
+                "{a:?} and {b:?} are one patient's, but one is for {part_of_a} and one for {part_of_b}: expected the same"
+            ),
+        ));
+    }
+    let Some(given) = rows
+        .given_groups
+        .as_ref()
+        .filter(|_| rows.devices_are_units)
+    else {
+        return Ok(());
+    };
+    let (group_of_a, group_of_b) = (given.of_row[first], given.of_row[other]);
+    match group_of_a == group_of_b {
+        true => Ok(()),
+        false => Err(refused(
+            rows,
+            format!(
+                "{a:?} and {b:?} are one patient's, but in the groups {:?} and {:?}: expected the same",
+                given.names[group_of_a as usize], given.names[group_of_b as usize]
+            ),
+        )),
+    }
 }
 
 fn refused(rows: &Rows, problem: String) -> DataError {
@@ -362,6 +440,7 @@ mod tests {
             names: Vec::new(),
             values: Vec::new(),
             order: Vec::new(),
+            gaps: Vec::new(),
             scaling: Scaling::Together,
         }
     }

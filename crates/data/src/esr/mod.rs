@@ -67,6 +67,7 @@ fn rows(settings: &DataSettings, table: Table) -> Result<Rows, DataError> {
         names: Vec::new(),
         values,
         order: order.clone(),
+        gaps: Vec::new(),
         scaling: Scaling::Together,
     };
     Ok(Rows {

@@ -12,6 +12,9 @@ use std::path::{Component, Path, PathBuf};
 /// The longest file that is still taken for one patient's.
 const LONGEST_FILE: u64 = 64 << 20;
 
+/// What may stand behind the end of an archive; writers fill up their last block.
+const LONGEST_END: u64 = 64 << 20;
+
 /// Names longer than this are none.
 const LONGEST_NAME: u64 = 4096;
 
@@ -68,10 +71,7 @@ pub(crate) fn read(
         read_folder(path, wanted, &mut batch)?;
         return batch.hand_over();
     }
-    let opened = File::open(path).map_err(|source| DataError::Io {
-        file: path.to_owned(),
-        source,
-    })?;
+    let opened = super::open(path)?;
     read_archive(path, opened, wanted, take)
 }
 
@@ -148,7 +148,7 @@ fn read_folder(
     names.sort_unstable();
     for name in names {
         let path = folder.join(&name);
-        let file = File::open(&path).map_err(failed(&path))?;
+        let file = super::open(&path)?;
         let bytes = bounded(file, &path)?;
         batch.push(path, name, bytes)?;
     }
@@ -215,6 +215,15 @@ fn unpack(
         };
     let files = tar(&mut reader, wanted, |name, bytes| {
         batch.push(path.join(&name), name, bytes)
+    });
+    // The checksum of what is packed stands behind the archive's own end.
+    let files = files.and_then(|()| {
+        match io::copy(&mut (&mut reader).take(LONGEST_END), &mut io::sink())? {
+            LONGEST_END => Err(Stop::Format(
+                "the archive goes on and on behind its end".into(),
+            )),
+            _ => Ok(()),
+        }
     });
     files.map_err(|stop| match stop {
         Stop::Io(source) => damaged(path, &source),

@@ -5,7 +5,6 @@
 
 use crate::DataError;
 use flate2::bufread::MultiGzDecoder;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -28,10 +27,7 @@ pub(crate) struct Lines {
 impl Lines {
     /// Opens a file.
     pub(crate) fn open(file: &Path) -> Result<Self, DataError> {
-        let opened = File::open(file).map_err(|source| DataError::Io {
-            file: file.to_owned(),
-            source,
-        })?;
+        let opened = super::open(file)?;
         Self::of(file, opened)
     }
 

@@ -149,6 +149,7 @@ pub(super) fn deal_as_set(bytes: &[u8]) {
         names: Vec::new(),
         values: (from..from + 24).map(f32::from).collect(),
         order: Vec::new(),
+        gaps: Vec::new(),
         scaling: Scaling::Together,
     };
     let classes = experiment.data.classes.clamp(2, 6);

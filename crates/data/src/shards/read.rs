@@ -11,7 +11,6 @@ use selvedge_core::experiment::DataSettings;
 use selvedge_nn::Shape;
 use serde::de::DeserializeOwned;
 use std::collections::HashSet;
-use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
@@ -158,8 +157,10 @@ fn read_json<T: DeserializeOwned>(file: &Path) -> Result<T, DataError> {
         source,
     };
     let mut text = String::new();
-    File::open(file)
-        .and_then(|opened| opened.take(LONGEST_JSON).read_to_string(&mut text))
+    let opened = crate::files::open(file)?;
+    opened
+        .take(LONGEST_JSON)
+        .read_to_string(&mut text)
         .map_err(failed)?;
     serde_json::from_str(&text).map_err(|error| DataError::Line {
         file: file.to_owned(),
@@ -195,10 +196,7 @@ struct ShardPart {
 
 impl Shard {
     fn read(file: &Path, shape: Shape, statistics: &Statistics) -> Result<Self, DataError> {
-        let opened = File::open(file).map_err(|source| DataError::Io {
-            file: file.to_owned(),
-            source,
-        })?;
+        let opened = crate::files::open(file)?;
         Self::of(BufReader::new(opened), shape, statistics.classes.len()).map_err(|problem| {
             DataError::File {
                 file: file.to_owned(),

@@ -138,6 +138,7 @@ impl Counts {
             let expected = "\"synthetic\" is generated group by group: expected \"paper\"";
             return Err(wrong("split", format!("{:?}", settings.split), expected));
         }
+        crate::deal::no_sizes(settings, "generated groups are equally large")?;
         check_shares(settings)?;
         Self::check_size(settings)?;
 

@@ -388,7 +388,20 @@ impl<'a> Plan<'a> {
             };
             if let Some(name) = names.iter().find(lost) {
                 let nested = self.files.iter().any(|file| file.nested.contains(name));
+                let special = [
+                    &t.id,
+                    &t.label,
+                    &t.group,
+                    &t.patient,
+                    &t.part,
+                    &t.time,
+                    &t.variable,
+                    &t.value,
+                ];
                 let hint = match nearest(name, known()) {
+                    _ if special.contains(&name) => {
+                        "it is the id, the label or the like, and no feature".into()
+                    }
                     _ if nested => NESTED.into(),
                     Some(near) => format!("did you mean {near:?}?"),
                     None => format!("there are {}", list(known())),

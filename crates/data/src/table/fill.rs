@@ -53,12 +53,15 @@ impl Grid {
         let width = numbers + if plan.settings.masks { count } else { 0 };
         let steps = if series { plan.settings.steps } else { 0 };
         let all = width as u128 * steps.max(1) as u128 * rows as u128;
-        if all > MOST_NUMBERS {
+        // With the times of a series a number takes eight bytes, and it is copied once when rows are dealt.
+        let affordable = crate::settings::memory() / 8;
+        if all > MOST_NUMBERS.min(affordable) {
             return Err(DataError::Setting {
                 key: "table.steps",
                 value: plan.settings.steps.to_string(),
                 expected: format!(
-                    "{rows} patients with {width} numbers at each step are {all} numbers: expected at most {MOST_NUMBERS}"
+                    "{rows} patients with {width} numbers at each step are {all} numbers: expected at most {}, what fits into the memory",
+                    MOST_NUMBERS.min(affordable)
                 ),
             });
         }
@@ -138,6 +141,7 @@ impl Grid {
             names.extend(own.iter().map(|f| format!("{} measured", f.name)));
             scaled.resize(names.len(), false);
         }
+        let gaps = self.gaps();
         match plan.settings.missing.as_str() {
             "carry" => self.carry(),
             "zero" => self.zero(&scaled),
@@ -152,11 +156,24 @@ impl Grid {
             names,
             values: self.values,
             order: Vec::new(),
+            gaps,
             scaling: Scaling::Columns {
                 scaled,
                 clipped: plan.settings.clip,
             },
         })
+    }
+
+    /// The share of each column that was not measured.
+    fn gaps(&self) -> Vec<f64> {
+        let mut counts = vec![0u64; self.width];
+        for step in self.values.chunks_exact(self.width) {
+            for (count, value) in counts.iter_mut().zip(step) {
+                *count += u64::from(value.is_nan());
+            }
+        }
+        let all = (self.values.len() / self.width).max(1) as f64;
+        counts.into_iter().map(|count| count as f64 / all).collect()
     }
 
     fn carry(&mut self) {

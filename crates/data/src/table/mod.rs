@@ -34,15 +34,15 @@ const ONE_SIDED: [&str; 3] = ["leave-out", "keep", "refuse"];
 /// Reads the set.
 pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<Rows, DataError> {
     check(settings)?;
-    let mut paths = vec![find(&settings.path, data_dir)?];
+    let mut paths = vec![find("path", &settings.path, data_dir)?];
     for path in &settings.table.files {
-        paths.push(find(path, data_dir)?);
+        paths.push(find("table.files", path, data_dir)?);
     }
     read_files(settings, paths, &|path| Ok(Box::new(File::open(path)?)))
 }
 
 /// A file in the data folder or, like every path on a command line, seen from the current one.
-fn find(path: &str, data_dir: Option<&Path>) -> Result<PathBuf, DataError> {
+fn find(key: &'static str, path: &str, data_dir: Option<&Path>) -> Result<PathBuf, DataError> {
     let below = data_dir
         .map(|dir| dir.join(path))
         .filter(|path| path.exists());
@@ -50,9 +50,10 @@ fn find(path: &str, data_dir: Option<&Path>) -> Result<PathBuf, DataError> {
     match found.is_file() {
         true => Ok(found),
         false => Err(DataError::Setting {
-            key: "path",
+            key,
             value: format!("{path:?}"),
             expected: match data_dir {
+                _ if found.exists() => "this is no file: expected a CSV or Parquet file".into(),
                 Some(dir) => format!(
                     "there is no such file, neither in {} nor in the current folder",
                     dir.display()

@@ -34,6 +34,7 @@ fn labels(samples: &Samples, classes: usize) -> Vec<u64> {
 pub(in crate::commands) fn inspect(args: &ExperimentArgs, as_json: bool) -> Result<Outcome> {
     let named = load::experiment(args)?;
     let loaded = load::data(&named.experiment, &args.data)?;
+    load::check_run(args, &loaded.dataset)?;
     let participation = named.experiment.train.participation;
     if as_json {
         print_json(&as_value(&loaded, participation))?;

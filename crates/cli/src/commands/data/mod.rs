@@ -17,6 +17,7 @@ use std::path::Path;
 pub(super) fn export(args: &ExperimentArgs, out: &Path) -> Result<Outcome> {
     let named = load::experiment(args)?;
     let dataset = load::dataset(&named.experiment, &args.data)?;
+    load::check_run(args, &dataset)?;
     files::write_whole_with(out, |file| {
         let mut writer = BufWriter::new(file);
         selvedge_data::write_npz(&dataset, &mut writer)?;

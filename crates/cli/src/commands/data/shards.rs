@@ -29,7 +29,9 @@ pub(in crate::commands) fn split(args: &SplitArgs) -> Result<Outcome> {
         write_secret(&args.out.join(KEY), &key.to_text())?;
     }
     experiment.data.set = "shards".into();
-    experiment.data.path = args.out.to_string_lossy().into_owned();
+    // Beside the experiment itself, so that the folder can be moved.
+    experiment.data.path = ".".into();
+    experiment.data.sizes = Vec::new();
     experiment.data.vertical = String::new();
     experiment.data.table = Default::default();
     let toml = args.out.join("experiment.toml");
