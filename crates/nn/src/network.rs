@@ -4,7 +4,7 @@ use crate::kernel::Target;
 use crate::layer::{self, Backward, Layer};
 use crate::random::Key;
 use crate::simd::{LANES, Level};
-use crate::{ConvSpec, LayerSpec, Shape, ShapeError};
+use crate::{LayerSpec, Shape, ShapeError};
 use std::ops::Range;
 
 /// A network: layers one after the other, over one flat slice of parameters.
@@ -31,21 +31,6 @@ fn in_best_order(specs: &[LayerSpec]) -> Vec<(usize, &LayerSpec)> {
         }
     }
     order
-}
-
-/// A convolution of images, the size of the windows that pool it, and whether what is negative is cut off then: those at
-/// the beginning of a list that are one layer together.
-fn together<'a>(list: &[(usize, &'a LayerSpec)]) -> Option<(&'a ConvSpec, usize, bool)> {
-    let [
-        (_, LayerSpec::Conv2d(conv)),
-        (_, LayerSpec::Maxpool { size }),
-        after @ ..,
-    ] = list
-    else {
-        return None;
-    };
-    let relu = matches!(after, [(_, LayerSpec::Relu), ..]);
-    Some((conv, *size, relu))
 }
 
 /// The next multiple of the numbers in a cache line.
@@ -218,24 +203,11 @@ impl Network {
             network.push(None, layer::channels_last(channels, height * width));
         }
         let mut shape = input;
-        let ordered = in_best_order(specs);
-        let mut rest = &ordered[..];
-        while let [(index, spec), after @ ..] = rest {
-            let at = |index: &usize| {
-                let index = *index;
-                move |e: ShapeError| ShapeError(format!("layer {index}: {e}"))
-            };
-            let (layer, output) = layer::build(spec, shape).map_err(at(index))?;
-            if let (Some((conv, size, relu)), Shape::Image(c, h, w)) = (together(rest), shape) {
-                let (pool_index, pool) = &after[0];
-                let (_, pooled) = layer::build(pool, output).map_err(at(pool_index))?;
-                let layer = layer::build_pooled(conv, size, relu, [c, h, w]).map_err(at(index))?;
-                network.push(Some(*index), layer);
-                (shape, rest) = (pooled, &after[1 + usize::from(relu)..]);
-            } else {
-                network.push(Some(*index), layer);
-                (shape, rest) = (output, after);
-            }
+        for (index, spec) in in_best_order(specs) {
+            let (layer, output) =
+                layer::build(spec, shape).map_err(|e| ShapeError(format!("layer {index}: {e}")))?;
+            network.push(Some(index), layer);
+            shape = output;
         }
         if let Shape::Image(..) = shape {
             network.push(None, layer::channels_first(shape));

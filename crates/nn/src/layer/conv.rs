@@ -11,7 +11,7 @@
 //! the weights turned round.
 
 use super::{Backward, Layer};
-use crate::kernel::{self, Rows, Start, Target, lanes};
+use crate::kernel::{self, Rows, Start, Target};
 use crate::simd::{Kernel, LANES, Lanes, Level};
 use crate::spec::ConvSpec;
 use crate::{ShapeError, Tensor};
@@ -101,48 +101,8 @@ impl Conv {
         self.y.size * self.x.size * self.channels * self.out
     }
 
-    /// Numbers in one line of the output.
-    pub(super) fn line(&self) -> usize {
-        self.x.output() * self.out
-    }
-
-    /// Numbers in the padded input.
-    pub(super) fn pad(&self) -> usize {
+    fn pad(&self) -> usize {
         self.y.padded() * self.x.padded() * self.channels
-    }
-
-    /// Writes the input with its zeros around it.
-    pub(super) fn pad_input(&self, level: Level, input: &[f32], padded: &mut [f32]) {
-        let wide = self.x.padded() * self.channels;
-        level.run(Framed {
-            lines: input,
-            line: self.x.input * self.channels,
-            wide,
-            above: self.y.padding * wide,
-            left: self.x.padding * self.channels,
-            out: padded,
-        });
-    }
-
-    /// One line of the output.
-    #[inline(always)]
-    pub(super) fn forward_line<L: Lanes>(
-        &self,
-        params: &[f32],
-        padded: &[f32],
-        y: usize,
-        output: &mut [f32],
-    ) {
-        let (weight, bias) = params.split_at(self.weights());
-        let line = self.x.padded() * self.channels * self.y.stride;
-        kernel::multiply::<L>(
-            &padded[y * line..],
-            self.patches(),
-            weight,
-            self.out,
-            Start::Row(bias),
-            output,
-        );
     }
 
     /// The patches of all outputs, line by line.
@@ -156,39 +116,6 @@ impl Conv {
             lines: self.y.output(),
             line_stride: self.y.stride * self.x.padded() * self.channels,
         }
-    }
-}
-
-/// Writes lines into wider ones, with zeros around them. In lanes, because lines are short: a call to copy or to fill one
-/// costs more than that.
-struct Framed<'a> {
-    lines: &'a [f32],
-    /// Numbers in a line.
-    line: usize,
-    /// Numbers in a wider line.
-    wide: usize,
-    /// Numbers before the first line.
-    above: usize,
-    /// Numbers before each line.
-    left: usize,
-    out: &'a mut [f32],
-}
-
-impl Kernel for Framed<'_> {
-    type Output = ();
-    #[inline(always)]
-    fn run<L: Lanes>(self) {
-        let (above, rest) = self.out.split_at_mut(self.above);
-        lanes!(L, above, [_old] => L::splat(0.0));
-        let count = self.lines.len() / self.line;
-        let (inside, below) = rest.split_at_mut(count * self.wide);
-        let lines = self.lines.chunks_exact(self.line);
-        for (line, out) in lines.zip(inside.chunks_exact_mut(self.wide)) {
-            lanes!(L, out, [_old] => L::splat(0.0));
-            let out = &mut out[self.left..][..self.line];
-            lanes!(L, out, [_old, x = line] => x);
-        }
-        lanes!(L, below, [_old] => L::splat(0.0));
     }
 }
 
@@ -227,8 +154,9 @@ fn axis(layer: &str, spec: &ConvSpec, input: usize, unit: &str) -> Result<Axis, 
 
 struct Forward<'a> {
     conv: &'a Conv,
-    params: &'a [f32],
     padded: &'a [f32],
+    weight: &'a [f32],
+    bias: &'a [f32],
     output: &'a mut [f32],
 }
 
@@ -236,10 +164,21 @@ impl Kernel for Forward<'_> {
     type Output = ();
     #[inline(always)]
     fn run<L: Lanes>(self) {
-        let lines = self.output.chunks_exact_mut(self.conv.line());
-        for (y, output) in lines.enumerate() {
-            self.conv
-                .forward_line::<L>(self.params, self.padded, y, output);
+        let conv = self.conv;
+        let line = conv.x.padded() * conv.channels * conv.y.stride;
+        for (y, output) in self
+            .output
+            .chunks_exact_mut(conv.x.output() * conv.out)
+            .enumerate()
+        {
+            kernel::multiply::<L>(
+                &self.padded[y * line..],
+                conv.patches(),
+                self.weight,
+                conv.out,
+                Start::Row(self.bias),
+                output,
+            );
         }
     }
 }
@@ -346,12 +285,19 @@ impl Layer for Conv {
     }
 
     fn forward(&self, level: Level, params: &[f32], input: &[f32], tape: &mut [f32]) {
+        let (weight, bias) = params.split_at(self.weights());
         let (padded, output) = tape.split_at_mut(self.pad().next_multiple_of(LANES));
-        self.pad_input(level, input, padded);
+        padded.fill(0.0);
+        let line = self.x.input * self.channels;
+        for (y, input) in input.chunks_exact(line).enumerate() {
+            let at = ((y + self.y.padding) * self.x.padded() + self.x.padding) * self.channels;
+            padded[at..at + line].copy_from_slice(input);
+        }
         level.run(Forward {
             conv: self,
-            params,
             padded,
+            weight,
+            bias,
             output,
         });
     }
@@ -387,25 +333,20 @@ impl Layer for Conv {
 
         let Some(d_input) = pass.d_input else { return };
         let spread = pass.scratch;
-        let line = self.x.spread() * self.out;
-        let above = (self.y.size - 1 - self.y.padding) * line;
-        let left = (self.x.size - 1 - self.x.padding) * self.out;
-        if self.x.stride == 1 && self.y.stride == 1 {
-            level.run(Framed {
-                lines: pass.d_output,
-                line: self.line(),
-                wide: line,
-                above,
-                left,
-                out: spread,
-            });
-        } else {
-            spread.fill(0.0);
-            for (y, line_of_output) in pass.d_output.chunks_exact(self.line()).enumerate() {
-                for (x, numbers) in line_of_output.chunks_exact(self.out).enumerate() {
-                    let to = above + left + y * self.y.stride * line + x * self.x.stride * self.out;
-                    spread[to..to + self.out].copy_from_slice(numbers);
-                }
+        spread.fill(0.0);
+        // Neighbours stay neighbours where the stride is one.
+        let together = match self.x.stride {
+            1 => self.x.output(),
+            _ => 1,
+        };
+        for y in 0..self.y.output() {
+            for x in (0..self.x.output()).step_by(together) {
+                let row = y * self.y.stride + self.y.size - 1 - self.y.padding;
+                let column = x * self.x.stride + self.x.size - 1 - self.x.padding;
+                let to = (row * self.x.spread() + column) * self.out;
+                let from = (y * self.x.output() + x) * self.out;
+                let numbers = together * self.out;
+                spread[to..to + numbers].copy_from_slice(&pass.d_output[from..from + numbers]);
             }
         }
         level.run(InputGradient {

@@ -7,7 +7,6 @@
 
 mod activation;
 mod conv;
-mod conv_pool;
 mod gru;
 mod linear;
 mod lstm;
@@ -17,7 +16,6 @@ mod reshape;
 
 use crate::kernel::Target;
 use crate::simd::Level;
-use crate::spec::ConvSpec;
 use crate::{LayerSpec, Shape, ShapeError, Tensor};
 
 /// What a backward pass reads and writes.
@@ -211,24 +209,6 @@ pub(crate) fn build(spec: &LayerSpec, input: Shape) -> Result<(Box<dyn Layer>, S
             ));
         }
     })
-}
-
-/// A convolution of an image and what pools it, and perhaps cuts off what is negative then, as one layer.
-pub(crate) fn build_pooled(
-    conv: &ConvSpec,
-    size: usize,
-    relu: bool,
-    [channels, height, width]: [usize; 3],
-) -> Result<Box<dyn Layer>, ShapeError> {
-    let conv = conv::Conv::two_dimensional(conv, channels, height, width)?;
-    let pool = pool::MaxPool {
-        height: conv.out_height(),
-        width: conv.out_width(),
-        channels: conv.line() / conv.out_width(),
-        rows: size,
-        columns: size,
-    };
-    Ok(Box::new(conv_pool::ConvPool { conv, pool, relu }))
 }
 
 /// Numbers that a layer may keep, weights and tape together: 8 GB of them. Below it no size overflows.

@@ -16,19 +16,19 @@ pub(super) struct MaxPool {
 
 impl MaxPool {
     /// Windows beside each other.
-    pub(super) fn across(&self) -> usize {
+    fn across(&self) -> usize {
         self.width / self.columns
     }
 
     /// Where the pixel (dy, dx) of the window that begins at `first` begins.
     #[inline(always)]
-    pub(super) fn pixel(&self, first: usize, dy: usize, dx: usize) -> usize {
+    fn pixel(&self, first: usize, dy: usize, dx: usize) -> usize {
         first + (dy * self.width + dx) * self.channels
     }
 
     /// Where the window at (y, x) begins.
     #[inline(always)]
-    pub(super) fn window(&self, y: usize, x: usize) -> usize {
+    fn window(&self, y: usize, x: usize) -> usize {
         (y * self.rows * self.width + x * self.columns) * self.channels
     }
 }
