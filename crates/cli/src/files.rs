@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Writes a file beside its place and moves it there, so that a crash or a full disk leaves the old one.
 pub(crate) fn write_whole(path: &Path, contents: &[u8]) -> Result<()> {
@@ -23,9 +23,7 @@ pub(crate) fn write_whole_with(
             path.display()
         );
     }
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".partial");
-    let partial = path.with_file_name(name);
+    let partial = partial(path);
     let result = (|| {
         let mut file = File::create(&partial)?;
         write(&mut file)?;
@@ -37,6 +35,23 @@ pub(crate) fn write_whole_with(
         let _ = fs::remove_file(&partial);
     }
     result.with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// What is not whole yet, beside its place.
+fn partial(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".partial");
+    path.with_file_name(name)
+}
+
+/// From now on Ctrl-C ends the process without leaving a part of the file or folder `out`, which may be about patients.
+pub(crate) fn leave_nothing_when_interrupted(out: &Path) -> Result<()> {
+    let partial = partial(out);
+    ctrlc::set_handler(move || {
+        let _ = fs::remove_dir_all(&partial).or_else(|_| fs::remove_file(&partial));
+        std::process::exit(130);
+    })
+    .context("cannot catch Ctrl-C")
 }
 
 /// Reads a file as text.

@@ -47,6 +47,10 @@ pub(crate) fn check(settings: &DataSettings) -> Result<(), DataError> {
         let expected = one_of(&settings.split, &SCHEMES);
         return Err(wrong("split", format!("{:?}", settings.split), expected));
     }
+    if settings.split == "recording" && settings.set != "esr" {
+        let expected = "only \"esr\" has recordings: expected another split; data.table.patient keeps a patient's rows together";
+        return Err(wrong("split", "\"recording\"", expected));
+    }
     if !(1e-3..=1e6).contains(&settings.beta) {
         return Err(wrong(
             "beta",

@@ -30,9 +30,15 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     }
 }
 
-/// Prints to the standard output; a reader that has gone away is reported as what it is.
+/// Prints to the standard output; a reader that has gone away is reported as what it is. Names come from files of others,
+/// so what would steer a terminal is not let through.
 fn print(text: &str) -> Result<()> {
     use std::io::Write;
+    let visible = |c: char| match c.is_control() && c != '\n' && c != '\t' {
+        true => char::REPLACEMENT_CHARACTER,
+        false => c,
+    };
+    let text: String = text.chars().map(visible).collect();
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(std::io::stdout().flush()?)
 }

@@ -339,7 +339,7 @@ fn value(
             row,
             column,
             cell,
-            "a number (data.table.blank lists texts that mean that nothing was measured, data.table.categorical the columns of categories)",
+            "a number of at most 3.4e38 (data.table.blank lists texts that mean that nothing was measured, data.table.categorical the columns of categories)",
         )),
     }
 }

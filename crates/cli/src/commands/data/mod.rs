@@ -18,6 +18,7 @@ pub(super) fn export(args: &ExperimentArgs, out: &Path) -> Result<Outcome> {
     let named = load::experiment(args)?;
     let dataset = load::dataset(&named.experiment, &args.data)?;
     load::check_run(args, &dataset)?;
+    files::leave_nothing_when_interrupted(out)?;
     files::write_whole_with(out, |file| {
         let mut writer = BufWriter::new(file);
         selvedge_data::write_npz(&dataset, &mut writer)?;
