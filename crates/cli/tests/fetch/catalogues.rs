@@ -69,8 +69,8 @@ fn our_own_sets_are_listed_with_what_is_there() {
     };
     for (name, parts) in [
         ("physionet2012", ["13.4 MB", "in part", "ODC-BY 1.0"]),
-        ("organamnist", ["?", "yes", "CC BY 4.0"]),
-        ("tissuemnist", ["?", "no", "CC BY 4.0"]),
+        ("organamnist", ["at most 46.2 MB", "yes", "CC BY 4.0"]),
+        ("tissuemnist", ["at most 186 MB", "no", "CC BY 4.0"]),
         ("mimic3", ["by hand", "no", "Credentialed"]),
         ("esr", ["by hand", "no", "CC BY 4.0"]),
     ] {
