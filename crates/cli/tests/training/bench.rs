@@ -60,8 +60,7 @@ fn machine_and_kernels_are_described() {
     for kernel in found["kernels"].as_array().unwrap() {
         for pass in ["forward", "backward", "step"] {
             let share = kernel[pass]["share_of_peak"].as_f64().unwrap();
-            // The peak is measured just before: on a machine that does other things meanwhile it can be too low.
-            assert!(share > 0.0 && share < 4.0, "{kernel}");
+            assert!(share > 0.0 && share < 1.1, "{kernel}");
         }
     }
     let text = place.succeeds(&["bench", "--machine"]).stdout;
