@@ -5,7 +5,7 @@
 //! training rows alone show. The result depends on the settings, the seed and the bytes of the data
 //! files, and on nothing else: not on threads, the order of rows in a file or the machine.
 //!
-//! A new set is a module that reads [`rows::Rows`](crate) and a line in `deal`.
+//! A new set is a module that reads `Rows`, and a line in `deal`.
 //!
 //! ```
 //! use selvedge_core::experiment::DataSettings;

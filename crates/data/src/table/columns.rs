@@ -205,22 +205,19 @@ impl<'a> Plan<'a> {
         Ok(plan)
     }
 
+    /// Whether a column says who or when, or what is to be predicted, and so is no feature.
+    fn is_special(&self, column: &str) -> bool {
+        let t = self.settings;
+        let who = [&t.id, &t.label, &t.group, &t.patient, &t.part];
+        let when = [&t.time, &t.variable, &t.value];
+        who.into_iter().chain(when).any(|name| name == column)
+    }
+
     /// Finds which columns of a file are features.
     fn name_features(&mut self, number: usize) -> Result<(), DataError> {
-        let t = self.settings;
-        let special = [
-            &t.id,
-            &t.label,
-            &t.group,
-            &t.patient,
-            &t.part,
-            &t.time,
-            &t.variable,
-            &t.value,
-        ];
         for column in 0..self.files[number].columns.len() {
             let name = self.files[number].columns[column].clone();
-            if name.is_empty() || special.contains(&&name) {
+            if name.is_empty() || self.is_special(&name) {
                 continue;
             }
             let Some((holder, place)) = self.holder(&name)? else {
@@ -388,18 +385,8 @@ impl<'a> Plan<'a> {
             };
             if let Some(name) = names.iter().find(lost) {
                 let nested = self.files.iter().any(|file| file.nested.contains(name));
-                let special = [
-                    &t.id,
-                    &t.label,
-                    &t.group,
-                    &t.patient,
-                    &t.part,
-                    &t.time,
-                    &t.variable,
-                    &t.value,
-                ];
                 let hint = match nearest(name, known()) {
-                    _ if special.contains(&name) => {
+                    _ if self.is_special(name) => {
                         "it is the id, the label or the like, and no feature".into()
                     }
                     _ if nested => NESTED.into(),

@@ -2,7 +2,7 @@
 
 use super::columns::{Feature, File, Holder, Layout, Plan};
 use super::source::{Open, Source};
-use super::survey::id_of;
+use super::survey::{Survey, id_of};
 use crate::DataError;
 use crate::files::cell::Cell;
 use crate::rows::Side;
@@ -27,8 +27,29 @@ pub(super) struct Grid {
     times: Vec<f32>,
 }
 
-/// Where the rows of patients are; nothing for those who are left out.
-pub(super) type Places = HashMap<String, u32>;
+/// Where the rows of patients are. Ids are many and long, so the survey's are used and not copied.
+pub(super) struct Places<'a> {
+    numbers: &'a HashMap<String, u32>,
+    /// The place of each patient; nothing for those who are left out.
+    of_patient: Vec<Option<u32>>,
+}
+
+impl<'a> Places<'a> {
+    pub(super) fn new(survey: &'a Survey, patients: &[u32]) -> Self {
+        let mut of_patient = vec![None; survey.ids.len()];
+        for (place, patient) in (0..).zip(patients) {
+            of_patient[*patient as usize] = Some(place);
+        }
+        Places {
+            numbers: &survey.numbers,
+            of_patient,
+        }
+    }
+
+    fn get(&self, id: &str) -> Option<u32> {
+        self.of_patient[*self.numbers.get(id)? as usize]
+    }
+}
 
 impl Grid {
     /// A side with nothing measured.
@@ -225,7 +246,7 @@ enum Value {
 pub(super) fn fill(
     plan: &Plan<'_>,
     open: Open<'_>,
-    places: &Places,
+    places: &Places<'_>,
     grids: &mut [Grid; 2],
 ) -> Result<u64, DataError> {
     let mut outside = 0;
@@ -239,7 +260,7 @@ fn fill_from(
     plan: &Plan<'_>,
     file: &File,
     open: Open<'_>,
-    places: &Places,
+    places: &Places<'_>,
     grids: &mut [Grid; 2],
 ) -> Result<u64, DataError> {
     let t = plan.settings;
@@ -293,7 +314,7 @@ fn fill_from(
                 Some((at, time)) => Some((at as usize, time)),
                 None => None,
             };
-            grids[feature.holder as usize].write(number, feature, *place, step, value);
+            grids[feature.holder as usize].write(number, feature, place, step, value);
             Ok(())
         };
         if file.layout == Layout::Long {

@@ -21,7 +21,7 @@ use crate::files::cell::Cell;
 use crate::rows::Rows;
 use crate::settings::wrong;
 use columns::{Holder, Plan};
-use fill::Grid;
+use fill::{Grid, Places};
 use selvedge_core::experiment::{DataSettings, TableSettings, one_of};
 pub(crate) use source::Open;
 use std::fs::File;
@@ -128,18 +128,14 @@ pub(crate) fn read_files(
     open: Open<'_>,
 ) -> Result<Rows, DataError> {
     let mut plan = Plan::new(&settings.table, paths, open)?;
-    let survey = Survey::take(&mut plan, open)?;
+    let mut survey = Survey::take(&mut plan, open)?;
     plan.settle()?;
     let mut notes = Vec::new();
     let patients = patients(&plan, &survey, &mut notes)?;
-    let ids: Vec<String> = patients
-        .iter()
-        .map(|p| survey.ids[*p as usize].clone())
-        .collect();
-    let places = ids.iter().cloned().zip(0..).collect();
+    let places = Places::new(&survey, &patients);
     let mut grids = [
-        Grid::new(&plan, Holder::Hospital, ids.len())?,
-        Grid::new(&plan, Holder::Device, ids.len())?,
+        Grid::new(&plan, Holder::Hospital, patients.len())?,
+        Grid::new(&plan, Holder::Device, patients.len())?,
     ];
     let outside = fill::fill(&plan, open, &places, &mut grids)?;
     if outside > 0 {
@@ -148,6 +144,8 @@ pub(crate) fn read_files(
             plan.settings.steps, plan.settings.step, plan.settings.start
         ));
     }
+    let take_id = |p: &u32| std::mem::take(&mut survey.ids[*p as usize]);
+    let ids: Vec<String> = patients.iter().map(take_id).collect();
     let [hospital, device] = grids;
     let (y, classes) = survey.classes(&patients);
     let given_groups = survey.given_groups(&patients);

@@ -124,7 +124,8 @@ impl Survey {
         let flat = file.layout == Layout::Flat;
         let source = Source::open(&file.path, open)?;
 
-        let mut rows_of: HashMap<u32, u64> = HashMap::new();
+        // The row of each patient; none is 0.
+        let mut row_of: Vec<u64> = Vec::new();
         let mut strangers: HashSet<String> = HashSet::new();
         source.read(&wanted, &mut |row, cells| {
             let id = id_of(&plan.files[number], row, id_at.map(|at| cells[at]), plan)?;
@@ -141,7 +142,9 @@ impl Survey {
                     return Ok(());
                 }
             };
-            if let (true, Some(first)) = (flat, rows_of.insert(patient, row)) {
+            row_of.resize(self.ids.len(), 0);
+            let first = std::mem::replace(&mut row_of[patient as usize], row);
+            if flat && first > 0 {
                 let file = &plan.files[number];
                 let expected = format!(
                     "a new id: {} {first} has it already (data.table.time names the time of several rows, data.table.patient the patient of several)",
