@@ -7,8 +7,9 @@ use crate::weights::{from_bytes, to_bytes};
 use anyhow::{Context, Result, bail};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
-use selvedge_core::model::{Model, Widths};
-use selvedge_core::state::{Progress, State};
+use selvedge_core::model::Model;
+use selvedge_core::state::{Progress, Residuals, State};
+use selvedge_core::task::Task;
 use selvedge_nn::random::Key;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -28,6 +29,9 @@ pub(crate) struct Header {
 }
 
 const NAMES: [&str; 3] = ["theta0", "theta1", "theta2"];
+
+/// What compression has lost of each hospital's θ0.
+const LOST_THETA0: &str = "lost.hospitals.theta0";
 
 const HEADER: &str = "selvedge";
 const CHECKSUM: &str = "checksum";
@@ -76,6 +80,18 @@ pub(crate) fn save(path: &Path, header: &Header, state: &State) -> Result<()> {
     if let Some(best) = &state.best {
         push("best", &[best]);
     }
+    let Residuals {
+        hospitals,
+        uploads,
+        cloud,
+    } = &state.residuals;
+    if !uploads.is_empty() {
+        push("lost.uploads", &uploads.iter().collect::<Vec<_>>());
+    }
+    push("lost.cloud", &[cloud]);
+    let width = hospitals.first().map_or(0, Vec::len);
+    let bytes = hospitals.iter().flat_map(|lost| to_bytes(lost)).collect();
+    tensors.push((LOST_THETA0.into(), vec![hospitals.len(), width], bytes));
     let views = tensors
         .iter()
         .map(|(name, shape, bytes)| Ok((name, TensorView::new(Dtype::F32, shape.clone(), bytes)?)))
@@ -89,13 +105,14 @@ pub(crate) fn save(path: &Path, header: &Header, state: &State) -> Result<()> {
     crate::files::write_whole(path, &safetensors::serialize(views, Some(header))?)
 }
 
-/// Reads a checkpoint for a model of these widths and so many groups.
-pub(crate) fn load(path: &Path, widths: Widths, groups: usize) -> Result<(Header, State)> {
+/// Reads a checkpoint of a task.
+pub(crate) fn load(path: &Path, task: &Task<'_>) -> Result<(Header, State)> {
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    parse(&bytes, widths, groups).with_context(|| format!("{} is damaged", path.display()))
+    parse(&bytes, task).with_context(|| format!("{} is damaged", path.display()))
 }
 
-fn parse(bytes: &[u8], widths: Widths, groups: usize) -> Result<(Header, State)> {
+fn parse(bytes: &[u8], task: &Task<'_>) -> Result<(Header, State)> {
+    let (widths, groups) = (task.architecture.widths(), task.dataset.groups.len());
     let (_, metadata) = SafeTensors::read_metadata(bytes)?;
     let tensors = SafeTensors::deserialize(bytes)?;
     let entry = |name: &str| {
@@ -114,8 +131,8 @@ fn parse(bytes: &[u8], widths: Widths, groups: usize) -> Result<(Header, State)>
         bail!("its checksum does not fit");
     }
     let header: Header = serde_json::from_str(&text)?;
-    let read = |prefix: &str, count: usize| -> Result<Option<Vec<Model>>> {
-        let mut models = vec![Model::zeros(widths); count];
+    let read = |prefix: &str, like: &[Model]| -> Result<Option<Vec<Model>>> {
+        let (mut models, count) = (like.to_vec(), like.len());
         for (part, name) in NAMES.iter().enumerate() {
             let Ok(tensor) = tensors.tensor(&format!("{prefix}.{name}")) else {
                 return Ok(None);
@@ -134,21 +151,42 @@ fn parse(bytes: &[u8], widths: Widths, groups: usize) -> Result<(Header, State)>
         }
         Ok(Some(models))
     };
-    let one =
-        |name: &str| -> Result<Option<Model>> { Ok(read(name, 1)?.and_then(|mut m| m.pop())) };
+    let zeros = Model::zeros(widths);
+    let one = |name: &str| -> Result<Option<Model>> {
+        Ok(read(name, std::slice::from_ref(&zeros))?.and_then(|mut m| m.pop()))
+    };
     let theta: Model = one("global")?.context("it has no model")?;
     let good = one("good")?.context("it has no good model")?;
-    let groups = match read("groups", groups)? {
+    let mut residuals = Residuals::none(&task.compression, widths, groups);
+    let groups = match read("groups", &vec![zeros.clone(); groups])? {
         Some(groups) => groups,
         None => vec![theta.clone(); groups],
     };
     let best = one("best")?;
+    if !residuals.uploads.is_empty() {
+        let lost = read("lost.uploads", &residuals.uploads)?;
+        residuals.uploads = lost.context("it lacks what uploads have lost")?;
+    }
+    let lost = read("lost.cloud", std::slice::from_ref(&residuals.cloud))?;
+    residuals.cloud = lost
+        .and_then(|mut lost| lost.pop())
+        .context("it lacks what downloads have lost")?;
+    let lost = tensors.tensor(LOST_THETA0)?;
+    let width = residuals.hospitals.first().map_or(0, Vec::len);
+    if lost.shape() != [residuals.hospitals.len(), width] {
+        bail!("{LOST_THETA0} is {:?}", lost.shape());
+    }
+    let values = from_bytes(lost.data());
+    for (m, hospital) in residuals.hospitals.iter_mut().enumerate() {
+        hospital.copy_from_slice(&values[m * width..][..width]);
+    }
     let state = State {
         progress: header.progress.clone(),
         theta,
         groups,
         good,
         best,
+        residuals,
     };
     Ok((header, state))
 }

@@ -2,7 +2,7 @@
 
 use crate::format::{bytes, score, seconds};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use selvedge_core::hsgd::Interval;
+use selvedge_core::run::Interval;
 use selvedge_core::state::Evaluation;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};

@@ -16,7 +16,7 @@ use crate::files::{read_text, write_whole};
 use crate::weights;
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::experiment::Experiment;
-use selvedge_core::hsgd::{Ending, Interval};
+use selvedge_core::run::{Ending, Interval};
 use selvedge_core::state::State;
 use selvedge_core::task::{Sizes, Task};
 use selvedge_nn::simd::Level;
@@ -96,7 +96,7 @@ impl EndingInfo {
 
 impl Manifest {
     pub(crate) fn new(name: &str, task: &Task<'_>) -> Result<Self> {
-        let dataset = task.dataset;
+        let dataset = task.given;
         Ok(Manifest {
             selvedge: env!("CARGO_PKG_VERSION").into(),
             name: name.into(),
@@ -334,7 +334,7 @@ impl RunDirectory {
     pub(crate) fn resume(path: &Path, task: &Task<'_>) -> Result<(Self, State)> {
         let lock = lock(path)?;
         let mut manifest = Manifest::read(path)?;
-        let data = task.dataset.fingerprint();
+        let data = task.given.fingerprint();
         if manifest.data.fingerprint != data {
             bail!(
                 "{}: the data is not what the run began with (fingerprint {}, then {}): point --data-dir at the same files",
@@ -343,11 +343,7 @@ impl RunDirectory {
                 manifest.data.fingerprint
             );
         }
-        let (header, state) = checkpoint::load(
-            &checkpoint_path(path),
-            task.architecture.widths(),
-            task.dataset.groups.len(),
-        )?;
+        let (header, state) = checkpoint::load(&checkpoint_path(path), task)?;
         if header.fingerprint != fingerprint(&manifest) {
             bail!(
                 "{}: the checkpoint belongs to another experiment than the manifest",
@@ -394,7 +390,7 @@ impl RunDirectory {
                     .collect()
             };
             trace.line(&TraceLine {
-                t: progress.t - progress.segment.local_interval,
+                t: group.drawn,
                 group: m,
                 devices: &group.subset,
                 samples: several.then(|| {

@@ -2,7 +2,7 @@
 
 use crate::format::{bytes, count, score, seconds};
 use crate::run_directory::Manifest;
-use selvedge_core::hsgd::Ending;
+use selvedge_core::run::Ending;
 use selvedge_core::state::{Evaluation, State};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -127,11 +127,11 @@ impl Finished {
     fn write_bytes(&self, out: &mut String) -> std::fmt::Result {
         let ledger = &self.state.progress.ledger;
         let groups = self.manifest.sizes.groups as f64;
-        let per_group = |n: u64| bytes(n as f64 / groups);
+        let per_group = |n: f64| bytes(n / groups);
         writeln!(
             out,
             "\nBytes sent, mean per group: {} in all, {} as the paper counts",
-            per_group(ledger.exact()),
+            per_group(ledger.exact() as f64),
             per_group(ledger.paper())
         )?;
         for e in ledger.entries() {
@@ -143,7 +143,7 @@ impl Finished {
                 "  {:<20}{:<8}{:>9}{:>5.0} %  {bar}",
                 format!("{from} → {to}"),
                 e.kind.name(),
-                per_group(e.bytes),
+                per_group(e.bytes as f64),
                 100.0 * share
             )?;
         }

@@ -51,11 +51,22 @@ pub(crate) fn finish_mean(level: Level, sum: &[f32], arrived: &[bool], theta2: &
 
 /// θ = Σ_m (K_m/K) `θ[m]` over the groups that are there, K being the devices of those. If none is there, θ stays.
 pub fn global_mean(level: Level, groups: &[(u64, &Model)], theta: &mut Model) {
+    global_mean_of(level, groups, &[0, 1, 2], theta);
+}
+
+/// The same for some parts of θ; the others stay.
+pub(crate) fn global_mean_of(
+    level: Level,
+    groups: &[(u64, &Model)],
+    parts: &[usize],
+    theta: &mut Model,
+) {
     let devices: u64 = groups.iter().map(|g| g.0).sum();
     if devices == 0 {
         return;
     }
-    for (part, mean) in theta.parts_mut().into_iter().enumerate() {
+    let theta = theta.parts_mut().into_iter().enumerate();
+    for (part, mean) in theta.filter(|(part, _)| parts.contains(part)) {
         mean.par_chunks_mut(STRETCH)
             .enumerate()
             .for_each(|(i, mean)| {

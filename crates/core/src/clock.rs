@@ -13,11 +13,13 @@
 //! ```
 
 use crate::experiment::TimeSettings;
-use crate::model::Widths;
+use crate::ledger::{Messages, Payload};
 use serde::{Deserialize, Serialize};
 
-/// Bits of one number on the wire.
-const BITS: f64 = 32.0;
+/// Bits of some messages of one size.
+fn bits(payload: Payload, messages: usize) -> f64 {
+    8.0 * payload.times(messages).bytes as f64
+}
 
 /// What an interval of one group sends, in numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,13 +36,12 @@ pub struct Traffic {
 #[derive(Clone, Debug)]
 pub struct Rates<'a> {
     settings: &'a TimeSettings,
-    widths: Widths,
 }
 
 impl<'a> Rates<'a> {
     /// The links of an experiment.
-    pub fn new(settings: &'a TimeSettings, widths: Widths) -> Self {
-        Rates { settings, widths }
+    pub fn new(settings: &'a TimeSettings) -> Self {
+        Rates { settings }
     }
 
     /// How many devices share one uplink.
@@ -53,26 +54,26 @@ impl<'a> Rates<'a> {
     }
 
     /// t_l: every device's model up and the mean down.
-    pub fn local_aggregation(&self, devices: usize) -> f64 {
+    pub fn local_aggregation(&self, sizes: &Messages, devices: usize) -> f64 {
         let s = self.settings;
-        let bits = BITS * self.widths.n2 as f64;
-        bits * (self.sharing(devices) / s.mobile_up + 1.0 / s.mobile_down)
+        bits(sizes.theta2_up, 1) * (self.sharing(devices) / s.mobile_up)
+            + bits(sizes.theta2_down, 1) / s.mobile_down
     }
 
     /// t_e: ζ2 one way, θ0 and ζ1 the other.
-    pub fn exchange(&self, traffic: Traffic) -> f64 {
-        let (s, w) = (self.settings, self.widths);
+    pub fn exchange(&self, sizes: &Messages, traffic: Traffic) -> f64 {
+        let s = self.settings;
         let Traffic {
             devices,
             samples,
             largest,
         } = traffic;
         let fixed = s.fixed_up.min(s.fixed_down);
-        let numbers = |n: usize| BITS * n as f64;
-        let up = self.sharing(devices) * numbers(largest * w.d2) / s.mobile_up
-            + numbers(samples * w.d2) / fixed;
-        let down =
-            numbers(w.n0 + samples * w.d1) / fixed + numbers(w.n0 + largest * w.d1) / s.mobile_down;
+        let theta0 = bits(sizes.theta0, 1);
+        let up = self.sharing(devices) * bits(sizes.zeta2, largest) / s.mobile_up
+            + bits(sizes.zeta2, samples) / fixed;
+        let down = (theta0 + bits(sizes.zeta1, samples)) / fixed
+            + (theta0 + bits(sizes.zeta1, largest)) / s.mobile_down;
         if s.sequential_exchange {
             up + down
         } else {
@@ -81,10 +82,51 @@ impl<'a> Rates<'a> {
     }
 
     /// t_g: the models of hospital and edge up, side by side, and down again.
-    pub fn global_aggregation(&self) -> f64 {
-        let (s, w) = (self.settings, self.widths);
-        let bits = BITS * (w.n0 + w.n1).max(w.n2) as f64;
-        bits * (1.0 / s.fixed_up + 1.0 / s.fixed_down)
+    pub fn global_aggregation(&self, up: &[Payload; 3], down: &[Payload; 3]) -> f64 {
+        let s = self.settings;
+        let slower = |[theta0, theta1, theta2]: &[Payload; 3]| {
+            (bits(*theta0, 1) + bits(*theta1, 1)).max(bits(*theta2, 1))
+        };
+        slower(up) / s.fixed_up + slower(down) / s.fixed_down
+    }
+
+    /// JFL's exchange: ζ2 from each device to its hospital, θ0 and ζ1 from there to each device, by the device's link.
+    pub fn pair_exchange(&self, sizes: &Messages, largest: usize) -> f64 {
+        let s = self.settings;
+        let up = bits(sizes.zeta2, largest) / s.mobile_up;
+        let down = (bits(sizes.theta0, 1) + bits(sizes.zeta1, largest)) / s.mobile_down;
+        if s.sequential_exchange {
+            up + down
+        } else {
+            up.max(down)
+        }
+    }
+
+    /// JFL's aggregation: each device's θ2 and the hospital's (θ0, θ1) for each of them, up and down again.
+    pub fn pair_aggregation(&self, [theta0, theta1, theta2]: &[Payload; 3], pairs: usize) -> f64 {
+        let s = self.settings;
+        let hospital = bits(*theta0, pairs) + bits(*theta1, pairs);
+        let device = bits(*theta2, 1);
+        (device / s.mobile_up).max(hospital / s.fixed_up)
+            + (device / s.mobile_down).max(hospital / s.fixed_down)
+    }
+
+    /// Raw data that several hospitals bring to one of them: `each` the bytes of one, `all` those that arrive.
+    pub fn merge(&self, each: f64, all: f64) -> f64 {
+        let s = self.settings;
+        (8.0 * each / s.fixed_up).max(8.0 * all / s.fixed_down)
+    }
+
+    /// Raw data that leaves the devices: `largest` the bytes of one device, `all` those of its group, which the edge passes
+    /// on.
+    pub fn devices_give(&self, largest: f64, all: f64) -> f64 {
+        let s = self.settings;
+        8.0 * largest / s.mobile_up + 8.0 * all / s.fixed_up.min(s.fixed_down)
+    }
+
+    /// Raw data that leaves a hospital for the cloud.
+    pub fn hospital_gives(&self, all: f64) -> f64 {
+        8.0 * all / self.settings.fixed_up
     }
 
     /// t_c, as set in the experiment.

@@ -100,6 +100,32 @@ impl Dataset {
         self.groups.iter().map(|g| g.samples.len()).sum()
     }
 
+    /// The same with all groups merged into one, group after group.
+    #[must_use]
+    pub fn merged(&self) -> Dataset {
+        let mut samples = Samples::default();
+        let mut offsets = vec![0];
+        for group in &self.groups {
+            let before = samples.len() as u32;
+            samples.x1.extend_from_slice(&group.samples.x1);
+            samples.x2.extend_from_slice(&group.samples.x2);
+            samples.y.extend_from_slice(&group.samples.y);
+            offsets.extend(group.offsets[1..].iter().map(|end| before + end));
+        }
+        Dataset {
+            groups: vec![Group {
+                name: "all groups".into(),
+                samples,
+                offsets,
+            }],
+            classes: self.classes.clone(),
+            name: self.name.clone(),
+            validation: Samples::default(),
+            test: Samples::default(),
+            ..*self
+        }
+    }
+
     /// A fingerprint of every number training sees and of how it is split.
     pub fn fingerprint(&self) -> String {
         fn samples(key: Key, s: &Samples) -> Key {

@@ -1,6 +1,7 @@
 //! Running a model over samples.
 
 use crate::dataset::Samples;
+use crate::experiment::Side;
 use crate::metrics::{Metrics, Tally};
 use crate::model::{Architecture, Model};
 use rayon::prelude::*;
@@ -84,13 +85,20 @@ fn predict_one(
         hospital,
         device,
         combined,
+        blind_to,
     } = architecture;
     let (len1, len2) = (hospital.input().len(), device.input().len());
     let x1 = &samples.x1[row * len1..][..len1];
     let x2 = &samples.x2[row * len2..][..len2];
     let (e1, e2) = workspace.embeddings.split_at_mut(hospital.output().len());
-    e1.copy_from_slice(hospital.forward(&model.theta1, x1, &mut workspace.hospital));
-    e2.copy_from_slice(device.forward(&model.theta2, x2, &mut workspace.device));
+    match blind_to {
+        Some(Side::Hospital) => e1.fill(0.0),
+        _ => e1.copy_from_slice(hospital.forward(&model.theta1, x1, &mut workspace.hospital)),
+    }
+    match blind_to {
+        Some(Side::Device) => e2.fill(0.0),
+        _ => e2.copy_from_slice(device.forward(&model.theta2, x2, &mut workspace.device)),
+    }
     let logits = combined.forward(
         &model.theta0,
         &workspace.embeddings,

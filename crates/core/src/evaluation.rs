@@ -1,7 +1,7 @@
 //! Judging a run at a global aggregation: its evaluation, and whether a target or a budget of `[stop]` ends it.
 
 use crate::evaluate;
-use crate::hsgd::Ending;
+use crate::run::Ending;
 use crate::state::{Best, Evaluation, Progress, State, Validation};
 use crate::task::Task;
 
@@ -21,7 +21,7 @@ pub(crate) fn evaluate(task: &Task<'_>, state: &mut State) -> Evaluation {
         best,
         ..
     } = state;
-    let (architecture, dataset) = (&task.architecture, task.dataset);
+    let (architecture, dataset) = (&task.architecture, task.given);
     let (mut loss_sum, mut samples) = (0.0, 0);
     for (m, group) in dataset.groups.iter().enumerate() {
         let rows = task.loss_rows.as_ref().map(|rows| &rows[m][..]);
@@ -49,7 +49,7 @@ pub(crate) fn evaluate(task: &Task<'_>, state: &mut State) -> Evaluation {
         }
     });
     progress.evaluated = Some(progress.t);
-    let per_group = |bytes: u64| bytes as f64 / dataset.groups.len() as f64;
+    let per_group = |bytes: f64| bytes / dataset.groups.len() as f64;
     Evaluation {
         t: progress.t,
         p: progress.segment.global_interval,
@@ -59,7 +59,7 @@ pub(crate) fn evaluate(task: &Task<'_>, state: &mut State) -> Evaluation {
         loss_test: (!dataset.test.is_empty()).then_some(loss_test),
         test,
         bytes_paper: per_group(progress.ledger.paper()),
-        bytes_exact: per_group(progress.ledger.exact()),
+        bytes_exact: per_group(progress.ledger.exact() as f64),
         seconds: progress.clock.seconds(),
         validation,
     }
@@ -68,7 +68,7 @@ pub(crate) fn evaluate(task: &Task<'_>, state: &mut State) -> Evaluation {
 /// The budget of `[stop]` that is used up, if one is.
 pub(crate) fn budget(task: &Task<'_>, progress: &Progress) -> Option<Ending> {
     let stop = &task.experiment.stop;
-    let bytes = progress.ledger.exact() as f64 / task.dataset.groups.len() as f64;
+    let bytes = progress.ledger.exact() as f64 / task.given.groups.len() as f64;
     let used = [
         ("stop.bytes", stop.bytes, bytes),
         ("stop.seconds", stop.seconds, progress.clock.seconds()),

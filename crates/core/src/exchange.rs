@@ -1,6 +1,6 @@
 //! The exchange: embeddings that hospital and devices send each other (lines 13–21 of Algorithm 1).
 
-use crate::model::{Architecture, Model};
+use crate::model::Architecture;
 use rayon::prelude::*;
 use selvedge_nn::Network;
 
@@ -26,14 +26,19 @@ impl Frozen {
         }
     }
 
-    /// Takes θ0 and θ2 as they are now.
-    pub fn freeze(&mut self, architecture: &Architecture, model: &Model) {
+    /// Takes θ0 as it was sent, and the θ2 that all devices start from.
+    pub fn freeze(&mut self, architecture: &Architecture, theta0: &[f32], theta2: &[f32]) {
+        self.theta0.copy_from_slice(theta0);
+        self.prepare(architecture, theta2);
+    }
+
+    /// Makes ready what backward passes read, once `theta0` is in place.
+    pub(crate) fn prepare(&mut self, architecture: &Architecture, theta2: &[f32]) {
         let Architecture {
             combined, device, ..
         } = architecture;
-        self.theta0.copy_from_slice(&model.theta0);
-        combined.prepare(&model.theta0, &mut self.prepared0);
-        device.prepare(&model.theta2, &mut self.prepared2);
+        combined.prepare(&self.theta0, &mut self.prepared0);
+        device.prepare(theta2, &mut self.prepared2);
     }
 }
 

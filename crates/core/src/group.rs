@@ -5,26 +5,36 @@
 
 use crate::aggregate::{add_models, finish_mean};
 use crate::clock::Traffic;
+use crate::codec::{Codec, with_feedback};
+use crate::compression::{message_key, send_rows};
 use crate::exchange::{Embeddings, Frozen};
+use crate::experiment::Side;
+use crate::ledger::{Kind, Messages, Payload};
 use crate::local_steps::{
-    BLOCK, Batch, DeviceWorkspace, HospitalWorkspace, Owned, Steps, device_steps, hospital_steps,
+    BLOCK, Batch, DeviceWorkspace, Owned, Steps, TowerWorkspace, device_steps, hospital_steps,
 };
 use crate::model::{Architecture, Model};
 use crate::selection::Draw;
 use crate::task::Task;
 use rayon::prelude::*;
+use selvedge_nn::{random::Key, vector};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 /// Devices whose steps one task takes, one after the other, in the same buffers: at least so many.
-const DEVICES_PER_TASK: usize = 4;
+pub(crate) const DEVICES_PER_TASK: usize = 4;
 
 /// Numbers in the device models that are held at the same time (2 MB of them), if that is not less than one block of
 /// devices: the edge adds them up before the next devices begin, so that memory does not grow with the subset.
-const HELD: usize = 1 << 19;
+pub(crate) const HELD: usize = 1 << 19;
 
 /// Numbers on all tapes that are kept from the exchange to the first step (64 MB of them).
 const KEPT: usize = 1 << 24;
+
+/// How many of a subset's models of that size are held at the same time: whole blocks, or all.
+pub(crate) fn held(selected: usize, numbers: usize) -> usize {
+    selected.min((HELD / numbers.max(1) / BLOCK).max(1) * BLOCK)
+}
 
 /// Who takes part in a group's interval.
 #[derive(Debug, Default)]
@@ -35,8 +45,14 @@ pub struct Group {
     pub exchanged: Vec<bool>,
     /// Whether its model arrived at the end.
     pub uploaded: Vec<bool>,
-    rows: Vec<u32>,
-    starts: Vec<u32>,
+    /// The iteration at which A_m was drawn.
+    pub drawn: u64,
+    /// How large its messages are.
+    pub messages: Messages,
+    /// The subset's rows of the group's samples, device by device.
+    pub(crate) rows: Vec<u32>,
+    /// Position `i` owns `rows[starts[i]..starts[i + 1]]`.
+    pub(crate) starts: Vec<u32>,
 }
 
 /// What a group's interval computes, besides `θ[m]`; any number of groups can use it one after the other.
@@ -47,45 +63,76 @@ pub(crate) struct Workspace {
     /// ζ2 and what the devices keep with it.
     device_side: Embeddings,
     frozen: Frozen,
+    /// `θ2[m]` as the devices receive it, where that is compressed.
+    received: Vec<f32>,
+    frame: Vec<u8>,
     /// `θ2[m][n]` of some of the selected devices, position by position.
     models: Vec<f32>,
     /// The sum of those that arrived.
     sum: Vec<f32>,
-    hospital: HospitalWorkspace,
-    devices: Vec<DeviceWorkspace>,
+    hospital: TowerWorkspace,
+    devices: Vec<Devices>,
+}
+
+/// Buffers of some devices, one after the other.
+#[derive(Debug)]
+struct Devices {
+    workspace: DeviceWorkspace,
+    frame: Vec<u8>,
+    /// Bytes of the last model sent.
+    sent: usize,
 }
 
 impl Workspace {
-    fn new(task: &Task<'_>) -> Self {
+    pub(crate) fn new(task: &Task<'_>) -> Self {
         let architecture = &task.architecture;
         let selected = task.selected.iter().copied().max().unwrap_or(0);
         let keeps = |tape: usize| selected * task.experiment.data.samples_per_device * tape <= KEPT;
         let n2 = architecture.device.params();
-        let held = selected.min((HELD / n2.max(1) / BLOCK).max(1) * BLOCK);
+        let held = held(selected, n2);
         Workspace {
             hospital_side: Embeddings::new(keeps(architecture.hospital.tape())),
             device_side: Embeddings::new(keeps(architecture.device.tape())),
             frozen: Frozen::new(architecture),
+            received: match task.compression.device_download {
+                Codec::None => Vec::new(),
+                _ => vec![0.0; n2],
+            },
+            frame: Vec::new(),
             models: vec![0.0; held * n2],
             sum: vec![0.0; n2],
-            hospital: HospitalWorkspace::new(architecture, selected),
+            hospital: TowerWorkspace::new(architecture, Side::Hospital, selected),
             devices: (0..held.div_ceil(DEVICES_PER_TASK))
-                .map(|_| DeviceWorkspace::new(architecture))
+                .map(|_| Devices {
+                    workspace: DeviceWorkspace::new(architecture),
+                    frame: Vec::new(),
+                    sent: 0,
+                })
                 .collect(),
         }
     }
 }
 
 /// Workspaces for the groups that are at work at the same time. The one used last is used next: it is in the cache.
-#[derive(Default)]
-pub(crate) struct Workspaces(Mutex<Vec<Workspace>>);
+pub(crate) struct Workspaces<'a, W> {
+    make: Box<dyn Fn() -> W + Sync + 'a>,
+    free: Mutex<Vec<W>>,
+}
 
-impl Workspaces {
+impl<'a, W> Workspaces<'a, W> {
+    /// None yet; `make` makes one.
+    pub(crate) fn new(make: impl Fn() -> W + Sync + 'a) -> Self {
+        Workspaces {
+            make: Box::new(make),
+            free: Mutex::default(),
+        }
+    }
+
     /// Lends a workspace.
-    pub(crate) fn with<R>(&self, task: &Task<'_>, work: impl FnOnce(&mut Workspace) -> R) -> R {
-        let free = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn with<R>(&self, work: impl FnOnce(&mut W) -> R) -> R {
+        let free = || self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let last = free().pop();
-        let mut workspace = last.unwrap_or_else(|| Workspace::new(task));
+        let mut workspace = last.unwrap_or_else(|| (self.make)());
         let result = work(&mut workspace);
         free().push(workspace);
         result
@@ -93,11 +140,20 @@ impl Workspaces {
 }
 
 impl Group {
+    /// All groups of a task, before anybody was drawn.
+    pub(crate) fn all(task: &Task<'_>) -> Vec<Group> {
+        let mut groups = Vec::new();
+        groups.resize_with(task.dataset.groups.len(), Group::default);
+        groups
+    }
+
     /// Draws A_m and lists its samples.
-    fn draw(&mut self, task: &Task<'_>, m: usize, t: u64) {
+    pub(crate) fn draw(&mut self, task: &Task<'_>, m: usize, t: u64) {
         let data = &task.dataset.groups[m];
         let draw = Draw::new(task.experiment.seed, m, t, data.devices(), task.selected[m]);
         task.selection.select(draw, &mut self.subset);
+        self.drawn = t;
+        self.messages = Messages::dense(task.architecture.widths());
         self.exchanged.clear();
         self.exchanged.extend(
             self.subset
@@ -126,16 +182,18 @@ impl Group {
         }
     }
 
-    /// Draws A_m; the drawn devices adopt `θ2[m]` and send ζ2; the hospital sends θ0 and the subset's ζ1.
+    /// Draws A_m; the drawn devices adopt `θ2[m]` and send ζ2; the hospital sends θ0 and the subset's ζ1. `residual` is
+    /// what compression has lost of the hospital's θ0 before.
     pub(crate) fn exchange(
         &mut self,
         task: &Task<'_>,
-        m: usize,
-        t: u64,
+        (m, t): (usize, u64),
         model: &Model,
+        residual: &mut [f32],
         workspace: &mut Workspace,
     ) {
         self.draw(task, m, t);
+        let (seed, codecs) = (task.experiment.seed, &task.compression);
         let Architecture {
             hospital, device, ..
         } = &task.architecture;
@@ -143,12 +201,55 @@ impl Group {
             hospital_side,
             device_side,
             frozen,
+            received,
+            frame,
             ..
         } = workspace;
         let samples = &task.dataset.groups[m].samples;
-        device_side.embed(device, &model.theta2, &samples.x2, &self.rows);
-        frozen.freeze(&task.architecture, model);
+        let key = |kind| message_key(seed, m, kind, t);
+
+        let theta2 = match codecs.device_download {
+            Codec::None => &model.theta2,
+            codec => {
+                received.copy_from_slice(&model.theta2);
+                let bytes = codec.round_trip(key(Kind::Theta2), received, frame);
+                self.messages.theta2_down = Payload::coded(codec, received.len(), bytes);
+                &*received
+            }
+        };
+        device_side.embed(device, theta2, &samples.x2, &self.rows);
+        match codecs.theta0 {
+            Codec::None => frozen.theta0.copy_from_slice(&model.theta0),
+            codec => {
+                if !codecs.error_feedback {
+                    residual.fill(0.0);
+                }
+                let (theta0, sent) = (&model.theta0, &mut frozen.theta0);
+                let bytes = with_feedback(codec, key(Kind::Theta0), theta0, residual, sent, frame);
+                self.messages.theta0 = Payload::coded(codec, theta0.len(), bytes);
+            }
+        }
+        frozen.prepare(&task.architecture, theta2);
         hospital_side.embed(hospital, &model.theta1, &samples.x1, &self.rows);
+        for (codec, kind, side, size) in [
+            (
+                codecs.zeta2,
+                Kind::Zeta2,
+                device_side,
+                &mut self.messages.zeta2,
+            ),
+            (
+                codecs.zeta1,
+                Kind::Zeta1,
+                hospital_side,
+                &mut self.messages.zeta1,
+            ),
+        ] {
+            if codec != Codec::None {
+                let of_row = |place: usize| key(kind).with(u64::from(self.rows[place]));
+                *size = send_rows(codec, of_row, &mut side.zeta, self.rows.len(), frame);
+            }
+        }
     }
 
     /// Hospital and devices take their Q steps side by side, on what the exchange froze. The devices' models are added
@@ -156,8 +257,7 @@ impl Group {
     pub(crate) fn local_steps(
         &mut self,
         task: &Task<'_>,
-        m: usize,
-        steps: Steps,
+        (m, steps): (usize, Steps),
         model: &mut Model,
         workspace: &mut Workspace,
     ) {
@@ -166,10 +266,12 @@ impl Group {
             hospital_side,
             device_side,
             frozen,
+            received,
             models,
             sum,
             hospital,
             devices,
+            ..
         } = workspace;
         let end = steps.first + steps.segment.local_interval;
         self.uploaded.clear();
@@ -181,7 +283,7 @@ impl Group {
             rows: &self.rows,
             starts: &self.starts,
             present: &self.exchanged,
-            zeta2: &device_side.zeta,
+            other: &device_side.zeta,
             tapes: &hospital_side.tapes,
         };
         let Model {
@@ -199,7 +301,11 @@ impl Group {
                 hospital,
             );
         };
-        let theta2 = &theta2[..];
+        let theirs = match task.compression.device_download {
+            Codec::None => &theta2[..],
+            _ => &received[..],
+        };
+        let upload = Upload::of(task, m, end);
         let device_work = || {
             sum.fill(0.0);
             let n2 = sum.len();
@@ -217,22 +323,23 @@ impl Group {
                 tasks
                     .zip(&mut *devices)
                     .enumerate()
-                    .for_each(|(i, (models, workspace))| {
+                    .for_each(|(i, (models, devices))| {
                         for (j, own) in models.chunks_exact_mut(n2).enumerate() {
-                            let places = batch.places(first + i * DEVICES_PER_TASK + j);
+                            let position = first + i * DEVICES_PER_TASK + j;
+                            let places = batch.places(position);
                             if !places.is_empty() {
                                 let owned =
                                     owned(architecture, batch, places, hospital_side, device_side);
-                                let theta2 = (theta2, own);
                                 device_steps(
                                     architecture,
                                     descent,
                                     steps,
                                     owned,
                                     frozen,
-                                    theta2,
-                                    workspace,
+                                    (theirs, own),
+                                    &mut devices.workspace,
                                 );
+                                upload.send(self.subset[position], theirs, own, devices);
                             }
                         }
                     });
@@ -240,19 +347,62 @@ impl Group {
             }
         };
         rayon::join(hospital_work, device_work);
+        if upload.codec != Codec::None {
+            let bytes = devices.iter().map(|d| d.sent).max().unwrap_or(0);
+            self.messages.theta2_up = Payload::coded(upload.codec, theta2.len(), bytes);
+        }
     }
 
-    /// `θ2[m]` = the mean over the subset whose models arrived.
+    /// `θ2[m]` = the mean over the subset whose models arrived; where devices send differences, the edge adds their mean
+    /// to the model that it has, so that what was lost on the way down is not lost to it.
     pub(crate) fn local_aggregation(
         &self,
         task: &Task<'_>,
         model: &mut Model,
-        workspace: &Workspace,
+        workspace: &mut Workspace,
     ) {
         let level = task.architecture.level();
-        finish_mean(level, &workspace.sum, &self.uploaded, &mut model.theta2);
+        let sum = &mut workspace.sum;
+        if task.compression.changes_device_models() && self.uploaded.contains(&true) {
+            let count = self.uploaded.iter().filter(|u| **u).count();
+            vector::divide(level, sum, count as f32);
+            vector::add(level, sum, &mut model.theta2);
+        } else {
+            finish_mean(level, sum, &self.uploaded, &mut model.theta2);
+        }
     }
 }
+
+/// How the devices of a group send their models.
+struct Upload {
+    codec: Codec,
+    differences: bool,
+    key: Key,
+}
+
+impl Upload {
+    fn of(task: &Task<'_>, m: usize, t: u64) -> Self {
+        Upload {
+            codec: task.compression.device_upload,
+            differences: task.compression.changes_device_models(),
+            key: message_key(task.experiment.seed, m, Kind::Theta2, t).with(UP),
+        }
+    }
+
+    /// Turns a device's model into what the edge reads of it.
+    fn send(&self, device: u32, theirs: &[f32], own: &mut [f32], devices: &mut Devices) {
+        if self.differences {
+            for (own, theirs) in own.iter_mut().zip(theirs) {
+                *own -= theirs;
+            }
+            let key = self.key.with(u64::from(device));
+            devices.sent = self.codec.round_trip(key, own, &mut devices.frame);
+        }
+    }
+}
+
+/// Tells a device's upload from the download of the same kind.
+const UP: u64 = 1;
 
 /// What the device at some places of the batch owns and was sent. Its rows lie one after the other.
 fn owned<'a>(

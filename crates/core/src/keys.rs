@@ -11,6 +11,8 @@ pub enum Purpose {
     Select = 2,
     /// The training samples whose loss is reported; nothing else.
     LossSample = 3,
+    /// What a codec adds to a message; then the group, the kind, t and, where there are several, the device.
+    Dither = 4,
 }
 
 /// The key of a purpose. Data sets have their own keys, in their own crate.

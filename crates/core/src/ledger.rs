@@ -5,6 +5,7 @@
 //! aggregation θ1 going up. Both are sums over charged messages; closed forms only test them.
 
 use crate::clock::Traffic;
+use crate::codec::Codec;
 use crate::model::Widths;
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +24,12 @@ pub enum Link {
     HospitalCloud,
     /// An edge and the cloud.
     EdgeCloud,
+    /// A device and its hospital, without an edge between them (JFL).
+    DeviceHospital,
+    /// A device and the cloud (JFL).
+    DeviceCloud,
+    /// A hospital and another one, which all data is brought to (TDCD).
+    HospitalHospital,
 }
 
 /// What a message holds.
@@ -39,6 +46,8 @@ pub enum Kind {
     Zeta1,
     /// Device embeddings.
     Zeta2,
+    /// Features and labels, where an algorithm gives them away.
+    Raw,
 }
 
 /// Which way a message goes: up is device → edge → hospital, and to the cloud.
@@ -59,6 +68,9 @@ impl Link {
             Link::EdgeHospital => "edge-hospital",
             Link::HospitalCloud => "hospital-cloud",
             Link::EdgeCloud => "edge-cloud",
+            Link::DeviceHospital => "device-hospital",
+            Link::DeviceCloud => "device-cloud",
+            Link::HospitalHospital => "hospital-hospital",
         }
     }
 
@@ -81,6 +93,7 @@ impl Kind {
             Kind::Theta2 => "theta2",
             Kind::Zeta1 => "zeta1",
             Kind::Zeta2 => "zeta2",
+            Kind::Raw => "raw",
         }
     }
 }
@@ -91,6 +104,75 @@ impl Direction {
         match self {
             Direction::Up => "up",
             Direction::Down => "down",
+        }
+    }
+}
+
+/// What one message of each kind holds in a group's interval: θ of one device, ζ of one sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Messages {
+    /// θ0, to the edge or to one device.
+    pub theta0: Payload,
+    /// ζ1 of one sample.
+    pub zeta1: Payload,
+    /// ζ2 of one sample.
+    pub zeta2: Payload,
+    /// θ2, to one device.
+    pub theta2_down: Payload,
+    /// θ2, from one device.
+    pub theta2_up: Payload,
+}
+
+impl Messages {
+    /// Everything as it is.
+    pub fn dense(w: Widths) -> Self {
+        Messages {
+            theta0: Payload::dense(w.n0),
+            zeta1: Payload::dense(w.d1),
+            zeta2: Payload::dense(w.d2),
+            theta2_down: Payload::dense(w.n2),
+            theta2_up: Payload::dense(w.n2),
+        }
+    }
+}
+
+/// What a message holds, as both counters see it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Payload {
+    /// Bytes that travel.
+    pub bytes: u64,
+    /// Bits that the paper counts, where it counts the message.
+    pub paper_bits: u64,
+}
+
+impl Payload {
+    /// So many numbers as they are.
+    pub fn dense(numbers: usize) -> Self {
+        Payload::raw(WORD * numbers as u64)
+    }
+
+    /// So many bytes as they are.
+    pub fn raw(bytes: u64) -> Self {
+        Payload {
+            bytes,
+            paper_bits: 8 * bytes,
+        }
+    }
+
+    /// So many numbers in a frame of a codec.
+    pub fn coded(codec: Codec, numbers: usize, frame: usize) -> Self {
+        Payload {
+            bytes: frame as u64,
+            paper_bits: codec.paper_bits(numbers),
+        }
+    }
+
+    /// Several of the same.
+    #[must_use]
+    pub fn times(self, n: usize) -> Self {
+        Payload {
+            bytes: self.bytes * n as u64,
+            paper_bits: self.paper_bits * n as u64,
         }
     }
 }
@@ -108,19 +190,22 @@ pub struct Entry {
     pub messages: u64,
     /// How many bytes of payload.
     pub bytes: u64,
+    /// How many bits of them the paper counts.
+    pub paper_bits: u64,
 }
 
-impl Entry {
-    /// Whether the paper's C(P, Q) counts these messages.
-    pub fn in_paper(&self) -> bool {
-        use {Direction::*, Kind::*, Link::*};
-        matches!(
-            (self.link, self.kind, self.direction),
-            (DeviceEdge, Theta2 | Zeta2, Up)
-                | (EdgeHospital, Theta0 | Zeta1, Down)
-                | (HospitalCloud, Theta1, Up)
-        )
-    }
+/// Whether the paper's C(P, Q) counts such messages. For JFL, which it gives no formula for, the same things are counted
+/// where they travel; raw data is counted, as its figures for TDCD are.
+fn in_paper(link: Link, kind: Kind, direction: Direction) -> bool {
+    use {Direction::*, Kind::*, Link::*};
+    matches!(
+        (link, kind, direction),
+        (DeviceEdge | DeviceCloud, Theta2, Up)
+            | (DeviceEdge | DeviceHospital, Zeta2, Up)
+            | (EdgeHospital | DeviceHospital, Theta0 | Zeta1, Down)
+            | (HospitalCloud, Theta1, Up)
+            | (_, Raw, _)
+    )
 }
 
 /// All that was sent by all groups.
@@ -130,80 +215,88 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Charges `messages` messages that hold `words` numbers in all.
+    /// Charges `messages` messages that hold `payload` in all.
     pub fn charge(
         &mut self,
         link: Link,
         kind: Kind,
         direction: Direction,
         messages: usize,
-        words: usize,
+        payload: Payload,
     ) {
         if messages == 0 {
             return;
         }
-        let (messages, bytes) = (messages as u64, WORD * words as u64);
+        let paper_bits = match in_paper(link, kind, direction) {
+            true => payload.paper_bits,
+            false => 0,
+        };
         let found = self
             .entries
             .binary_search_by_key(&(link, kind, direction), |e| (e.link, e.kind, e.direction));
-        match found {
-            Ok(at) => {
-                self.entries[at].messages += messages;
-                self.entries[at].bytes += bytes;
-            }
-            Err(at) => self.entries.insert(
-                at,
-                Entry {
-                    link,
-                    kind,
-                    direction,
-                    messages,
-                    bytes,
-                },
-            ),
+        let at = found.unwrap_or_else(|at| {
+            let entry = Entry {
+                link,
+                kind,
+                direction,
+                messages: 0,
+                bytes: 0,
+                paper_bits: 0,
+            };
+            self.entries.insert(at, entry);
+            at
+        });
+        let entry = &mut self.entries[at];
+        entry.messages += messages as u64;
+        entry.bytes += payload.bytes;
+        entry.paper_bits += paper_bits;
+    }
+
+    /// Charges so many messages of a size up, and as many down.
+    pub(crate) fn charge_both_ways(
+        &mut self,
+        link: Link,
+        kind: Kind,
+        messages: usize,
+        each: Payload,
+    ) {
+        for direction in [Direction::Up, Direction::Down] {
+            self.charge(link, kind, direction, messages, each.times(messages));
         }
     }
 
-    /// The messages of one group's exchange.
-    pub(crate) fn charge_exchange(&mut self, w: Widths, receivers: usize, traffic: Traffic) {
+    /// The messages of one group's exchange: θ2 to `receivers`, ζ2 up, θ0 and ζ1 down.
+    pub(crate) fn charge_exchange(&mut self, sizes: &Messages, receivers: usize, traffic: Traffic) {
         use {Direction::*, Kind::*, Link::*};
         let Traffic {
             devices, samples, ..
         } = traffic;
-        self.charge(DeviceEdge, Theta2, Down, receivers, receivers * w.n2);
-        self.charge(DeviceEdge, Zeta2, Up, devices, samples * w.d2);
+        let (zeta1, zeta2) = (sizes.zeta1.times(samples), sizes.zeta2.times(samples));
+        let theta2 = sizes.theta2_down.times(receivers);
+        self.charge(DeviceEdge, Theta2, Down, receivers, theta2);
+        self.charge(DeviceEdge, Zeta2, Up, devices, zeta2);
         if devices > 0 {
-            self.charge(EdgeHospital, Zeta2, Up, 1, samples * w.d2);
-            self.charge(EdgeHospital, Theta0, Down, 1, w.n0);
-            self.charge(EdgeHospital, Zeta1, Down, 1, samples * w.d1);
+            self.charge(EdgeHospital, Zeta2, Up, 1, zeta2);
+            self.charge(EdgeHospital, Theta0, Down, 1, sizes.theta0);
+            self.charge(EdgeHospital, Zeta1, Down, 1, zeta1);
         }
-        self.charge(DeviceEdge, Theta0, Down, devices, devices * w.n0);
-        self.charge(DeviceEdge, Zeta1, Down, devices, samples * w.d1);
+        let theta0 = sizes.theta0.times(devices);
+        self.charge(DeviceEdge, Theta0, Down, devices, theta0);
+        self.charge(DeviceEdge, Zeta1, Down, devices, zeta1);
     }
 
-    /// The models of one group's hospital and edge, one way.
-    pub(crate) fn charge_global(&mut self, w: Widths, direction: Direction, times: usize) {
-        self.charge(
-            Link::HospitalCloud,
-            Kind::Theta0,
-            direction,
-            times,
-            times * w.n0,
-        );
-        self.charge(
-            Link::HospitalCloud,
-            Kind::Theta1,
-            direction,
-            times,
-            times * w.n1,
-        );
-        self.charge(
-            Link::EdgeCloud,
-            Kind::Theta2,
-            direction,
-            times,
-            times * w.n2,
-        );
+    /// The models of one group's hospital and edge, one way, some times.
+    pub(crate) fn charge_global(
+        &mut self,
+        sizes: &[Payload; 3],
+        direction: Direction,
+        times: usize,
+    ) {
+        use {Kind::*, Link::*};
+        let [theta0, theta1, theta2] = sizes.map(|size| size.times(times));
+        self.charge(HospitalCloud, Theta0, direction, times, theta0);
+        self.charge(HospitalCloud, Theta1, direction, times, theta1);
+        self.charge(EdgeCloud, Theta2, direction, times, theta2);
     }
 
     /// The lines, by link, kind and direction.
@@ -216,13 +309,10 @@ impl Ledger {
         self.entries.iter().map(|e| e.bytes).sum()
     }
 
-    /// The bytes that the paper counts.
-    pub fn paper(&self) -> u64 {
-        self.entries
-            .iter()
-            .filter(|e| e.in_paper())
-            .map(|e| e.bytes)
-            .sum()
+    /// The bytes that the paper counts; compressed ones can be fractions.
+    pub fn paper(&self) -> f64 {
+        let bits: u64 = self.entries.iter().map(|e| e.paper_bits).sum();
+        bits as f64 / 8.0
     }
 }
 
@@ -233,16 +323,40 @@ mod tests {
     #[test]
     fn charges_add_up_by_link_kind_and_direction() {
         let mut ledger = Ledger::default();
-        ledger.charge(Link::DeviceEdge, Kind::Zeta2, Direction::Up, 3, 30);
-        ledger.charge(Link::DeviceEdge, Kind::Theta2, Direction::Down, 1, 5);
-        ledger.charge(Link::DeviceEdge, Kind::Zeta2, Direction::Up, 1, 10);
-        ledger.charge(Link::EdgeCloud, Kind::Theta2, Direction::Up, 0, 0);
+        ledger.charge(
+            Link::DeviceEdge,
+            Kind::Zeta2,
+            Direction::Up,
+            3,
+            Payload::dense(30),
+        );
+        ledger.charge(
+            Link::DeviceEdge,
+            Kind::Theta2,
+            Direction::Down,
+            1,
+            Payload::dense(5),
+        );
+        ledger.charge(
+            Link::DeviceEdge,
+            Kind::Zeta2,
+            Direction::Up,
+            1,
+            Payload::dense(10),
+        );
+        ledger.charge(
+            Link::EdgeCloud,
+            Kind::Theta2,
+            Direction::Up,
+            0,
+            Payload::default(),
+        );
         assert_eq!(ledger.entries().len(), 2);
         let zeta2 = &ledger.entries()[1];
         assert_eq!(
             (zeta2.kind, zeta2.messages, zeta2.bytes),
             (Kind::Zeta2, 4, 160)
         );
-        assert_eq!((ledger.exact(), ledger.paper()), (180, 160));
+        assert_eq!((ledger.exact(), ledger.paper()), (180, 160.0));
     }
 }

@@ -49,7 +49,11 @@
 
 pub mod absence;
 pub mod aggregate;
+pub mod baseline;
 pub mod clock;
+mod cloud;
+pub mod codec;
+pub mod compression;
 pub mod dataset;
 pub mod evaluate;
 mod evaluation;
@@ -62,6 +66,7 @@ pub mod ledger;
 pub mod local_steps;
 pub mod metrics;
 pub mod model;
+pub mod run;
 pub mod schedule;
 pub mod selection;
 pub mod state;

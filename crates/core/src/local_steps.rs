@@ -8,10 +8,11 @@
 
 use crate::dataset::Samples;
 use crate::exchange::Frozen;
+use crate::experiment::Side;
 use crate::model::Architecture;
 use crate::schedule::Segment;
 use rayon::prelude::*;
-use selvedge_nn::{Update, loss, vector};
+use selvedge_nn::{Network, Update, loss, vector};
 
 /// Positions of the subset in one block of a sum.
 pub const BLOCK: usize = 32;
@@ -57,8 +58,9 @@ pub struct Batch<'a> {
     pub starts: &'a [u32],
     /// Whether the device at a position sent its ζ2.
     pub present: &'a [bool],
-    /// ζ2, a row for each place in `rows`.
-    pub zeta2: &'a [f32],
+    /// The other side's embeddings, held still: a row for each place in `rows`. Empty where nothing is known of that side:
+    /// then they are zeros.
+    pub other: &'a [f32],
     /// What the exchange's forward passes left at each place, if it was kept: then the first step need not make it
     /// again. Else empty.
     pub tapes: &'a [f32],
@@ -100,7 +102,7 @@ struct Pass {
 }
 
 impl Pass {
-    fn new(architecture: &Architecture, tower: &selvedge_nn::Network, samples: usize) -> Self {
+    fn new(architecture: &Architecture, tower: &Network, samples: usize) -> Self {
         let combined = &architecture.combined;
         Pass {
             tower: vec![0.0; samples * tower.tape()],
@@ -113,11 +115,11 @@ impl Pass {
     }
 }
 
-/// A hospital's buffers.
+/// Buffers of who steps on θ0 and a tower together.
 #[derive(Debug)]
-pub struct HospitalWorkspace {
+pub struct TowerWorkspace {
     prepared0: Vec<f32>,
-    prepared1: Vec<f32>,
+    prepared: Vec<f32>,
     sum: Gradient,
     blocks: Vec<(Gradient, Pass)>,
 }
@@ -125,36 +127,37 @@ pub struct HospitalWorkspace {
 #[derive(Debug)]
 struct Gradient {
     theta0: Vec<f32>,
-    theta1: Vec<f32>,
+    tower: Vec<f32>,
 }
 
 impl Gradient {
-    fn new(architecture: &Architecture) -> Self {
+    fn new(architecture: &Architecture, tower: &Network) -> Self {
         Gradient {
             theta0: vec![0.0; architecture.combined.params()],
-            theta1: vec![0.0; architecture.hospital.params()],
+            tower: vec![0.0; tower.params()],
         }
     }
 
     fn clear(&mut self) {
         self.theta0.fill(0.0);
-        self.theta1.fill(0.0);
+        self.tower.fill(0.0);
     }
 }
 
-impl HospitalWorkspace {
+impl TowerWorkspace {
     /// Buffers for subsets of this many devices.
-    pub fn new(architecture: &Architecture, positions: usize) -> Self {
+    pub fn new(architecture: &Architecture, side: Side, positions: usize) -> Self {
         let blocks = positions.div_ceil(BLOCK).min(WAVE);
-        HospitalWorkspace {
+        let tower = architecture.tower(side);
+        TowerWorkspace {
             prepared0: vec![0.0; architecture.combined.prepared()],
-            prepared1: vec![0.0; architecture.hospital.prepared()],
-            sum: Gradient::new(architecture),
+            prepared: vec![0.0; tower.prepared()],
+            sum: Gradient::new(architecture, tower),
             blocks: (0..blocks)
                 .map(|_| {
                     (
-                        Gradient::new(architecture),
-                        Pass::new(architecture, &architecture.hospital, 2),
+                        Gradient::new(architecture, tower),
+                        Pass::new(architecture, tower, 2),
                     )
                 })
                 .collect(),
@@ -168,31 +171,45 @@ pub fn hospital_steps(
     descent: &Descent,
     steps: Steps,
     batch: Batch<'_>,
-    (theta0, theta1): (&mut [f32], &mut [f32]),
-    workspace: &mut HospitalWorkspace,
+    thetas: (&mut [f32], &mut [f32]),
+    workspace: &mut TowerWorkspace,
+) {
+    let context = (architecture, Side::Hospital);
+    tower_steps(context, descent, steps, batch, thetas, workspace);
+}
+
+/// Q steps on θ0 and the tower of one side, both from one backward pass, with the other side's embeddings held still.
+pub(crate) fn tower_steps(
+    (architecture, side): (&Architecture, Side),
+    descent: &Descent,
+    steps: Steps,
+    batch: Batch<'_>,
+    (theta0, theta): (&mut [f32], &mut [f32]),
+    workspace: &mut TowerWorkspace,
 ) {
     let count = batch.len();
     if count == 0 {
         return;
     }
     let level = architecture.level();
-    let HospitalWorkspace {
+    let TowerWorkspace {
         prepared0,
-        prepared1,
+        prepared,
         sum,
         blocks,
     } = workspace;
     let wave = blocks.len();
     for (step, rate) in steps.rates().enumerate() {
         architecture.combined.prepare(theta0, prepared0);
-        architecture.hospital.prepare(theta1, prepared1);
-        let hospital = Hospital {
+        architecture.tower(side).prepare(theta, prepared);
+        let tower = Tower {
             architecture,
+            side,
             descent,
             theta0,
-            theta1,
+            theta,
             prepared0,
-            prepared1,
+            prepared,
             batch: if step == 0 {
                 batch
             } else {
@@ -206,43 +223,39 @@ pub fn hospital_steps(
         for first in (0..all).step_by(wave) {
             let blocks = &mut blocks[..wave.min(all - first)];
             if let [(gradient, pass)] = blocks {
-                hospital.block(first, gradient, pass);
+                tower.block(first, gradient, pass);
             } else {
                 let work = blocks.par_iter_mut().enumerate();
-                work.for_each(|(i, (gradient, pass))| hospital.block(first + i, gradient, pass));
+                work.for_each(|(i, (gradient, pass))| tower.block(first + i, gradient, pass));
             }
             if first == 0 {
                 sum.clear();
             }
             for (gradient, _) in blocks.iter() {
                 vector::add(level, &gradient.theta0, &mut sum.theta0);
-                vector::add(level, &gradient.theta1, &mut sum.theta1);
+                vector::add(level, &gradient.tower, &mut sum.tower);
             }
         }
         let length = rate / count as f32;
+        let decay = rate * descent.weight_decay;
         vector::descend(level, theta0, &sum.theta0, length, 0.0);
-        vector::descend(
-            level,
-            theta1,
-            &sum.theta1,
-            length,
-            rate * descent.weight_decay,
-        );
+        vector::descend(level, theta, &sum.tower, length, decay);
     }
 }
 
 /// What all blocks of one step read.
-struct Hospital<'a> {
+struct Tower<'a> {
     architecture: &'a Architecture,
+    side: Side,
     descent: &'a Descent,
     theta0: &'a [f32],
-    theta1: &'a [f32],
+    theta: &'a [f32],
     prepared0: &'a [f32],
-    prepared1: &'a [f32],
+    prepared: &'a [f32],
     batch: Batch<'a>,
 }
 
-impl Hospital<'_> {
+impl Tower<'_> {
     /// The gradient of one block of positions.
     fn block(&self, block: usize, gradient: &mut Gradient, pass: &mut Pass) {
         gradient.clear();
@@ -261,51 +274,55 @@ impl Hospital<'_> {
         gradient: &mut Gradient,
         pass: &mut Pass,
     ) {
-        let hospital = &self.architecture.hospital;
+        let tower = self.architecture.tower(self.side);
         if !self.batch.tapes.is_empty() {
             for place in [Some(first), second].into_iter().flatten() {
-                let tape = &self.batch.tapes[place * hospital.tape()..][..hospital.tape()];
+                let tape = &self.batch.tapes[place * tower.tape()..][..tower.tape()];
                 self.sample(place, tape, gradient, pass);
             }
             return;
         }
         // The tapes are taken out, since the rest of the pass is needed beside them.
         let mut tapes = std::mem::take(&mut pass.tower);
-        let (tape, other) = tapes.split_at_mut(hospital.tape());
+        let (tape, other) = tapes.split_at_mut(tower.tape());
         match second {
             Some(second) => {
                 let inputs = [self.features(first), self.features(second)];
-                hospital.forward_both(self.theta1, inputs, [&mut *tape, &mut *other]);
+                tower.forward_both(self.theta, inputs, [&mut *tape, &mut *other]);
                 self.sample(first, tape, gradient, pass);
                 self.sample(second, other, gradient, pass);
             }
             None => {
-                hospital.forward(self.theta1, self.features(first), tape);
+                tower.forward(self.theta, self.features(first), tape);
                 self.sample(first, tape, gradient, pass);
             }
         }
         pass.tower = tapes;
     }
 
-    /// What the hospital holds of the sample at a place.
+    /// What this side holds of the sample at a place.
     fn features(&self, place: usize) -> &[f32] {
-        let inputs = self.architecture.hospital.input().len();
-        &self.batch.samples.x1[self.batch.rows[place] as usize * inputs..][..inputs]
+        let inputs = self.architecture.tower(self.side).input().len();
+        let x = match self.side {
+            Side::Hospital => &self.batch.samples.x1,
+            Side::Device => &self.batch.samples.x2,
+        };
+        &x[self.batch.rows[place] as usize * inputs..][..inputs]
     }
 
     /// Adds the gradient of one sample, given the tape of its forward pass.
     fn sample(&self, place: usize, tape: &[f32], gradient: &mut Gradient, pass: &mut Pass) {
-        let Architecture {
-            hospital,
-            combined,
-            device,
-        } = self.architecture;
-        let (d1, d2) = (hospital.output().len(), device.output().len());
-        let x1 = self.features(place);
+        let combined = &self.architecture.combined;
+        let tower = self.architecture.tower(self.side);
         let label = self.batch.samples.y[self.batch.rows[place] as usize];
+        let (own, others) = self.architecture.places(self.side);
 
-        pass.embeddings[..d1].copy_from_slice(hospital.result(tape));
-        pass.embeddings[d1..].copy_from_slice(&self.batch.zeta2[place * d2..][..d2]);
+        pass.embeddings[own.clone()].copy_from_slice(tower.result(tape));
+        let others = &mut pass.embeddings[others];
+        match self.batch.other {
+            [] => others.fill(0.0),
+            zeta => others.copy_from_slice(&zeta[place * others.len()..][..others.len()]),
+        }
         let logits = combined.forward(self.theta0, &pass.embeddings, &mut pass.combined);
         let weight = self.descent.class_weights[label as usize];
         loss::cross_entropy(
@@ -324,12 +341,12 @@ impl Hospital<'_> {
             &mut pass.scratch,
             Some(&mut pass.d_embeddings),
         );
-        hospital.backward(
-            self.prepared1,
-            x1,
+        tower.backward(
+            self.prepared,
+            self.features(place),
             tape,
-            &pass.d_embeddings[..d1],
-            Update::Accumulate(&mut gradient.theta1),
+            &pass.d_embeddings[own],
+            Update::Accumulate(&mut gradient.tower),
             &mut pass.scratch,
             None,
         );
@@ -390,6 +407,7 @@ pub fn device_steps(
         hospital,
         combined,
         device,
+        ..
     } = architecture;
     let (d1, inputs) = (hospital.output().len(), device.input().len());
     let level = architecture.level();

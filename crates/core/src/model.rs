@@ -1,9 +1,10 @@
 //! The model: a hospital tower, a device tower, and what combines them.
 
-use crate::experiment::ModelSettings;
+use crate::experiment::{ModelSettings, Side};
 use crate::keys::{Purpose, key};
 use selvedge_nn::{Network, Shape, ShapeError, Tensor, simd::Level};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// The three networks: h1(θ1; x1) → ζ1, h2(θ2; x2) → ζ2, h0(θ0; [ζ1, ζ2]) → logits.
 #[derive(Debug)]
@@ -14,6 +15,8 @@ pub struct Architecture {
     pub hospital: Network,
     /// h2, over the device's features.
     pub device: Network,
+    /// The side whose embedding is zero, where an algorithm knows nothing of it.
+    pub blind_to: Option<Side>,
 }
 
 /// The parts, in the order of θ0, θ1, θ2, with the names that files use.
@@ -47,6 +50,7 @@ impl Architecture {
             combined,
             hospital,
             device,
+            blind_to: None,
         })
     }
 
@@ -57,6 +61,25 @@ impl Architecture {
             combined: self.combined.with_level(level),
             hospital: self.hospital.with_level(level),
             device: self.device.with_level(level),
+            ..self
+        }
+    }
+
+    /// The network of one side.
+    pub fn tower(&self, side: Side) -> &Network {
+        match side {
+            Side::Hospital => &self.hospital,
+            Side::Device => &self.device,
+        }
+    }
+
+    /// Where a side's embedding lies in what the combined model reads, and where the other side's.
+    pub fn places(&self, side: Side) -> (Range<usize>, Range<usize>) {
+        let d1 = self.hospital.output().len();
+        let (hospital, device) = (0..d1, d1..self.combined.input().len());
+        match side {
+            Side::Hospital => (hospital, device),
+            Side::Device => (device, hospital),
         }
     }
 
@@ -159,7 +182,7 @@ pub struct Widths {
 }
 
 /// θ = (θ0, θ1, θ2)
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Model {
     /// The combined model's parameters.
     pub theta0: Vec<f32>,

@@ -1,9 +1,11 @@
 //! What a run is at the end of an interval: enough to go on from there to the same bits.
 
 use crate::clock::Clock;
+use crate::codec::Codec;
+use crate::compression::Compression;
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
-use crate::model::Model;
+use crate::model::{Model, Widths};
 use crate::schedule::Segment;
 use crate::task::Task;
 use serde::{Deserialize, Serialize};
@@ -21,6 +23,38 @@ pub struct State {
     pub good: Model,
     /// The model with the best validation score so far.
     pub best: Option<Model>,
+    /// What compression has lost of models so far.
+    pub residuals: Residuals,
+}
+
+/// What compression has lost of the models that each sender has sent, to be added to the next.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Residuals {
+    /// Of each hospital's θ0; empty where nothing is lost.
+    pub hospitals: Vec<Vec<f32>>,
+    /// Of each group's uploads to the cloud; no groups where nothing is lost.
+    pub uploads: Vec<Model>,
+    /// Of the cloud's downloads; of no width where nothing is lost.
+    pub cloud: Model,
+}
+
+impl Residuals {
+    /// Nothing lost yet.
+    pub fn none(compression: &Compression, widths: Widths, groups: usize) -> Self {
+        let width = |codec: Codec, width: usize| match codec {
+            Codec::None => 0,
+            _ => width,
+        };
+        let uploads = width(compression.global_upload, groups);
+        Residuals {
+            hospitals: vec![vec![0.0; width(compression.theta0, widths.n0)]; groups],
+            uploads: vec![Model::zeros(widths); uploads],
+            cloud: match compression.global_download {
+                Codec::None => Model::default(),
+                _ => Model::zeros(widths),
+            },
+        }
+    }
 }
 
 /// Everything in a [`State`] but the models.
@@ -82,6 +116,7 @@ impl State {
             good: theta.clone(),
             theta,
             best: None,
+            residuals: Residuals::none(&task.compression, task.architecture.widths(), groups),
         }
     }
 }

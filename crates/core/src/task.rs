@@ -1,25 +1,32 @@
 //! Everything a run needs and nothing it changes: experiment, data, networks, who is drawn and who is absent.
 
 use crate::absence::{Absences, Nobody};
+use crate::compression::Compression;
 use crate::dataset::Dataset;
 use crate::experiment::{ClassWeights, Experiment};
 use crate::keys::{Purpose, key};
+use crate::ledger::WORD;
 use crate::local_steps::Descent;
 use crate::model::{Architecture, ArchitectureError, Widths};
 use crate::schedule::Segment;
 use crate::selection::{Draw, Selection, Uniform, subset_size};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// What training is to be done.
 pub struct Task<'a> {
     /// The experiment, resolved.
     pub experiment: &'a Experiment,
     /// Its data, split.
-    pub dataset: &'a Dataset,
+    pub given: &'a Dataset,
+    /// The groups that train: those of the data, or all of them merged into one.
+    pub dataset: Cow<'a, Dataset>,
     /// Its networks.
     pub architecture: Architecture,
     /// How a step is taken.
     pub descent: Descent,
+    /// What messages go through.
+    pub compression: Compression,
     /// |A_m| of each group.
     pub selected: Vec<usize>,
     /// Who is drawn.
@@ -42,7 +49,7 @@ pub struct Sizes {
     pub groups: usize,
     /// K_m of each group.
     pub devices: Vec<usize>,
-    /// |A_m| of each group.
+    /// |A_m| of each group that trains; one where an algorithm merges all.
     pub selected: Vec<usize>,
     /// The factor of each class's loss.
     pub class_weights: Vec<f32>,
@@ -73,6 +80,12 @@ pub enum TaskError {
     ClassWeightValue {
         /// What is listed.
         weights: Vec<f32>,
+    },
+    /// A codec that is none.
+    #[error("{problem}")]
+    Compression {
+        /// The key and what would be right.
+        problem: String,
     },
     /// A target that nothing can reach.
     #[error(
@@ -140,9 +153,15 @@ impl<'a> Task<'a> {
             return Err(TaskError::NoTest { key });
         }
         let classes = dataset.classes.len();
-        let architecture =
+        let mut architecture =
             Architecture::new(&experiment.model, dataset.hospital, dataset.device, classes)?;
         let train = &experiment.train;
+        architecture.blind_to = train.algorithm.blind_to();
+        let given = dataset;
+        let dataset = match train.algorithm.merges_groups() {
+            true => Cow::Owned(given.merged()),
+            false => Cow::Borrowed(given),
+        };
         let sizes = dataset
             .groups
             .iter()
@@ -150,26 +169,39 @@ impl<'a> Task<'a> {
         Ok(Task {
             descent: Descent {
                 weight_decay: train.weight_decay as f32,
-                class_weights: class_weights(&train.class_weights, dataset)?,
+                class_weights: class_weights(&train.class_weights, given)?,
+            },
+            compression: match train.algorithm.compresses() {
+                true => Compression::new(&experiment.compression)
+                    .map_err(|(_, problem)| TaskError::Compression { problem })?,
+                false => Compression::NONE,
             },
             selected: sizes.collect(),
             selection: Box::new(Uniform),
             absences: Box::new(Nobody),
             stopwatch: None,
-            loss_rows: loss_rows(experiment, dataset),
+            loss_rows: loss_rows(experiment, given),
             experiment,
+            given,
             dataset,
             architecture,
         })
     }
 
+    /// S: bytes of raw data, for algorithms that move it.
+    pub fn raw_bytes(&self) -> u64 {
+        let sample = self.given.hospital.len() + self.given.device.len() + 1;
+        let all = WORD * (sample * self.given.training_samples()) as u64;
+        self.experiment.train.raw_bytes.unwrap_or(all)
+    }
+
     /// The sizes, for the manifest.
     pub fn sizes(&self) -> Sizes {
-        let all = self.dataset.training_samples();
+        let all = self.given.training_samples();
         Sizes {
             widths: self.architecture.widths(),
-            groups: self.dataset.groups.len(),
-            devices: self.dataset.groups.iter().map(|g| g.devices()).collect(),
+            groups: self.given.groups.len(),
+            devices: self.given.groups.iter().map(|g| g.devices()).collect(),
             selected: self.selected.clone(),
             class_weights: self.descent.class_weights.clone(),
             loss_samples: self
@@ -195,7 +227,10 @@ impl<'a> Task<'a> {
         Segment {
             start: 0,
             global_interval: train.global_interval,
-            local_interval: train.local_interval,
+            local_interval: match train.algorithm.is_never_stale() {
+                true => 1,
+                false => train.local_interval,
+            },
             learning_rate: train.learning_rate,
             halve_every: (train.halve_every > 0).then_some(train.halve_every),
         }

@@ -8,8 +8,8 @@ use common::{
 };
 use selvedge_core::dataset::Dataset;
 use selvedge_core::experiment::{ClassWeights, Compute, Experiment};
-use selvedge_core::hsgd::{self, Ending};
 use selvedge_core::model::Architecture;
+use selvedge_core::run::{self, Ending};
 use selvedge_core::state::{Evaluation, Progress, State};
 use selvedge_core::task::Task;
 use selvedge_nn::{Shape, simd::Level};
@@ -269,7 +269,7 @@ fn an_error_of_the_callback_is_handed_on_and_the_state_can_go_on() {
     let task = task(&e, &data);
     let whole = run(&task);
     let mut state = State::initial(&task);
-    let failed = hsgd::train(&task, &mut state, |interval| {
+    let failed = run::train(&task, &mut state, |interval| {
         if interval.state.progress.t == 10 {
             Err("disk full")
         } else {

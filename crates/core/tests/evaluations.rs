@@ -8,7 +8,7 @@ use common::{
 };
 use selvedge_core::dataset::Dataset;
 use selvedge_core::experiment::{Experiment, StopSettings};
-use selvedge_core::hsgd::Ending;
+use selvedge_core::run::Ending;
 use selvedge_core::state::Evaluation;
 use selvedge_core::task::Task;
 

@@ -9,7 +9,7 @@ use common::{
 };
 use selvedge_core::dataset::{Dataset, Group, Samples};
 use selvedge_core::experiment::{ClassWeights, Experiment};
-use selvedge_core::hsgd::Ending;
+use selvedge_core::run::Ending;
 use selvedge_core::selection::{Draw, Selection, Uniform};
 
 fn weighted(mut e: Experiment) -> Experiment {

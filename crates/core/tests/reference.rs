@@ -9,7 +9,7 @@ use common::{
 };
 use selvedge_core::dataset::{Dataset, Group};
 use selvedge_core::experiment::{ClassWeights, Experiment};
-use selvedge_core::hsgd::Ending;
+use selvedge_core::run::Ending;
 use selvedge_core::schedule::Segment;
 use selvedge_core::state::State;
 use selvedge_core::task::Task;

@@ -11,7 +11,7 @@ use crate::run_directory::{Manifest, RunDirectory};
 use crate::summary::{Finished, over_seeds};
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::experiment::{Compute, Experiment};
-use selvedge_core::hsgd::{self, Ending};
+use selvedge_core::run::{self, Ending};
 use selvedge_core::state::{Evaluation, State};
 use selvedge_core::task::Task;
 use selvedge_nn::simd::Level;
@@ -438,7 +438,7 @@ fn follow(
     let mut progress = Progress::new(label, state.progress.t, task.experiment.train.iterations);
     let mut saved = Instant::now();
     let mut told = false;
-    let result = hsgd::train(task, state, |interval| {
+    let result = run::train(task, state, |interval| {
         directory.record(task, &interval)?;
         progress.update(&interval);
         if INTERRUPTED.load(Ordering::SeqCst) {

@@ -126,7 +126,10 @@ pub const KEYS: &[KeyInfo] = &[
         "how long a step is, in the unit of the time (table)",
     ),
     key("data.table.start", "where the first step begins (table)"),
-    key("train.algorithm", "hsgd"),
+    key(
+        "train.algorithm",
+        "hsgd | c-hsgd | jfl | tdcd | c-tdcd | centralised | fedavg | hospital-only | device-only",
+    ),
     key("train.iterations", "T, a multiple of P"),
     key(
         "train.global_interval",
@@ -163,11 +166,43 @@ pub const KEYS: &[KeyInfo] = &[
         "train.loss_samples",
         "training loss over a fixed sample of so many; 0 is over all",
     ),
+    key(
+        "train.raw_bytes",
+        "S, bytes of raw data charged where an algorithm moves it; else those of all training samples",
+    ),
     key("model.hospital", "layers of the hospital tower"),
     key("model.device", "layers of the device tower"),
     key(
         "model.combined",
         "layers over both embeddings, ending in one logit per class",
+    ),
+    key(
+        "compression.codec",
+        "of theta0, zeta1, zeta2 in c-hsgd and c-tdcd: none | top-k | dither, or with levels: dither:16",
+    ),
+    key("compression.levels", "b, levels of codecs that name none"),
+    key("compression.theta0", "codec of theta0, if another"),
+    key("compression.zeta1", "codec of zeta1, if another"),
+    key("compression.zeta2", "codec of zeta2, if another"),
+    key(
+        "compression.device_upload",
+        "codec of theta2 from device to edge, sent as a difference",
+    ),
+    key(
+        "compression.device_download",
+        "codec of theta2 from edge to device",
+    ),
+    key(
+        "compression.global_upload",
+        "codec of models to the cloud, sent as a difference",
+    ),
+    key(
+        "compression.global_download",
+        "codec of models from the cloud, likewise",
+    ),
+    key(
+        "compression.error_feedback",
+        "whether what compression lost of a model is added to the next one sent",
     ),
     key("time.mobile_up", "bit/s from a device"),
     key("time.mobile_down", "bit/s to a device"),

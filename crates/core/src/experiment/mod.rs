@@ -10,12 +10,16 @@
 //! # Ok::<(), selvedge_core::experiment::ExperimentError>(())
 //! ```
 
+mod algorithm;
+mod compression;
 mod data;
 mod keys;
 mod read;
 mod settings;
 mod table;
 
+pub use algorithm::{Algorithm, Side};
+pub use compression::CompressionSettings;
 pub use data::{DataSettings, Features};
 pub use keys::{KEYS, KeyInfo, nearest, one_of};
 pub use read::ExperimentError;
@@ -38,6 +42,8 @@ pub struct Experiment {
     pub train: TrainSettings,
     /// The three networks.
     pub model: ModelSettings,
+    /// What c-hsgd and c-tdcd do to messages.
+    pub compression: CompressionSettings,
     /// Link speeds and computation times of the simulated clock.
     pub time: TimeSettings,
     /// Targets and budgets that end a run early.
@@ -51,6 +57,7 @@ impl Default for Experiment {
             data: DataSettings::default(),
             train: TrainSettings::default(),
             model: ModelSettings::default(),
+            compression: CompressionSettings::default(),
             time: TimeSettings::default(),
             stop: StopSettings::default(),
         }

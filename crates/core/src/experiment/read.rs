@@ -2,6 +2,7 @@
 
 use super::keys::{KEYS, nearest, one_of};
 use super::{Compute, Experiment};
+use crate::compression::Compression;
 use toml::de::{DeTable, DeValue};
 
 /// What is wrong with an experiment. The message has the line or the option, the key, the value, and what
@@ -178,7 +179,7 @@ impl Experiment {
             _ => self.data.classes,
         };
         self.model.fill(set, classes);
-        self.time.fill(set);
+        self.time.fill(set, self.train.algorithm);
         let train = &mut self.train;
         if train.evaluate_every.is_none() && train.global_interval > 0 {
             let wanted = train.iterations.div_ceil(50).max(1);
@@ -192,6 +193,8 @@ impl Experiment {
 
     fn check(&self) -> Result<(), ExperimentError> {
         self.check_train()?;
+        Compression::new(&self.compression)
+            .map_err(|(key, problem)| ExperimentError::new(Some(key), problem))?;
         self.check_time_and_stop()?;
         for (key, layers) in [
             ("model.hospital", self.model.hospital()),
@@ -209,14 +212,13 @@ impl Experiment {
 
     fn check_train(&self) -> Result<(), ExperimentError> {
         let t = &self.train;
-        for (key, value, known) in [
-            ("train.algorithm", &t.algorithm, ["hsgd"]),
-            ("train.selection", &t.selection, ["uniform"]),
-        ] {
-            require(key, known.contains(&value.as_str()), || {
-                format!("{key} = \"{value}\": {}", one_of(value, &known))
-            })?;
-        }
+        let drawn = &t.selection;
+        require("train.selection", drawn == "uniform", || {
+            format!(
+                "train.selection = \"{drawn}\": {}",
+                one_of(drawn, &["uniform"])
+            )
+        })?;
         for (key, value) in [
             ("train.iterations", t.iterations),
             ("train.global_interval", t.global_interval),
@@ -416,6 +418,15 @@ mod tests {
     fn the_table_of_keys_is_the_keys_there_are() {
         let mut experiment = Experiment::parse("", &[]).unwrap();
         let some = Some(0.5);
+        experiment.train.raw_bytes = Some(1);
+        let compression = &mut experiment.compression;
+        for codec in [
+            &mut compression.theta0,
+            &mut compression.zeta1,
+            &mut compression.zeta2,
+        ] {
+            *codec = Some("none".into());
+        }
         experiment.stop = StopSettings {
             loss: some,
             auc: some,

@@ -1,5 +1,6 @@
 //! The tables of an experiment, and their defaults.
 
+use super::Algorithm;
 use selvedge_nn::{ConvSpec, LayerSpec};
 use serde::{Deserialize, Serialize};
 
@@ -7,8 +8,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrainSettings {
-    /// `hsgd`
-    pub algorithm: String,
+    /// Which loop trains.
+    pub algorithm: Algorithm,
     /// T
     pub iterations: u64,
     /// P, a multiple of Q
@@ -34,12 +35,15 @@ pub struct TrainSettings {
     pub evaluate_every: Option<u64>,
     /// Compute the training loss over a fixed sample of so many training samples; 0 is over all
     pub loss_samples: usize,
+    /// S: bytes of raw data that algorithms which move it are charged for; by default those of all training samples
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw_bytes: Option<u64>,
 }
 
 impl Default for TrainSettings {
     fn default() -> Self {
         TrainSettings {
-            algorithm: "hsgd".into(),
+            algorithm: Algorithm::Hsgd,
             iterations: 2000,
             global_interval: 10,
             local_interval: 5,
@@ -52,6 +56,7 @@ impl Default for TrainSettings {
             broadcast: Broadcast::Selected,
             evaluate_every: None,
             loss_samples: 0,
+            raw_bytes: None,
         }
     }
 }
@@ -242,11 +247,15 @@ impl TimeSettings {
     }
 
     /// Fills in what was left out, for a data set: the paper's Table IV.
-    pub(super) fn fill(&mut self, set: &str) {
-        self.compute_seconds.get_or_insert(match set {
-            "esr" => 0.064,
-            "medmnist" | "mednist" | "organamnist" => 0.06,
-            _ => 0.05,
+    pub(super) fn fill(&mut self, set: &str, algorithm: Algorithm) {
+        let (seconds, of_pairs) = match set {
+            "esr" => (0.064, 0.1),
+            "medmnist" | "mednist" | "organamnist" => (0.06, 0.48),
+            _ => (0.05, 0.8),
+        };
+        self.compute_seconds.get_or_insert(match algorithm {
+            Algorithm::Jfl => of_pairs,
+            _ => seconds,
         });
     }
 }

@@ -7,8 +7,8 @@ use reference::Theta;
 use selvedge_core::absence::Absences;
 use selvedge_core::dataset::{Dataset, Group, Samples};
 use selvedge_core::experiment::{Experiment, ModelSettings};
-use selvedge_core::hsgd::{self, Ending};
 use selvedge_core::model::Model;
+use selvedge_core::run::{self, Ending};
 use selvedge_core::selection::{Draw, Selection};
 use selvedge_core::state::{Evaluation, State};
 use selvedge_core::task::Task;
@@ -246,7 +246,7 @@ impl Run {
 
 /// Trains on, writing down what the callback sees; stops behind the interval that ends at `until`.
 pub fn watch(task: &Task<'_>, state: &mut State, log: &mut Log, until: Option<u64>) -> Ending {
-    let trained = hsgd::train(task, state, |interval| {
+    let trained = run::train(task, state, |interval| {
         log.evaluations.extend(interval.evaluation.cloned());
         log.states.push(interval.state.clone());
         if interval.state.progress.t > 0 {

@@ -151,7 +151,7 @@ impl<'a> World<'a> {
     pub fn new(task: &'a Task<'a>) -> Self {
         let (model, networks) = (&task.experiment.model, task.architecture.parts());
         let specs = [model.combined(), model.hospital(), model.device()];
-        let data = task.dataset;
+        let data = &task.dataset;
         let labels: Vec<u32> = data
             .groups
             .iter()
@@ -182,7 +182,7 @@ impl<'a> World<'a> {
 
     /// x1, x2 and the label of a row.
     pub fn row(&self, m: usize, row: usize) -> (Vec<f64>, Vec<f64>, usize) {
-        let (data, samples) = (self.task.dataset, &self.task.dataset.groups[m].samples);
+        let (data, samples) = (&self.task.dataset, &self.task.dataset.groups[m].samples);
         let (len1, len2) = (data.hospital.len(), data.device.len());
         let x1 = wide(&samples.x1[row * len1..][..len1]);
         let x2 = wide(&samples.x2[row * len2..][..len2]);

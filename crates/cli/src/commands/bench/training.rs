@@ -7,7 +7,7 @@ use crate::format;
 use crate::load;
 use anyhow::{Context, Result};
 use selvedge_core::experiment::Experiment;
-use selvedge_core::hsgd;
+use selvedge_core::run;
 use selvedge_core::state::State;
 use selvedge_core::task::Task;
 use serde::{Deserialize, Serialize};
@@ -145,7 +145,7 @@ fn timed(
     let mut first_interval_after = None;
     let mut chunk: Option<u64> = None;
     let mut begun = (0, Instant::now());
-    hsgd::train(task, &mut state, |interval| {
+    run::train(task, &mut state, |interval| {
         let t = interval.state.progress.t;
         if t == 0 || t % global_interval > 0 {
             return Ok::<_, anyhow::Error>(ControlFlow::Continue(()));

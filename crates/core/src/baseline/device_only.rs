@@ -1,0 +1,148 @@
+//! Horizontal training of devices alone: nobody asks the hospitals, so ζ1 is zero, in training and in evaluation. It shows
+//! what the hospitals' data is worth.
+//!
+//! ```text
+//! every Q   θ0 and θ2: edge → drawn devices; Q steps on both; θ0 and θ2: devices → edge, which averages them
+//! every P   θ0 and θ2: edges → cloud → edges
+//! ```
+
+use super::wave::Wave;
+use crate::clock::Rates;
+use crate::cloud;
+use crate::experiment::Side;
+use crate::group::{Group, Workspaces};
+use crate::hsgd;
+use crate::ledger::{Kind, Link, Messages, Payload};
+use crate::local_steps::{Batch, Steps, TowerWorkspace, tower_steps};
+use crate::model::Model;
+use crate::run::{Ending, Interval, Watch};
+use crate::state::{Progress, State};
+use crate::task::Task;
+use rayon::prelude::*;
+use std::ops::ControlFlow;
+
+/// Trains from `state` to the end, as [`run::train`](crate::run::train) does.
+///
+/// # Errors
+/// Only what `after` returns.
+pub fn train<E>(
+    task: &Task<'_>,
+    state: &mut State,
+    after: impl FnMut(Interval<'_>) -> Result<ControlFlow<()>, E>,
+) -> Result<Ending, E> {
+    let mut groups = Group::all(task);
+    let w = task.architecture.widths();
+    let workspaces = Workspaces::new(|| {
+        Wave::new(task, w.n0 + w.n2, || {
+            TowerWorkspace::new(&task.architecture, Side::Device, 1)
+        })
+    });
+    let mut watch = Watch::new(task, after);
+    if let Some(ending) = watch.begin(state)? {
+        return Ok(ending);
+    }
+    while state.progress.t < task.experiment.train.iterations {
+        interval(task, state, &mut groups, &workspaces);
+        if state
+            .progress
+            .segment
+            .aggregates_globally_at(state.progress.t)
+        {
+            cloud::adopt_mean(task, state, &[0, 2]);
+            account_global(task, &mut state.progress);
+        }
+        if let Some(ending) = watch.interval_ended(state, &groups)? {
+            return Ok(ending);
+        }
+    }
+    Ok(Ending::Finished)
+}
+
+/// Every drawn device's Q steps, and the mean at its edge.
+fn interval(
+    task: &Task<'_>,
+    state: &mut State,
+    groups: &mut [Group],
+    workspaces: &Workspaces<'_, Wave<TowerWorkspace>>,
+) {
+    let Progress { t, segment, .. } = state.progress;
+    let started = task.stopwatch.map(|now| now());
+    let steps = Steps { segment, first: t };
+    let work = groups.par_iter_mut().zip(&mut state.groups).enumerate();
+    work.for_each(|(m, (group, model))| {
+        group.draw(task, m, t);
+        workspaces.with(|wave| {
+            let mean = wave.mean(task, group.subset.len(), |position, own, workspace| {
+                device(task, (m, steps), group, position, (model, own), workspace);
+            });
+            let (theta0, theta2) = mean.split_at(model.theta0.len());
+            model.theta0.copy_from_slice(theta0);
+            model.theta2.copy_from_slice(theta2);
+        });
+    });
+    state.progress.t = t + segment.local_interval;
+    account(task, &mut state.progress, groups, started);
+}
+
+/// The steps of one device on its own θ0 and θ2.
+fn device(
+    task: &Task<'_>,
+    (m, steps): (usize, Steps),
+    group: &Group,
+    position: usize,
+    (model, own): (&Model, &mut [f32]),
+    workspace: &mut TowerWorkspace,
+) {
+    let rows = &group.rows[group.starts[position] as usize..group.starts[position + 1] as usize];
+    let batch = Batch {
+        samples: &task.dataset.groups[m].samples,
+        rows,
+        starts: &[0, rows.len() as u32],
+        present: &[true],
+        other: &[],
+        tapes: &[],
+    };
+    let thetas = own.split_at_mut(model.theta0.len());
+    thetas.0.copy_from_slice(&model.theta0);
+    thetas.1.copy_from_slice(&model.theta2);
+    let context = (&task.architecture, Side::Device);
+    tower_steps(context, &task.descent, steps, batch, thetas, workspace);
+}
+
+/// θ0 and θ2 to every drawn device and back.
+fn account(task: &Task<'_>, progress: &mut Progress, groups: &[Group], started: Option<f64>) {
+    let w = task.architecture.widths();
+    let rates = Rates::new(&task.experiment.time);
+    let both = Payload::dense(w.n0 + w.n2);
+    let sizes = Messages {
+        theta2_down: both,
+        theta2_up: both,
+        ..Messages::default()
+    };
+    let seconds = hsgd::compute(task, progress.segment.local_interval, started);
+    for (m, group) in groups.iter().enumerate() {
+        let devices = group.subset.len();
+        for (kind, numbers) in [(Kind::Theta0, w.n0), (Kind::Theta2, w.n2)] {
+            let each = Payload::dense(numbers);
+            let ledger = &mut progress.ledger;
+            ledger.charge_both_ways(Link::DeviceEdge, kind, devices, each);
+        }
+        let sent = rates.local_aggregation(&sizes, devices);
+        progress.clock.advance(m, seconds + sent);
+    }
+}
+
+/// Every edge's θ0 and θ2 up, and the mean down.
+fn account_global(task: &Task<'_>, progress: &mut Progress) {
+    let groups = task.dataset.groups.len();
+    let w = task.architecture.widths();
+    for (kind, numbers) in [(Kind::Theta0, w.n0), (Kind::Theta2, w.n2)] {
+        let each = Payload::dense(numbers);
+        let ledger = &mut progress.ledger;
+        ledger.charge_both_ways(Link::EdgeCloud, kind, groups, each);
+    }
+    let sizes = [0, 0, w.n0 + w.n2].map(Payload::dense);
+    let rates = Rates::new(&task.experiment.time);
+    let seconds = rates.global_aggregation(&sizes, &sizes);
+    progress.clock.meet(seconds);
+}

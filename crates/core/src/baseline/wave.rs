@@ -1,0 +1,60 @@
+//! Models that each selected device has of its own, made and added up in waves, so that memory does not grow with the
+//! subset.
+
+use crate::aggregate::{add_models, finish_mean};
+use crate::group::{DEVICES_PER_TASK, held};
+use crate::task::Task;
+use rayon::prelude::*;
+
+/// Room for the models that are held at the same time.
+pub(super) struct Wave<W> {
+    models: Vec<f32>,
+    sum: Vec<f32>,
+    /// One for each task.
+    workspaces: Vec<W>,
+}
+
+impl<W: Send> Wave<W> {
+    /// Room for any group's subset of models of so many numbers each.
+    pub(super) fn new(task: &Task<'_>, numbers: usize, workspace: impl Fn() -> W) -> Self {
+        let selected = task.selected.iter().copied().max().unwrap_or(0);
+        let held = held(selected, numbers);
+        let tasks = held.div_ceil(DEVICES_PER_TASK);
+        Wave {
+            models: vec![0.0; held * numbers],
+            sum: vec![0.0; numbers],
+            workspaces: (0..tasks).map(|_| workspace()).collect(),
+        }
+    }
+
+    /// The mean of the models that `work` makes for each position of a subset.
+    pub(super) fn mean(
+        &mut self,
+        task: &Task<'_>,
+        positions: usize,
+        work: impl Fn(usize, &mut [f32], &mut W) + Sync,
+    ) -> &[f32] {
+        let level = task.architecture.level();
+        let numbers = self.sum.len();
+        let per_wave = self.workspaces.len() * DEVICES_PER_TASK;
+        self.sum.fill(0.0);
+        let arrived = vec![true; positions];
+        for (wave, arrived) in arrived.chunks(per_wave).enumerate() {
+            let models = &mut self.models[..arrived.len() * numbers];
+            models
+                .par_chunks_mut(DEVICES_PER_TASK * numbers)
+                .zip(&mut self.workspaces)
+                .enumerate()
+                .for_each(|(i, (models, workspace))| {
+                    let first = wave * per_wave + i * DEVICES_PER_TASK;
+                    for (j, own) in models.chunks_exact_mut(numbers).enumerate() {
+                        work(first + j, own, workspace);
+                    }
+                });
+            add_models(level, models, arrived, &mut self.sum);
+        }
+        let mean = &mut self.models[..numbers];
+        finish_mean(level, &self.sum, &arrived, mean);
+        mean
+    }
+}

@@ -1,0 +1,165 @@
+//! Global aggregation (lines 3–10 of Algorithm 1): what groups send to the cloud, what it makes of it, and what it sends
+//! back.
+
+use crate::aggregate::{global_mean, global_mean_of};
+use crate::clock::Rates;
+use crate::codec::{Codec, with_feedback};
+use crate::compression::message_key;
+use crate::ledger::{Direction, Kind, Payload};
+use crate::model::Model;
+use crate::state::{Progress, Residuals, State};
+use crate::task::Task;
+use rayon::prelude::*;
+use selvedge_nn::random::Key;
+
+/// The parts of θ.
+const KINDS: [Kind; 3] = [Kind::Theta0, Kind::Theta1, Kind::Theta2];
+
+/// θ = Σ_m (K_m/K) `θ[m]` over the groups that are there; all adopt it. (What an absent group does until it returns is
+/// never aggregated, since it returns by adopting θ; so it may as well adopt it now.)
+pub(crate) fn aggregate(task: &Task<'_>, state: &mut State) {
+    let there: Vec<usize> = (0..state.groups.len())
+        .filter(|m| !task.absences.group(state.progress.t, *m))
+        .collect();
+    let up = upload(task, state, &there);
+    let down = mean(task, state, &there);
+    let State {
+        progress,
+        theta,
+        groups,
+        ..
+    } = state;
+    groups
+        .par_iter_mut()
+        .for_each(|model| model.copy_from(theta));
+    account(task, progress, &there, (&up, &down));
+    progress.aggregated = progress.t;
+}
+
+/// Some parts of θ become the mean of all groups, which adopt it: for algorithms that send it their own way.
+pub(crate) fn adopt_mean(task: &Task<'_>, state: &mut State, parts: &[usize]) {
+    let State {
+        progress,
+        theta,
+        groups,
+        ..
+    } = state;
+    let data = task.dataset.groups.iter();
+    let devices = data.map(|group| group.devices() as u64);
+    let models: Vec<(u64, &Model)> = devices.zip(&*groups).collect();
+    global_mean_of(task.architecture.level(), &models, parts, theta);
+    groups
+        .par_iter_mut()
+        .for_each(|model| model.copy_from(theta));
+    progress.aggregated = progress.t;
+}
+
+/// What each group sends. `θ[m]` becomes what the cloud reads of it; gives the sizes of one group's messages.
+fn upload(task: &Task<'_>, state: &mut State, there: &[usize]) -> [Payload; 3] {
+    let codec = task.compression.global_upload;
+    let State {
+        progress,
+        theta,
+        groups,
+        residuals: Residuals { uploads, .. },
+        ..
+    } = state;
+    let mut sizes = theta.parts().map(|part| Payload::dense(part.len()));
+    if codec == Codec::None {
+        return sizes;
+    }
+    let keep = task.compression.error_feedback;
+    for &m in there {
+        let key = |kind| message_key(task.experiment.seed, m, kind, progress.t).with(UP);
+        sizes = step(codec, keep, key, theta, &mut groups[m], &mut uploads[m]);
+    }
+    sizes
+}
+
+/// θ becomes the groups' mean, or what the groups read of it; gives the sizes of the messages to one group.
+fn mean(task: &Task<'_>, state: &mut State, there: &[usize]) -> [Payload; 3] {
+    let (level, codec) = (task.architecture.level(), task.compression.global_download);
+    let State {
+        progress,
+        theta,
+        groups,
+        residuals,
+        ..
+    } = state;
+    let devices = |m: usize| task.dataset.groups[m].devices() as u64;
+    let models: Vec<(u64, &Model)> = there.iter().map(|&m| (devices(m), &groups[m])).collect();
+    let sizes = theta.parts().map(|part| Payload::dense(part.len()));
+    if codec == Codec::None || there.is_empty() {
+        global_mean(level, &models, theta);
+        return sizes;
+    }
+    let mut mean = theta.clone();
+    global_mean(level, &models, &mut mean);
+    let keep = task.compression.error_feedback;
+    let key = |kind| message_key(task.experiment.seed, usize::MAX, kind, progress.t).with(DOWN);
+    let lost = &mut residuals.cloud;
+    let sizes = step(codec, keep, key, theta, &mut mean, lost);
+    theta.copy_from(&mean);
+    sizes
+}
+
+const UP: u64 = 1;
+const DOWN: u64 = 2;
+
+/// Sends `model` as its difference to `known`, which the receiver has. `model` becomes what the receiver then has.
+fn step(
+    codec: Codec,
+    keep: bool,
+    key: impl Fn(Kind) -> Key,
+    known: &Model,
+    model: &mut Model,
+    residual: &mut Model,
+) -> [Payload; 3] {
+    let (mut difference, mut sent, mut frame) = (Vec::new(), Vec::new(), Vec::new());
+    let parts = known.parts().into_iter().zip(model.parts_mut());
+    let mut sizes =
+        parts
+            .zip(residual.parts_mut())
+            .zip(KINDS)
+            .map(|(((known, model), residual), kind)| {
+                difference.clear();
+                difference.extend(model.iter().zip(known).map(|(new, old)| new - old));
+                sent.clear();
+                sent.resize(difference.len(), 0.0);
+                if !keep {
+                    residual.fill(0.0);
+                }
+                let bytes = with_feedback(
+                    codec,
+                    key(kind),
+                    &difference,
+                    residual,
+                    &mut sent,
+                    &mut frame,
+                );
+                for ((model, known), sent) in model.iter_mut().zip(known).zip(&sent) {
+                    *model = known + sent;
+                }
+                Payload::coded(codec, difference.len(), bytes)
+            });
+    std::array::from_fn(|_| sizes.next().unwrap_or_default())
+}
+
+/// What the aggregation has sent, and how long it takes.
+fn account(
+    task: &Task<'_>,
+    progress: &mut Progress,
+    there: &[usize],
+    (up, down): (&[Payload; 3], &[Payload; 3]),
+) {
+    let before = progress.aggregated;
+    for &m in there {
+        // Who was absent last time has fetched θ since.
+        let returned = before > 0 && task.absences.group(before, m);
+        progress.ledger.charge_global(up, Direction::Up, 1);
+        let times = 1 + usize::from(returned);
+        progress.ledger.charge_global(down, Direction::Down, times);
+    }
+    let rates = Rates::new(&task.experiment.time);
+    progress.clock.meet(rates.global_aggregation(up, down));
+}
