@@ -16,6 +16,7 @@ Examples:
   selvedge data fetch physionet2012                 download a data set
   selvedge data inspect esr --data-dir data         see what each group would hold
   selvedge evaluate runs/synthetic-42               exact metrics of a finished run
+  selvedge report runs/synthetic-42                 charts and tables of a run as one HTML page
   selvedge experiments --keys                       every key of an experiment"
 )]
 pub(crate) struct Args {
@@ -27,11 +28,17 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Train a model and write a run directory
     Train(TrainArgs),
+    /// Train with several algorithms and seeds, and see what each needs to reach a target
+    Compare(CompareArgs),
+    /// Train with several values of any keys, and compare them in the same way
+    Sweep(SweepArgs),
     /// Get data, and look at it as training would see it
     #[command(subcommand)]
     Data(DataCommand),
     /// Compute exact metrics of a run's model
     Evaluate(EvaluateArgs),
+    /// Write runs as one HTML page, with charts and tables
+    Report(ReportArgs),
     /// List the experiments that come with selvedge
     Experiments(ExperimentsArgs),
     /// Measure how fast this machine trains
@@ -105,6 +112,75 @@ pub(crate) struct TrainArgs {
     /// Print the result as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// What comparisons have in common.
+#[derive(Arguments)]
+pub(crate) struct ComparisonArgs {
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArgs,
+    /// Seeds of each variant, from the experiment's own upwards
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub(crate) seeds: u64,
+    /// What is to be reached, like auc=0.9 or loss=0.8; may be given again; by default the paper's targets for its sets
+    #[arg(long, value_name = "METRIC=VALUE")]
+    pub(crate) target: Vec<String>,
+    /// Let each variant choose the best of these learning rates first, on a seed of its own
+    #[arg(long, value_name = "RATE,RATE,…", value_delimiter = ',')]
+    pub(crate) learning_rates: Vec<f64>,
+    /// The folder to write, or to go on with; by default one under runs/
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Runs side by side; by default as many as there are processors
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub(crate) threads: Option<u64>,
+    /// Instructions to use: avx512, avx2 or plain; the result is the same with any
+    #[arg(long, value_name = "NAME")]
+    pub(crate) simd: Option<String>,
+    /// Print the tables as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Arguments)]
+#[command(after_help = "\
+Examples:
+  selvedge compare                                              the paper's five algorithms on generated data
+  selvedge compare esr --data-dir data --seeds 5
+  selvedge compare esr --algorithms hsgd,jfl --target auc=0.9 --set train.global_interval=5 --set train.local_interval=5
+  selvedge compare --algorithms all --learning-rates 0.05,0.1,0.2
+
+Algorithms: hsgd, jfl, tdcd, c-hsgd, c-tdcd (the paper's), centralised, fedavg, hospital-only, device-only.
+The same command goes on with what was interrupted or killed; finished runs are kept. It ends with a table and an
+HTML report in the folder.")]
+pub(crate) struct CompareArgs {
+    #[command(flatten)]
+    pub(crate) comparison: ComparisonArgs,
+    /// Which algorithms; `paper` and `all` stand for several
+    #[arg(
+        long,
+        value_name = "NAME,NAME,…",
+        value_delimiter = ',',
+        default_value = "paper"
+    )]
+    pub(crate) algorithms: Vec<String>,
+}
+
+#[derive(Arguments)]
+#[command(after_help = "\
+Examples:
+  selvedge sweep --over train.local_interval=1,5,10 --set train.global_interval=10
+  selvedge sweep esr --data-dir data --over train.participation=0.01,0.02,0.05 --over train.learning_rate=0.2,0.5
+  selvedge sweep --over train.algorithm=hsgd,c-hsgd --over compression.codec=top-k,dither
+
+Every value of one key is combined with every value of the others. The same command goes on with what was
+interrupted or killed.")]
+pub(crate) struct SweepArgs {
+    #[command(flatten)]
+    pub(crate) comparison: ComparisonArgs,
+    /// A key and its values, like train.local_interval=1,5,10; may be given again for another key
+    #[arg(long, value_name = "KEY=VALUE,VALUE,…", required = true)]
+    pub(crate) over: Vec<String>,
 }
 
 #[derive(Subcommand)]
@@ -228,6 +304,28 @@ pub(crate) struct EvaluateArgs {
     /// Print it as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Arguments)]
+#[command(after_help = "\
+Examples:
+  selvedge report runs/synthetic-42
+  selvedge report runs/lean runs/faster --out compared.html
+  selvedge report runs/esr-42 --svg figures          also every chart as an SVG file
+
+A RUN is a run directory, finished or not, a folder that `selvedge train --seeds` wrote, or the folder of a comparison.
+Runs that differ in the seed only are one line, with a band; all must be of the same data. The page needs no network and
+no other file.")]
+pub(crate) struct ReportArgs {
+    /// Run directories, or folders of several runs
+    #[arg(required = true, value_name = "RUN")]
+    pub(crate) runs: Vec<PathBuf>,
+    /// The page to write; by default report.html in the folder of the run, or here if there are several
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Write every chart as an SVG file into this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) svg: Option<PathBuf>,
 }
 
 #[derive(Arguments)]

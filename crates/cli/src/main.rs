@@ -11,13 +11,17 @@ mod allocator;
 mod args;
 mod checkpoint;
 mod commands;
+mod comparison;
 mod files;
 mod format;
 mod load;
 mod presets;
 mod progress;
+mod report;
 mod run_directory;
+mod runs;
 mod summary;
+mod training;
 mod weights;
 
 use clap::Parser;

@@ -1,6 +1,7 @@
 //! What a person sees while training or a download runs: a bar in a terminal, plain lines elsewhere.
 
 use crate::format::{bytes, score, seconds};
+use crate::training::Display;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use selvedge_core::run::Interval;
 use selvedge_core::state::Evaluation;
@@ -8,7 +9,7 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 /// How often plain lines come at most.
-const LINE_EVERY: Duration = Duration::from_secs(5);
+pub(crate) const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// The display of one run, on the error output.
 pub(crate) struct Progress {
@@ -20,33 +21,36 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// A display for a run that goes on from `t`.
-    pub(crate) fn new(label: &str, t: u64, total: u64) -> Self {
+    /// A display for a run of so many iterations.
+    pub(crate) fn new(label: &str, total: u64) -> Self {
         let template = "{prefix} {bar:30.cyan/dim} t {human_pos}/{human_len}  {msg}  {eta} left";
-        let bar = terminal_bar(label, template, Some(total));
-        if let Some(bar) = &bar {
-            bar.set_position(t);
-            bar.reset_eta();
-        }
         Progress {
-            bar,
+            bar: terminal_bar(label, template, Some(total)),
             total,
             started: Instant::now(),
-            first: t,
+            first: 0,
             printed: None,
         }
     }
+}
 
-    /// Something to say beside the bar.
-    pub(crate) fn say(&self, text: &str) {
+impl Display for Progress {
+    fn begin(&mut self, t: u64) {
+        (self.first, self.started) = (t, Instant::now());
+        if let Some(bar) = &self.bar {
+            bar.set_position(t);
+            bar.reset_eta();
+        }
+    }
+
+    fn say(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| crate::say(text)),
             None => crate::say(text),
         }
     }
 
-    /// An interval has ended.
-    pub(crate) fn update(&mut self, interval: &Interval<'_>) {
+    fn update(&mut self, interval: &Interval<'_>) {
         let t = interval.state.progress.t;
         if let Some(bar) = &self.bar {
             bar.set_position(t);
@@ -72,8 +76,7 @@ impl Progress {
         }
     }
 
-    /// Takes the display away.
-    pub(crate) fn close(&self) {
+    fn close(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
@@ -81,7 +84,7 @@ impl Progress {
 }
 
 /// A bar, if there is a terminal to draw it in.
-fn terminal_bar(label: &str, template: &str, total: Option<u64>) -> Option<ProgressBar> {
+pub(crate) fn terminal_bar(label: &str, template: &str, total: Option<u64>) -> Option<ProgressBar> {
     std::io::stderr().is_terminal().then(|| {
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr_with_hz(10));
         if let Ok(style) = ProgressStyle::with_template(template) {

@@ -15,6 +15,7 @@ use crate::checkpoint::{self, Header};
 use crate::files::{read_text, write_whole};
 use crate::weights;
 use anyhow::{Context, Result, anyhow, bail};
+use selvedge_core::dataset::{Dataset, Group};
 use selvedge_core::experiment::Experiment;
 use selvedge_core::run::{Ending, Interval};
 use selvedge_core::state::State;
@@ -52,6 +53,12 @@ pub(crate) struct DataInfo {
     pub(crate) training_samples: usize,
     pub(crate) validation_samples: usize,
     pub(crate) test_samples: usize,
+    /// The names of the groups; runs of earlier builds have none.
+    #[serde(default)]
+    pub(crate) groups: Vec<String>,
+    /// Of each group, how many training samples each class has.
+    #[serde(default)]
+    pub(crate) labels: Vec<Vec<u64>>,
 }
 
 /// Real time of training, evaluation included.
@@ -114,6 +121,12 @@ impl Manifest {
                 training_samples: dataset.training_samples(),
                 validation_samples: dataset.validation.len(),
                 test_samples: dataset.test.len(),
+                groups: dataset.groups.iter().map(|g| g.name.clone()).collect(),
+                labels: dataset
+                    .groups
+                    .iter()
+                    .map(|g| label_counts(dataset, g))
+                    .collect(),
             },
             sizes: task.sizes(),
             timing: Timing {
@@ -463,6 +476,15 @@ impl RunDirectory {
         }
         write_whole(&self.path.join("ledger.csv"), text.as_bytes())
     }
+}
+
+/// How many samples of a group each class has.
+fn label_counts(dataset: &Dataset, group: &Group) -> Vec<u64> {
+    let mut counts = vec![0; dataset.classes.len()];
+    for y in &group.samples.y {
+        counts[*y as usize] += 1;
+    }
+    counts
 }
 
 /// Ties a checkpoint to its experiment and data.

@@ -126,6 +126,13 @@ impl Dataset {
         }
     }
 
+    /// The number of samples of the device that owns the most.
+    pub fn most_samples_of_a_device(&self) -> usize {
+        let groups = self.groups.iter();
+        let samples = groups.flat_map(|g| (0..g.devices()).map(|n| g.rows(n as u32).len()));
+        samples.max().unwrap_or(0)
+    }
+
     /// A fingerprint of every number training sees and of how it is split.
     pub fn fingerprint(&self) -> String {
         fn samples(key: Key, s: &Samples) -> Key {

@@ -54,6 +54,7 @@ pub mod clock;
 mod cloud;
 pub mod codec;
 pub mod compression;
+pub mod cost;
 pub mod dataset;
 pub mod evaluate;
 mod evaluation;

@@ -2,6 +2,7 @@
 
 use crate::absence::{Absences, Nobody};
 use crate::compression::Compression;
+use crate::cost::DeviceCost;
 use crate::dataset::Dataset;
 use crate::experiment::{ClassWeights, Experiment};
 use crate::keys::{Purpose, key};
@@ -55,6 +56,9 @@ pub struct Sizes {
     pub class_weights: Vec<f32>,
     /// Training samples over which `loss_train` is computed.
     pub loss_samples: usize,
+    /// What an iteration costs the device with the most samples.
+    #[serde(default)]
+    pub cost: DeviceCost,
 }
 
 /// A task that cannot be done.
@@ -208,6 +212,7 @@ impl<'a> Task<'a> {
                 .loss_rows
                 .as_ref()
                 .map_or(all, |rows| rows.iter().map(Vec::len).sum()),
+            cost: DeviceCost::of(&self.architecture, self.dataset.most_samples_of_a_device()),
         }
     }
 

@@ -37,6 +37,7 @@
 //! # Ok::<(), selvedge_nn::ShapeError>(())
 //! ```
 
+mod cost;
 mod kernel;
 mod layer;
 pub mod loss;
@@ -48,6 +49,7 @@ pub mod simd;
 mod spec;
 pub mod vector;
 
-pub use network::{Cost, Network, Tensor, Update};
+pub use cost::Cost;
+pub use network::{Network, Tensor, Update};
 pub use shape::{Shape, ShapeError};
 pub use spec::{ConvSpec, LayerSpec};

@@ -4,7 +4,7 @@ use crate::kernel::Target;
 use crate::layer::{self, Backward, Layer};
 use crate::random::Key;
 use crate::simd::{LANES, Level};
-use crate::{LayerSpec, Shape, ShapeError};
+use crate::{Cost, LayerSpec, Shape, ShapeError};
 use std::ops::Range;
 
 /// A network: layers one after the other, over one flat slice of parameters.
@@ -165,20 +165,6 @@ impl Update<'_> {
             }),
         }
     }
-}
-
-/// What one sample costs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cost {
-    /// Numbers in the parameters.
-    pub params: usize,
-    /// Numbers kept between the forward and the backward pass.
-    pub activations: usize,
-    /// Operations in the products of a forward pass, a multiply-add being two. Work on single numbers (nonlinearities,
-    /// pooling, sums) is not counted, as is usual.
-    pub forward_flops: u64,
-    /// The same of a backward pass, without the gradient of the input where nobody asks for it.
-    pub backward_flops: u64,
 }
 
 impl Network {
@@ -355,16 +341,20 @@ impl Network {
     pub fn costs(&self) -> Vec<Cost> {
         let first = self.first_to_differentiate();
         let costs = self.stages.iter().enumerate().map(|(i, stage)| {
-            let differentiated = i >= first;
             let input_gradient = i > first || self.input_gradient;
+            let [of_weights, of_rest] = match i >= first {
+                true => [
+                    stage.layer.weight_gradient_flops(),
+                    stage.layer.frozen_backward_flops(input_gradient),
+                ],
+                false => [0, 0],
+            };
             Cost {
                 params: stage.params.len(),
                 activations: stage.tape.len(),
                 forward_flops: stage.layer.forward_flops(),
-                backward_flops: match differentiated {
-                    true => stage.layer.backward_flops(input_gradient),
-                    false => 0,
-                },
+                backward_flops: of_weights + of_rest,
+                frozen_backward_flops: of_rest,
             }
         });
         costs.collect()
@@ -372,12 +362,7 @@ impl Network {
 
     /// What one sample costs in all.
     pub fn cost(&self) -> Cost {
-        self.costs().iter().fold(Cost::default(), |sum, c| Cost {
-            params: sum.params + c.params,
-            activations: sum.activations + c.activations,
-            forward_flops: sum.forward_flops + c.forward_flops,
-            backward_flops: sum.backward_flops + c.backward_flops,
-        })
+        self.costs().into_iter().sum()
     }
 
     /// The layers before the first one with parameters need no backward pass, unless the input's

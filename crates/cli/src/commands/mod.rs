@@ -1,10 +1,12 @@
 //! One module per command.
 
 mod bench;
+mod compare;
 mod data;
 mod evaluate;
 mod experiments;
 mod fetch;
+mod report;
 mod train;
 
 use crate::Outcome;
@@ -15,6 +17,8 @@ use anyhow::Result;
 pub(crate) fn run(args: Args) -> Result<Outcome> {
     match args.command {
         Command::Train(args) => train::run(args),
+        Command::Compare(args) => compare::compare(&args),
+        Command::Sweep(args) => compare::sweep(&args),
         Command::Data(DataCommand::Inspect { experiment, json }) => {
             data::inspect(&experiment, json)
         }
@@ -25,6 +29,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
         Command::Data(DataCommand::Export { experiment, out }) => data::export(&experiment, &out),
         Command::Data(DataCommand::Fetch(args)) => fetch::run(&args),
         Command::Evaluate(args) => evaluate::run(&args),
+        Command::Report(args) => report::run(&args),
         Command::Experiments(args) => experiments::run(&args),
         Command::Bench(args) => bench::run(&args),
     }

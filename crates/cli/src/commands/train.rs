@@ -4,49 +4,17 @@ use super::{print, print_json};
 use crate::Outcome;
 use crate::args::{DataDirectory, TrainArgs};
 use crate::files::{read_text, write_whole};
-use crate::format::bytes;
 use crate::load::{self, Named};
 use crate::progress::Progress;
-use crate::run_directory::{Manifest, RunDirectory};
+use crate::run_directory::Manifest;
 use crate::summary::{Finished, over_seeds};
+use crate::training::{self, Job, catch_interrupts, has_begun};
 use anyhow::{Context, Result, anyhow, bail};
-use selvedge_core::experiment::{Compute, Experiment};
-use selvedge_core::run::{self, Ending};
-use selvedge_core::state::{Evaluation, State};
-use selvedge_core::task::Task;
+use selvedge_core::experiment::Experiment;
+use selvedge_core::run::Ending;
 use selvedge_nn::simd::Level;
 use serde::{Deserialize, Serialize};
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
-
-/// Real time between two checkpoints.
-const SAVE_EVERY: Duration = Duration::from_secs(2);
-
-/// Set by the first Ctrl-C.
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-
-/// Signals that come together are one wish to stop (`timeout` sends two at once); a later one ends the process.
-const ONE_WISH: Duration = Duration::from_secs(1);
-
-fn catch_interrupts() -> Result<()> {
-    let mut first: Option<Instant> = None;
-    ctrlc::set_handler(move || {
-        let first = *first.get_or_insert_with(Instant::now);
-        if INTERRUPTED.swap(true, Ordering::SeqCst) && first.elapsed() > ONE_WISH {
-            std::process::exit(130);
-        }
-    })
-    .context("cannot catch Ctrl-C")
-}
-
-/// Seconds since the first call, for `time.compute = "measured"`.
-fn stopwatch() -> f64 {
-    static START: OnceLock<Instant> = OnceLock::new();
-    START.get_or_init(Instant::now).elapsed().as_secs_f64()
-}
 
 /// How to run, whatever is run.
 struct Options {
@@ -309,16 +277,6 @@ fn plans_to_resume(args: &TrainArgs, path: &Path) -> Result<Vec<Plan>> {
     )])
 }
 
-/// Whether there is anything in a directory but what a process that was killed at once leaves.
-fn has_begun(path: &Path) -> bool {
-    match std::fs::read_dir(path) {
-        Ok(entries) => entries
-            .flatten()
-            .any(|e| e.file_name() != "seeds.json.partial"),
-        Err(_) => path.exists(),
-    }
-}
-
 /// A run is only gone on with by the experiment that it began with.
 fn check_same(given: Option<&Named>, begun: &Experiment, path: &Path) -> Result<()> {
     let Some(given) = given.filter(|g| g.experiment != *begun) else {
@@ -336,7 +294,7 @@ fn check_same(given: Option<&Named>, begun: &Experiment, path: &Path) -> Result<
 }
 
 /// `runs/NAME`, or with a number behind it if that is taken.
-fn free_path(name: &str) -> PathBuf {
+pub(super) fn free_path(name: &str) -> PathBuf {
     let taken = |path: &PathBuf| path.exists();
     let numbered = |n: u32| {
         Path::new("runs").join(if n == 1 {
@@ -351,124 +309,28 @@ fn free_path(name: &str) -> PathBuf {
         .unwrap_or_else(|| numbered(1))
 }
 
+/// Loads the data and trains, while a bar shows how far it is.
 fn train(plan: &Plan, options: &Options) -> Result<Finished> {
     let experiment = &plan.named.experiment;
     let dataset = load::dataset(experiment, &options.data)?;
-    let mut task = Task::new(experiment, &dataset)?;
-    task.architecture = task.architecture.with_level(options.level);
-    if experiment.time.compute == Compute::Measured {
-        task.stopwatch = Some(stopwatch);
-    }
-    let (mut directory, mut state) = if plan.resume && has_begun(&plan.path) {
-        RunDirectory::resume(&plan.path, &task)?
-    } else {
-        if plan.resume {
-            // An empty directory of a process that was killed at once is not in the way.
-            let _ = std::fs::remove_dir(&plan.path);
-        }
-        check_memory(&task)?;
-        let state = State::initial(&task);
-        let directory =
-            RunDirectory::create(&plan.path, &plan.named.name, &task, &state, options.trace)?;
-        (directory, state)
-    };
-    let (before, started) = (directory.manifest.timing.seconds, Instant::now());
-    let spent = || before + started.elapsed().as_secs_f64();
-    let data_dir = options.data.as_option();
-    let resume_command = format!(
-        "selvedge train --resume {}{data_dir}",
-        plan.resume_by.display()
-    );
-    let advice = || format!("training stopped; go on with `{resume_command}` once that is mended");
-    let ending =
-        follow(&task, &mut state, &mut directory, &plan.label, &spent).with_context(advice)?;
-    if let Ending::Diverged { .. } = ending {
-        // The checkpoint stays at the last good state.
-    } else {
-        directory.save(&state, spent()).with_context(advice)?;
-    }
-    directory
-        .finish(&task, &state, &ending, spent())
-        .with_context(advice)?;
-    let (last, chosen) = evaluations(&plan.path, state.progress.best.map(|b| b.t))?;
-    let next = match ending {
-        Ending::Interrupted => resume_command,
-        _ => format!("selvedge evaluate {}{data_dir}", plan.path.display()),
-    };
-    Ok(Finished {
-        next,
-        path: plan.path.clone(),
-        manifest: directory.manifest,
-        ending,
-        state,
-        last,
-        chosen,
-    })
-}
-
-/// Refuses a model that this machine has no memory for, where it says how much it has.
-fn check_memory(task: &Task<'_>) -> Result<()> {
-    let Ok(text) = std::fs::read_to_string("/proc/meminfo") else {
-        return Ok(());
-    };
-    let available = text
-        .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"))
-        .and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u128>().ok())
-        .map(|kilobytes| kilobytes * 1024);
-    let needed = 4 * task.numbers();
-    match available {
-        Some(available) if needed > available => bail!(
-            "this run needs about {} for its models, but {} of memory are free: choose smaller layers, fewer groups or a lower participation",
-            bytes(needed as f64),
-            bytes(available as f64)
+    let job = Job {
+        name: &plan.named.name,
+        experiment,
+        path: &plan.path,
+        resume: plan.resume,
+        trace: options.trace,
+        level: options.level,
+        resume_command: format!(
+            "selvedge train --resume {}{}",
+            plan.resume_by.display(),
+            options.data.as_option()
         ),
-        _ => Ok(()),
+    };
+    let mut progress = Progress::new(&plan.label, experiment.train.iterations);
+    let mut finished = training::train(&job, &dataset, &mut progress)?;
+    if finished.ending != Ending::Interrupted {
+        let data_dir = options.data.as_option();
+        finished.next = format!("selvedge evaluate {}{data_dir}", plan.path.display());
     }
-}
-
-/// Trains while noting and showing what happens.
-fn follow(
-    task: &Task<'_>,
-    state: &mut State,
-    directory: &mut RunDirectory,
-    label: &str,
-    spent: &dyn Fn() -> f64,
-) -> Result<Ending> {
-    let mut progress = Progress::new(label, state.progress.t, task.experiment.train.iterations);
-    let mut saved = Instant::now();
-    let mut told = false;
-    let result = run::train(task, state, |interval| {
-        directory.record(task, &interval)?;
-        progress.update(&interval);
-        if INTERRUPTED.load(Ordering::SeqCst) {
-            if !told {
-                told = true;
-                progress.say("Ctrl-C: saving …");
-            }
-            return Ok(ControlFlow::Break(()));
-        }
-        if saved.elapsed() >= SAVE_EVERY {
-            directory.save(interval.state, spent())?;
-            saved = Instant::now();
-        }
-        Ok::<_, anyhow::Error>(ControlFlow::Continue(()))
-    });
-    progress.close();
-    result
-}
-
-/// The last evaluation of a run, and the one at `best`.
-fn evaluations(run: &Path, best: Option<u64>) -> Result<(Option<Evaluation>, Option<Evaluation>)> {
-    let path = run.join("metrics.jsonl");
-    let (mut last, mut chosen) = (None, None);
-    for (i, line) in read_text(&path)?.lines().enumerate() {
-        let evaluation: Evaluation = serde_json::from_str(line)
-            .with_context(|| format!("{}, line {} is damaged", path.display(), i + 1))?;
-        if best == Some(evaluation.t) {
-            chosen = Some(evaluation.clone());
-        }
-        last = Some(evaluation);
-    }
-    Ok((last, chosen))
+    Ok(finished)
 }

@@ -116,6 +116,12 @@ impl Algorithm {
     }
 }
 
+impl std::fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 impl From<Algorithm> for String {
     fn from(algorithm: Algorithm) -> Self {
         algorithm.name().into()

@@ -13,6 +13,7 @@
 mod algorithm;
 mod compression;
 mod data;
+mod derived;
 mod keys;
 mod read;
 mod settings;

@@ -166,31 +166,6 @@ impl Experiment {
         toml::to_string(self).unwrap_or_default()
     }
 
-    fn resolve(&mut self) {
-        // A synthetic twin has the defaults of the set whose shape it has.
-        let set = self.data.set.strip_prefix("synthetic-");
-        let set = set.unwrap_or(&self.data.set);
-        let classes = match (set, self.data.table.labels.len()) {
-            ("esr", _) => 5,
-            ("mednist", _) => 6,
-            ("organamnist", _) => 11,
-            ("mimic3" | "physionet2012", _) => 2,
-            ("table", labels) if labels > 0 => labels,
-            _ => self.data.classes,
-        };
-        self.model.fill(set, classes);
-        self.time.fill(set, self.train.algorithm);
-        let train = &mut self.train;
-        if train.evaluate_every.is_none() && train.global_interval > 0 {
-            let wanted = train.iterations.div_ceil(50).max(1);
-            train.evaluate_every = Some(
-                wanted
-                    .div_ceil(train.global_interval)
-                    .saturating_mul(train.global_interval),
-            );
-        }
-    }
-
     fn check(&self) -> Result<(), ExperimentError> {
         self.check_train()?;
         Compression::new(&self.compression)

@@ -6,6 +6,7 @@
 
 mod experiments;
 mod files;
+mod frames;
 mod seeds;
 mod sets;
 mod tokens;
@@ -147,6 +148,7 @@ pub const TARGETS: &[Target] = &[
         seeds::experiments_json,
         tokens::JSON,
     ),
+    Target::new("frame", frames::frame, seeds::frames, tokens::FRAMES),
 ];
 
 /// What errors call the input.

@@ -3,7 +3,9 @@
 use crate::files::npz::npy_header;
 use crate::files::zip::ZipWriter;
 use flate2::{Compression, write::GzEncoder};
+use selvedge_core::codec::Codec;
 use selvedge_core::experiment::Experiment;
+use selvedge_nn::random::Key;
 use std::io::{Cursor, Write};
 
 pub(super) fn npy_headers() -> Vec<Vec<u8>> {
@@ -309,4 +311,28 @@ pub(super) fn shards() -> Vec<Vec<u8>> {
         .map(|(name, bytes)| (name.as_str(), bytes.clone()))
         .collect();
     vec![zipped(&files)]
+}
+
+/// Frames of every layout: a bitmap, indices, codes of whole and of broken bytes.
+pub(super) fn frames() -> Vec<Vec<u8>> {
+    let codecs = [
+        (0, Codec::None, 5),
+        (1, Codec::TopK { levels: 128 }, 20),
+        (1, Codec::TopK { levels: 2 }, 66),
+        (2, Codec::Dither { levels: 16 }, 9),
+        (2, Codec::Dither { levels: 100 }, 17),
+    ];
+    let frame = |(number, codec, n): (u8, Codec, u16)| {
+        let levels = match codec {
+            Codec::None => 2,
+            Codec::TopK { levels } | Codec::Dither { levels } => levels,
+        };
+        let mut bytes = vec![number];
+        bytes.extend((levels as u16 - 1).to_le_bytes());
+        bytes.extend(n.to_le_bytes());
+        let values: Vec<f32> = (0..n).map(|i| f32::from(i * 7 % 11) - 5.0).collect();
+        codec.encode(Key::new(levels.into()), &values, &mut bytes);
+        bytes
+    };
+    codecs.map(frame).into()
 }

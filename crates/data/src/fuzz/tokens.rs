@@ -215,3 +215,16 @@ pub(super) const PARQUET: &[&[u8]] = &[
     b"\xfe\x01",
     b"\x03\x00\x00\x00",
 ];
+
+/// Numbers at the ends of their range, and codecs with their levels.
+pub(super) const FRAMES: &[&[u8]] = &[
+    b"\x00\x00\xc0\x7f",
+    b"\x00\x00\x80\x7f",
+    b"\xff\xff\x7f\x7f",
+    b"\xff\xff\x7f\xff",
+    b"\x00\x00\x00\x80",
+    b"\x01\x00\x00\x00",
+    b"\xff\xff\xff\xff",
+    b"\x01\x7f\x00",
+    b"\x02\xff\xff",
+];

@@ -214,8 +214,8 @@ impl Layer for Gru {
         self.0.forward_flops()
     }
 
-    fn backward_flops(&self, input_gradient: bool) -> u64 {
-        self.0.backward_flops(input_gradient)
+    fn frozen_backward_flops(&self, input_gradient: bool) -> u64 {
+        self.0.frozen_backward_flops(input_gradient)
     }
 
     fn initial_bound(&self) -> f32 {

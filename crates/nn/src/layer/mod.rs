@@ -59,10 +59,18 @@ pub(crate) trait Layer: std::fmt::Debug + Send + Sync {
     fn forward_flops(&self) -> u64 {
         0
     }
-    /// The same of a backward pass: by default the gradient of the weights, and of the input where it is asked for, take
-    /// as much as the forward pass.
-    fn backward_flops(&self, input_gradient: bool) -> u64 {
-        self.forward_flops() * if input_gradient { 2 } else { 1 }
+    /// The same for the gradient of the weights: each weight meets as many numbers as in the forward pass.
+    fn weight_gradient_flops(&self) -> u64 {
+        self.forward_flops()
+    }
+    /// The same of a backward pass without that: the gradient of the input, where it is asked for, and what a layer needs
+    /// of its own to have one.
+    fn frozen_backward_flops(&self, input_gradient: bool) -> u64 {
+        if input_gradient {
+            self.forward_flops()
+        } else {
+            0
+        }
     }
     /// Weights are uniform in ± this (the usual initialisation: 1/√fan-in, or 1/√hidden).
     fn initial_bound(&self) -> f32 {

@@ -54,8 +54,8 @@ impl Recurrent {
         2 * (self.steps * of_input + (self.steps - 1) * of_hidden) as u64
     }
 
-    /// Gradients of all weights and of the hidden states, and of the input where it is asked for.
-    pub(super) fn backward_flops(&self, input_gradient: bool) -> u64 {
+    /// Gradients of the hidden states, and of the input where it is asked for.
+    pub(super) fn frozen_backward_flops(&self, input_gradient: bool) -> u64 {
         let (of_input, of_hidden) = self.weights();
         let of_states = 2 * ((self.steps - 1) * of_hidden) as u64;
         let of_inputs = if input_gradient {
@@ -63,7 +63,7 @@ impl Recurrent {
         } else {
             0
         };
-        self.forward_flops() + of_states + of_inputs
+        of_states + of_inputs
     }
 
     pub(super) fn initial_bound(&self) -> f32 {

@@ -1,0 +1,288 @@
+//! `selvedge compare` and `selvedge sweep`: variants of one experiment, side by side.
+
+use super::train::{free_path, level};
+use super::{print, print_json};
+use crate::Outcome;
+use crate::args::{CompareArgs, ComparisonArgs, SweepArgs};
+use crate::comparison::table::Table;
+use crate::comparison::targets::{Target, usual};
+use crate::comparison::{Comparison, Options, Variant, rates, run_all};
+use crate::files::write_whole;
+use crate::load;
+use crate::runs::series;
+use crate::training::catch_interrupts;
+use anyhow::{Context, Result, anyhow, bail};
+use selvedge_core::experiment::{Algorithm, Experiment};
+use std::path::{Path, PathBuf};
+
+/// About how many evaluations a run of a comparison has, where nobody says: targets are reached at one of them.
+const EVALUATIONS: u64 = 150;
+
+pub(crate) fn compare(args: &CompareArgs) -> Result<Outcome> {
+    let algorithms = algorithms(&args.algorithms)?;
+    let variant = |a: &Algorithm| {
+        let set = vec![format!("train.algorithm={}", a.name())];
+        Variant::new(a.name().into(), set)
+    };
+    let variants = algorithms.iter().map(variant).collect();
+    run(&args.comparison, "compare", variants)
+}
+
+/// The algorithms of a list; `paper` and `all` stand for several.
+fn algorithms(names: &[String]) -> Result<Vec<Algorithm>> {
+    let mut found: Vec<Algorithm> = Vec::new();
+    for name in names.iter().map(|name| name.trim()) {
+        let named = match name {
+            "paper" => Algorithm::PAPER.to_vec(),
+            "all" => Algorithm::ALL.to_vec(),
+            _ => vec![Algorithm::parse(name).map_err(|right| {
+                anyhow!("--algorithms {name}: {right}, or \"paper\" or \"all\" of them")
+            })?],
+        };
+        for algorithm in named {
+            if !found.contains(&algorithm) {
+                found.push(algorithm);
+            }
+        }
+    }
+    Ok(found)
+}
+
+pub(crate) fn sweep(args: &SweepArgs) -> Result<Outcome> {
+    let mut changes: Vec<Vec<String>> = vec![Vec::new()];
+    let mut keys: Vec<&str> = Vec::new();
+    for over in &args.over {
+        let (key, values) = over
+            .split_once('=')
+            .ok_or_else(|| anyhow!("--over {over}: use KEY=VALUE,VALUE,…"))?;
+        let (key, values) = (key.trim(), values_of(values));
+        if keys.contains(&key) {
+            bail!("--over {key} is given twice: list all its values at once");
+        }
+        keys.push(key);
+        changes = changes
+            .iter()
+            .flat_map(|before| {
+                values.iter().map(move |value| {
+                    let mut after = before.clone();
+                    after.push(format!("{key}={value}"));
+                    after
+                })
+            })
+            .collect();
+    }
+    let last_words: Vec<&str> = keys
+        .iter()
+        .map(|key| key.rsplit('.').next().unwrap_or(key))
+        .collect();
+    let variants = changes
+        .into_iter()
+        .map(|set| {
+            let label: Vec<String> = set
+                .iter()
+                .zip(&last_words)
+                .map(|(change, word)| {
+                    let value = change.split_once('=').map_or("", |(_, value)| value);
+                    format!("{word}={value}")
+                })
+                .collect();
+            Variant::new(label.join(" "), set)
+        })
+        .collect();
+    run(&args.comparison, "sweep", variants)
+}
+
+/// `1,5,10`, with lists and texts in one piece: `[1,2],[3,4]`.
+fn values_of(text: &str) -> Vec<String> {
+    let (mut values, mut depth, mut quoted) = (vec![String::new()], 0_i32, false);
+    for c in text.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            '[' | '{' if !quoted => depth += 1,
+            ']' | '}' if !quoted => depth -= 1,
+            ',' if !quoted && depth == 0 => {
+                values.push(String::new());
+                continue;
+            }
+            _ => {}
+        }
+        if let Some(last) = values.last_mut() {
+            last.push(c);
+        }
+    }
+    values.iter().map(|value| value.trim().to_owned()).collect()
+}
+
+fn run(args: &ComparisonArgs, kind: &str, variants: Vec<Variant>) -> Result<Outcome> {
+    let targets: Vec<Target> = args
+        .target
+        .iter()
+        .map(|t| Target::parse(t))
+        .collect::<Result<_>>()?;
+    let grid = grid(&args.learning_rates)?;
+    catch_interrupts()?;
+    let named = load::experiment(&args.experiment)?;
+    let mut experiment = named.experiment;
+    if experiment.has_usual_evaluations() {
+        // The same number of iterations for all variants, whatever their P.
+        let every = experiment.evaluations_apart(EVALUATIONS);
+        experiment = experiment.with(&[format!("train.evaluate_every={every}")])?;
+    }
+    let first = experiment.seed;
+    let last = first.checked_add(args.seeds - 1);
+    let last = last.context("--seeds: the last seed is too large")?;
+    let mut comparison = Comparison {
+        name: named.name.clone(),
+        kind: kind.into(),
+        experiment: serde_json::to_value(&experiment)?,
+        variants,
+        seeds: (first..=last).collect(),
+        rates: None,
+    };
+    // What cannot be is said before anything is run.
+    comparison.cells(Path::new(""))?;
+    let folder = folder(args, &format!("{kind}-{}", named.name), &comparison)?;
+    let options = Options {
+        data: args.experiment.data.clone(),
+        threads: threads(args.threads),
+        level: level(args.simd.as_deref())?,
+        resume_command: resume_command(),
+    };
+    if let Some(grid) = grid {
+        if rates::choose(&mut comparison, &grid, &folder, &options)?.is_none() {
+            return stopped(&options);
+        }
+    }
+    comparison.write(&folder)?;
+    let outcome = run_all(&comparison, &folder, &options)?;
+    if let Outcome::Interrupted = outcome {
+        return stopped(&options);
+    }
+    conclude(&comparison, &folder, &targets, args.json)?;
+    Ok(outcome)
+}
+
+/// The command line as it was given: the same command goes on.
+pub(crate) fn resume_command() -> String {
+    let quoted = |word: String| match word.contains([' ', '"', '\'', '[', '{', '*', '$']) {
+        true => format!("'{}'", word.replace('\'', "'\\''")),
+        false => word,
+    };
+    let words = std::env::args_os().skip(1);
+    let words: Vec<String> = words.map(|w| quoted(w.to_string_lossy().into())).collect();
+    format!("selvedge {}", words.join(" "))
+}
+
+pub(crate) fn stopped(options: &Options) -> Result<Outcome> {
+    crate::say(&format!(
+        "interrupted and saved; go on with `{}`",
+        options.resume_command
+    ));
+    Ok(Outcome::Interrupted)
+}
+
+pub(crate) fn threads(asked: Option<u64>) -> usize {
+    let available = std::thread::available_parallelism().map_or(1, usize::from);
+    asked.map_or(available, |n| n as usize)
+}
+
+/// The learning rates of the grid, if one is given.
+pub(crate) fn grid(rates: &[f64]) -> Result<Option<Vec<f64>>> {
+    if let Some(rate) = rates.iter().find(|r| !(**r > 0.0 && r.is_finite())) {
+        bail!("--learning-rates {rate}: every rate must be above 0");
+    }
+    let mut grid = rates.to_vec();
+    grid.sort_by(f64::total_cmp);
+    grid.dedup();
+    Ok((!grid.is_empty()).then_some(grid))
+}
+
+/// Where it is written: `--out`, or a folder under runs/ that is free or has the same comparison in it.
+fn folder(args: &ComparisonArgs, name: &str, comparison: &Comparison) -> Result<PathBuf> {
+    if let Some(path) = &args.out {
+        return Ok(path.clone());
+    }
+    let begun = Path::new("runs").join(name);
+    // What was stopped while it tried learning rates has nothing else yet.
+    let there = [begun.clone(), begun.join("tuning")];
+    let mut there = there.iter().filter_map(|path| Comparison::read(path).ok()?);
+    let same = there.any(|there| there.experiment == comparison.experiment);
+    Ok(match same {
+        true => begun,
+        false => free_path(name),
+    })
+}
+
+/// Writes and prints the table, and writes the report.
+fn conclude(comparison: &Comparison, folder: &Path, targets: &[Target], json: bool) -> Result<()> {
+    let series = series(&[folder.to_owned()])?;
+    let targets = match targets {
+        [] => usual(&series),
+        given => given.to_vec(),
+    };
+    let table = Table::new(&series, &targets);
+    let mut text = String::new();
+    if let Some(rates) = &comparison.rates {
+        text = rates.text() + "\n";
+    }
+    text += &table.text();
+    write_whole(&folder.join("table.txt"), text.as_bytes())?;
+    write_whole(&folder.join("table.csv"), table.csv().as_bytes())?;
+    let report = folder.join("report.html");
+    write_whole(&report, crate::report::page(&series, &[]).as_bytes())?;
+    if json {
+        return print_json(&serde_json::json!({
+            "folder": folder.display().to_string(),
+            "experiment": comparison.name,
+            "seeds": comparison.seeds,
+            "rates": comparison.rates,
+            "table": table,
+        }));
+    }
+    let base = Experiment::from_json(&comparison.experiment)?;
+    print(&format!(
+        "{} · {} iterations · P {}, Q {} · {} variants, {} seeds, mean ± standard deviation\n\n{text}\n",
+        comparison.name,
+        crate::format::count(base.train.iterations),
+        base.train.global_interval,
+        base.train.local_interval,
+        comparison.variants.len(),
+        comparison.seeds.len()
+    ))?;
+    print(&format!(
+        "Bytes are those of a group, all of them counted; a dash is a target that was not reached.\nFiles   {}\nReport  {}\n",
+        folder.display(),
+        report.display()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_cut_at_commas_outside_lists_and_texts() {
+        assert_eq!(values_of("1,5, 10"), ["1", "5", "10"]);
+        assert_eq!(values_of("[1,2],[3,4]"), ["[1,2]", "[3,4]"]);
+        assert_eq!(values_of("\"a,b\",c"), ["\"a,b\"", "c"]);
+        let layers = "[{ lstm = { hidden = 8 } }],[{ linear = { out = 4 } }, \"relu\"]";
+        assert_eq!(values_of(layers).len(), 2);
+    }
+
+    #[test]
+    fn algorithms_are_named_once_and_in_order() {
+        let names = |list: &[&str]| {
+            let list: Vec<String> = list.iter().map(|s| (*s).to_owned()).collect();
+            let found = algorithms(&list).unwrap();
+            found.into_iter().map(Algorithm::name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&["jfl", "hsgd", "jfl"]), ["jfl", "hsgd"]);
+        assert_eq!(
+            names(&["paper"]),
+            ["hsgd", "jfl", "tdcd", "c-hsgd", "c-tdcd"]
+        );
+        assert_eq!(names(&["all"]).len(), 9);
+        let error = algorithms(&["jfk".to_owned()]).unwrap_err().to_string();
+        assert!(error.contains("did you mean \"jfl\"?"), "{error}");
+    }
+}

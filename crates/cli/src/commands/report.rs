@@ -1,0 +1,46 @@
+//! `selvedge report`
+
+use super::print;
+use crate::args::ReportArgs;
+use crate::files::write_whole;
+use crate::format::{bytes, count};
+use crate::{Outcome, report, runs};
+use anyhow::{Context, Result, bail};
+use std::path::PathBuf;
+
+pub(crate) fn run(args: &ReportArgs) -> Result<Outcome> {
+    let series = runs::series(&args.runs)?;
+    if series.iter().all(|s| s.evaluated().next().is_none()) {
+        bail!(
+            "{}: nothing has been evaluated yet; wait for the first line of metrics.jsonl",
+            args.runs[0].display()
+        );
+    }
+    let incomplete = runs::incomplete(&args.runs)?;
+    for sentence in &incomplete {
+        crate::say(&format!("note: {sentence}"));
+    }
+    let out = match (&args.out, &args.runs[..]) {
+        (Some(out), _) => out.clone(),
+        (None, [one]) => one.join("report.html"),
+        (None, _) => PathBuf::from("report.html"),
+    };
+    let page = report::page(&series, &incomplete);
+    write_whole(&out, page.as_bytes())?;
+    let mut text = format!("Report  {} ({})\n", out.display(), bytes(page.len() as f64));
+    if let Some(folder) = &args.svg {
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot make {}", folder.display()))?;
+        let files = report::files(&series);
+        for (name, contents) in &files {
+            write_whole(&folder.join(name), contents.as_bytes())?;
+        }
+        text += &format!(
+            "Charts  {} ({} files)\n",
+            folder.display(),
+            count(files.len() as u64)
+        );
+    }
+    print(&text)?;
+    Ok(Outcome::Done)
+}

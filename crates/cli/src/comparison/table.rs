@@ -1,0 +1,240 @@
+//! What each variant needs to reach each target, and where it ends.
+
+use super::targets::Target;
+use crate::format::{bytes, count, seconds};
+use crate::runs::{Run, Series, value};
+use crate::summary::mean_and_deviation;
+use serde::Serialize;
+
+/// Mean and standard deviation over the seeds that reached a target.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct Spread {
+    pub(crate) mean: f64,
+    pub(crate) deviation: f64,
+}
+
+impl Spread {
+    pub(crate) fn of(values: &[f64]) -> Option<Self> {
+        if values.is_empty() {
+            return None;
+        }
+        let (mean, deviation) = mean_and_deviation(values);
+        Some(Spread { mean, deviation })
+    }
+
+    /// `12.3 MB ± 4.56 kB`; without a deviation where there is one seed only, or none.
+    fn text(self, unit: impl Fn(f64) -> String) -> String {
+        match self.deviation > 0.0 {
+            true => format!("{} ± {}", unit(self.mean), unit(self.deviation)),
+            false => unit(self.mean),
+        }
+    }
+}
+
+/// What a variant needs to reach a target; means over the seeds that reach it.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Row {
+    pub(crate) variant: String,
+    pub(crate) seeds: usize,
+    pub(crate) reached: usize,
+    pub(crate) iterations: Option<Spread>,
+    /// All bytes, mean per group.
+    pub(crate) bytes: Option<Spread>,
+    /// The bytes that the paper counts, mean per group.
+    pub(crate) bytes_paper: Option<Spread>,
+    /// Simulated seconds.
+    pub(crate) seconds: Option<Spread>,
+    /// Floating-point operations of one device that takes part in every iteration.
+    pub(crate) flops: Option<Spread>,
+    /// Bytes of memory that a device needs in an iteration.
+    pub(crate) memory: u64,
+    /// The same added up over iterations, as the paper counts memory.
+    pub(crate) memory_accumulated: Option<Spread>,
+}
+
+/// The rows of one target.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Block {
+    #[serde(flatten)]
+    pub(crate) target: Target,
+    pub(crate) variants: Vec<Row>,
+}
+
+/// A variant's last metrics.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Final {
+    pub(crate) variant: String,
+    pub(crate) learning_rate: f64,
+    pub(crate) metrics: Vec<(&'static str, Option<Spread>)>,
+    /// How many of its runs diverged.
+    pub(crate) diverged: usize,
+}
+
+/// All of it.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Table {
+    pub(crate) targets: Vec<Block>,
+    pub(crate) last: Vec<Final>,
+}
+
+const FINAL: [(&str, &str); 6] = [
+    ("loss", "train loss"),
+    ("auc", "AUC"),
+    ("precision", "precision"),
+    ("recall", "recall"),
+    ("f1", "F1"),
+    ("accuracy", "accuracy"),
+];
+
+impl Table {
+    pub(crate) fn new(series: &[Series], targets: &[Target]) -> Self {
+        let block = |target: &Target| Block {
+            target: target.clone(),
+            variants: series.iter().map(|s| row(s, target)).collect(),
+        };
+        Table {
+            targets: targets.iter().map(block).collect(),
+            last: series.iter().map(last).collect(),
+        }
+    }
+
+    /// A page of text.
+    pub(crate) fn text(&self) -> String {
+        let mut out = String::new();
+        for block in &self.targets {
+            let head = [
+                block.target.name().as_str(),
+                "reached",
+                "iterations",
+                "bytes a group",
+                "simulated time",
+                "FLOPs a device",
+                "memory a device",
+                "memory · iterations",
+            ]
+            .map(String::from);
+            let mut rows = vec![head.to_vec()];
+            rows.extend(block.variants.iter().map(Row::cells));
+            out += &crate::format::table(&rows);
+            out.push('\n');
+        }
+        let mut rows = vec![vec!["at the end".to_owned(), "η".to_owned()]];
+        rows[0].extend(FINAL.iter().map(|(_, title)| (*title).to_owned()));
+        for variant in &self.last {
+            let mut row = vec![variant.variant.clone(), variant.learning_rate.to_string()];
+            let cell = |spread: &Option<Spread>| {
+                spread.map_or("–".into(), |s| s.text(|x| format!("{x:.3}")))
+            };
+            row.extend(variant.metrics.iter().map(|(_, spread)| cell(spread)));
+            if variant.diverged > 0 {
+                row.push(format!("{} diverged", variant.diverged));
+            }
+            rows.push(row);
+        }
+        out + &crate::format::table(&rows)
+    }
+
+    /// A line per target and variant.
+    pub(crate) fn csv(&self) -> String {
+        let mut out = String::from("metric,target,variant,seeds,reached");
+        for name in [
+            "iterations",
+            "bytes",
+            "bytes_paper",
+            "seconds",
+            "flops",
+            "memory_accumulated",
+        ] {
+            out += &format!(",{name}_mean,{name}_sd");
+        }
+        out += ",memory\n";
+        for block in &self.targets {
+            for row in &block.variants {
+                let name = row.variant.replace('"', "\"\"");
+                let Target { metric, value } = block.target;
+                out += &format!("{metric},{value},\"{name}\",{},{}", row.seeds, row.reached);
+                let spreads = [
+                    row.iterations,
+                    row.bytes,
+                    row.bytes_paper,
+                    row.seconds,
+                    row.flops,
+                    row.memory_accumulated,
+                ];
+                for spread in spreads {
+                    let cells = spread.map(|s| format!(",{},{}", s.mean, s.deviation));
+                    out += &cells.unwrap_or_else(|| ",,".into());
+                }
+                out += &format!(",{}\n", row.memory);
+            }
+        }
+        out
+    }
+}
+
+impl Row {
+    fn cells(&self) -> Vec<String> {
+        let cell = |spread: Option<Spread>, unit: &dyn Fn(f64) -> String| {
+            spread.map_or("–".into(), |s| s.text(unit))
+        };
+        vec![
+            self.variant.clone(),
+            format!("{} of {}", self.reached, self.seeds),
+            cell(self.iterations, &|x| count(x.round() as u64)),
+            cell(self.bytes, &bytes),
+            cell(self.seconds, &seconds),
+            cell(self.flops, &operations),
+            bytes(self.memory as f64),
+            cell(self.memory_accumulated, &bytes),
+        ]
+    }
+}
+
+/// `1.23 G`
+pub(crate) fn operations(n: f64) -> String {
+    let text = bytes(n);
+    text.trim_end_matches('B').trim_end().to_owned()
+}
+
+fn row(series: &Series, target: &Target) -> Row {
+    let cost = series.first().manifest.sizes.cost;
+    let met: Vec<_> = series
+        .runs
+        .iter()
+        .filter_map(|run| target.reached(run))
+        .collect();
+    let spread = |of: &dyn Fn(&selvedge_core::state::Evaluation) -> f64| {
+        let values: Vec<f64> = met.iter().map(|e| of(e)).collect();
+        Spread::of(&values)
+    };
+    Row {
+        variant: series.label.clone(),
+        seeds: series.runs.len(),
+        reached: met.len(),
+        iterations: spread(&|e| e.t as f64),
+        bytes: spread(&|e| e.bytes_exact),
+        bytes_paper: spread(&|e| e.bytes_paper),
+        seconds: spread(&|e| e.seconds),
+        flops: spread(&|e| cost.flops as f64 * e.t as f64),
+        memory: cost.memory,
+        memory_accumulated: spread(&|e| cost.memory as f64 * e.t as f64),
+    }
+}
+
+fn last(series: &Series) -> Final {
+    let metric = |name: &'static str| {
+        let last = series.runs.iter().filter_map(Run::last);
+        let values: Vec<f64> = last.filter_map(|e| value(e, name)).collect();
+        (name, Spread::of(&values))
+    };
+    let diverged = |run: &&Run| {
+        let ending = run.manifest.ending.as_ref();
+        ending.is_some_and(|e| e.kind == "diverged")
+    };
+    Final {
+        variant: series.label.clone(),
+        learning_rate: series.first().experiment.train.learning_rate,
+        metrics: FINAL.iter().map(|(name, _)| metric(name)).collect(),
+        diverged: series.runs.iter().filter(diverged).count(),
+    }
+}

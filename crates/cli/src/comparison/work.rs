@@ -1,0 +1,158 @@
+//! The runs of a comparison, side by side: each on a thread of its own, since one run's intervals are too short to be
+//! shared out without loss. Runs on the same data share it.
+
+use super::board::Board;
+use super::{Cell, Comparison};
+use crate::Outcome;
+use crate::args::DataDirectory;
+use crate::load;
+use crate::run_directory::Manifest;
+use crate::training::{self, Job};
+use anyhow::{Context, Result, anyhow};
+use selvedge_core::dataset::Dataset;
+use selvedge_core::experiment::Experiment;
+use selvedge_core::run::Ending;
+use selvedge_nn::simd::Level;
+use std::collections::{HashMap, VecDeque};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// How to run, whatever is run.
+pub(crate) struct Options {
+    pub(crate) data: DataDirectory,
+    /// Threads in all.
+    pub(crate) threads: usize,
+    pub(crate) level: Level,
+    /// What goes on with it, should it be stopped.
+    pub(crate) resume_command: String,
+}
+
+/// What the threads share.
+struct Shared<'a> {
+    comparison: &'a Comparison,
+    options: &'a Options,
+    board: Board,
+    queue: Mutex<VecDeque<Cell>>,
+    datasets: Mutex<HashMap<String, Weak<Dataset>>>,
+    /// The first thing that went wrong.
+    error: Mutex<Option<anyhow::Error>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Does every run that is not done yet. A run that diverges is noted and is no error of the comparison.
+pub(crate) fn run_all(
+    comparison: &Comparison,
+    folder: &Path,
+    options: &Options,
+) -> Result<Outcome> {
+    let cells = comparison.cells(folder)?;
+    let total = cells.iter().map(|c| c.experiment.train.iterations).sum();
+    let board = Board::new(&comparison.name, cells.len(), total);
+    let mut queue = VecDeque::new();
+    for cell in cells {
+        match ended(&cell)? {
+            true => board.was_there(cell.experiment.train.iterations),
+            false => queue.push_back(cell),
+        }
+    }
+    let side_by_side = options.threads.min(queue.len()).max(1);
+    let each = options.threads / side_by_side;
+    let shared = Shared {
+        comparison,
+        options,
+        board,
+        queue: Mutex::new(queue),
+        datasets: Mutex::default(),
+        error: Mutex::new(None),
+    };
+    std::thread::scope(|scope| -> Result<()> {
+        for _ in 0..side_by_side {
+            let threads = rayon::ThreadPoolBuilder::new().num_threads(each).build();
+            let threads = threads.context("cannot start threads")?;
+            let shared = &shared;
+            scope.spawn(move || threads.install(|| shared.work()));
+        }
+        Ok(())
+    })?;
+    shared.board.close();
+    if let Some(error) = lock(&shared.error).take() {
+        return Err(error);
+    }
+    Ok(match training::is_interrupted() {
+        true => Outcome::Interrupted,
+        false => Outcome::Done,
+    })
+}
+
+/// Whether a cell's run has come to its end. One of another experiment is in the way.
+fn ended(cell: &Cell) -> Result<bool> {
+    if !cell.path.join("manifest.json").exists() {
+        return Ok(false);
+    }
+    let manifest = Manifest::read(&cell.path)?;
+    if manifest.experiment(&cell.path)? != cell.experiment {
+        return Err(anyhow!(
+            "{} is a run of another experiment than this comparison's: move it away, or choose another --out",
+            cell.path.display()
+        ));
+    }
+    Ok(manifest.ending.is_some_and(|e| e.kind != "interrupted"))
+}
+
+impl Shared<'_> {
+    /// One thread's work: run after run, until none is left or something is wrong.
+    fn work(&self) {
+        // Held until the next run needs another one, so that runs on the same data share it.
+        let mut data: Option<Arc<Dataset>> = None;
+        while !training::is_interrupted() && lock(&self.error).is_none() {
+            let Some(cell) = lock(&self.queue).pop_front() else {
+                return;
+            };
+            let loaded = self.dataset(&cell.experiment);
+            let result = loaded.and_then(|dataset| self.train(&cell, data.insert(dataset)));
+            if let Err(error) = result {
+                let error = error.context(format!("{} ({})", cell.label, cell.path.display()));
+                lock(&self.error).get_or_insert(error);
+            }
+        }
+    }
+
+    fn train(&self, cell: &Cell, dataset: &Dataset) -> Result<()> {
+        let iterations = cell.experiment.train.iterations;
+        let mut display = self.board.run(&cell.label, iterations);
+        let job = Job {
+            name: &self.comparison.name,
+            experiment: &cell.experiment,
+            path: &cell.path,
+            resume: true,
+            trace: false,
+            level: self.options.level,
+            resume_command: self.options.resume_command.clone(),
+        };
+        let finished = training::train(&job, dataset, &mut display)?;
+        if let Ending::Diverged { t, learning_rate } = finished.ending {
+            self.board.say(&format!(
+                "note: {} diverged at iteration {t}, with learning rate {learning_rate}",
+                cell.label
+            ));
+        }
+        display.finish();
+        Ok(())
+    }
+
+    /// The data of an experiment; loaded once while anybody uses it.
+    fn dataset(&self, experiment: &Experiment) -> Result<Arc<Dataset>> {
+        let key = serde_json::to_string(&(&experiment.data, experiment.seed))?;
+        // Others wait: they may want the same.
+        let mut datasets = lock(&self.datasets);
+        if let Some(dataset) = datasets.get(&key).and_then(Weak::upgrade) {
+            return Ok(dataset);
+        }
+        let dataset = Arc::new(load::dataset(experiment, &self.options.data)?);
+        datasets.insert(key, Arc::downgrade(&dataset));
+        Ok(dataset)
+    }
+}

@@ -1,0 +1,51 @@
+//! `selvedge report`: runs as one HTML page that needs nothing else.
+//!
+//! ```text
+//! runs::series ──► figures (charts as SVG) ──┬──► page: figures, tables, styles, script, values to point at
+//!                  tables (HTML and CSV) ────┘
+//!                  figures ──► SVG files
+//! ```
+//!
+//! Whatever comes from a file is escaped where it is written. The page's security policy lets only its own script run,
+//! and lets nothing be loaded.
+
+mod bars;
+pub(crate) mod chart;
+mod figures;
+mod notes;
+mod page;
+mod style;
+mod table;
+mod tables;
+pub(crate) mod text;
+pub(crate) mod ticks;
+
+pub(crate) use page::page;
+
+use crate::runs::Series;
+use ticks::Scale;
+
+/// The charts as files of their own: names and contents.
+pub(crate) fn files(series: &[Series]) -> Vec<(String, String)> {
+    let name = |figure: &figures::Figure| {
+        let log = if figure.scale == Scale::Log {
+            "-log"
+        } else {
+            ""
+        };
+        format!(
+            "{}-{}{log}.svg",
+            figure.metric.name,
+            figures::axis_name(figure.axis)
+        )
+    };
+    let figures = figures::figures(series);
+    let mut files: Vec<(String, String)> = figures
+        .iter()
+        .map(|f| (name(f), f.drawing.file()))
+        .collect();
+    files.extend(
+        figures::label_mix(series).map(|drawing| ("labels.svg".to_owned(), drawing.file())),
+    );
+    files
+}

@@ -1,0 +1,345 @@
+//! The page.
+
+use super::chart::Drawing;
+use super::figures::{self, Figure, MOST_GROUPS, axis_name};
+use super::notes::{bands, notes};
+use super::style::Style;
+use super::table::Table;
+use super::tables;
+use super::text::{base64, escape, json_in_html};
+use super::ticks::Scale;
+use crate::format::count;
+use crate::runs::{Axis, Series, differences};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use std::fmt::Write;
+
+const STYLE: &str = include_str!("page.css");
+/// The colours of dark screens: for those who prefer them, and for those who switch to them.
+const DARK: &str = include_str!("dark.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// The whole page. `incomplete` says which runs are not there yet.
+pub(crate) fn page(series: &[Series], incomplete: &[String]) -> String {
+    let metrics = figures::measured(series);
+    let results = tables::results(series, &metrics);
+    let sent = tables::bytes_sent(series);
+    let differing = tables::settings_that_differ(series);
+    let runs = tables::runs(series);
+    let tables: Vec<&Table> = [
+        Some(&results),
+        sent.as_ref(),
+        differing.as_ref(),
+        Some(&runs),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let csv: serde_json::Map<_, _> = tables
+        .iter()
+        .map(|t| (t.id.to_owned(), json!(t.csv())))
+        .collect();
+    let data = json_in_html(&json!({ "series": figures::values(series), "csv": csv }));
+    let title = title(series);
+    let mut body = String::new();
+    body += &header(series, &title, &notes(series, incomplete));
+    body += &curves(series);
+    body += &section(
+        "results-section",
+        "Results",
+        "Mean ± standard deviation over seeds. Bold is the best mean of a column.",
+        &results.html(),
+    );
+    if let Some(sent) = &sent {
+        let about =
+            "Bytes of payload that all groups sent, mean over seeds, and their share of all.";
+        body += &section("bytes-section", "Where the bytes went", about, &sent.html());
+    }
+    if let Some(mix) = figures::label_mix(series) {
+        body += &labels(series, &mix);
+    }
+    body += &experiment(series, differing.as_ref());
+    let about = "How far each run has come, how long that took, and what it was computed with. Data is its fingerprint.";
+    body += &section("runs-section", "Runs", about, &runs.html());
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<title>{} – Selvedge report</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>{}</style>\n<script>{SCRIPT}</script>\n</head>\n<body>\n{body}<footer><p>Written by selvedge {}.</p></footer>\n<script type=\"application/json\" id=\"data\">{data}</script>\n</body>\n</html>\n",
+        policy(),
+        escape(&title),
+        style(),
+        env!("CARGO_PKG_VERSION"),
+    )
+}
+
+/// Only the script above may run, whatever a name that slipped through would say; nothing is loaded.
+fn policy() -> String {
+    let hash = base64(&Sha256::digest(SCRIPT.as_bytes()));
+    format!(
+        "default-src &#39;none&#39;; script-src &#39;sha256-{hash}&#39;; style-src &#39;unsafe-inline&#39;; img-src data:; base-uri &#39;none&#39;; form-action &#39;none&#39;"
+    )
+}
+
+fn style() -> String {
+    format!(
+        "{STYLE}\n@media screen and (prefers-color-scheme: dark) {{ :root:not([data-theme=\"light\"]) {{ {DARK} }} }}\n@media screen {{ :root[data-theme=\"dark\"] {{ {DARK} }} }}\n"
+    )
+}
+
+/// What the runs are called.
+fn title(series: &[Series]) -> String {
+    let mut names: Vec<&str> = series
+        .iter()
+        .map(|s| s.first().manifest.name.as_str())
+        .collect();
+    names.dedup();
+    match names.len() {
+        0..=3 => names.join(", "),
+        n => format!("{} and {} more", names[0], n - 1),
+    }
+}
+
+fn section(id: &str, title: &str, about: &str, content: &str) -> String {
+    format!(
+        "<section id=\"{id}\" aria-labelledby=\"{id}-title\"><h2 id=\"{id}-title\">{title}</h2><p class=\"about\">{about}</p>{content}</section>\n"
+    )
+}
+
+/// `42`, `42–44`, or `3, 5, 9`
+fn seed_list(seeds: &[u64]) -> String {
+    let consecutive = seeds.windows(2).all(|w| w[1] == w[0].wrapping_add(1));
+    match seeds {
+        [first, .., last] if consecutive && seeds.len() > 2 => format!("{first}–{last}"),
+        _ if seeds.len() > 8 => format!("{} of them", seeds.len()),
+        _ => seeds
+            .iter()
+            .map(u64::to_string)
+            .collect::<Vec<_>>()
+            .join(", "),
+    }
+}
+
+fn summary(series: &[Series]) -> String {
+    let first = &series[0].first().experiment;
+    let seeds_of = |s: &Series| {
+        s.runs
+            .iter()
+            .map(|r| r.experiment.seed)
+            .collect::<Vec<u64>>()
+    };
+    let seeds = seeds_of(&series[0]);
+    let equal = series.iter().all(|s| seeds_of(s) == seeds);
+    let seeds = match (equal, seeds.len(), series.len()) {
+        (false, ..) => "with different seeds".into(),
+        (true, 1, _) => format!("with seed {}", seeds[0]),
+        (true, n, 1) => format!("with {n} seeds ({})", seed_list(&seeds)),
+        (true, n, _) => format!("with {n} seeds each ({})", seed_list(&seeds)),
+    };
+    let set = &first.data.set;
+    if let [_] = series {
+        return format!("{} on {set}, {seeds}.", first.train.algorithm);
+    }
+    let differing: Vec<String> = differences(series)
+        .into_iter()
+        .map(|(key, _)| key)
+        .collect();
+    let differing = match differing.len() {
+        0..=4 => differing.join(", "),
+        n => format!("{} and {} more keys", differing[..3].join(", "), n - 3),
+    };
+    format!(
+        "{} variants on {set} that differ in {differing}, {seeds}.",
+        count(series.len() as u64)
+    )
+}
+
+fn header(series: &[Series], title: &str, notes: &[String]) -> String {
+    let manifest = &series[0].first().manifest;
+    let data = &manifest.data;
+    let devices: usize = manifest.sizes.devices.iter().sum();
+    let iterations = series
+        .iter()
+        .map(|s| s.first().experiment.train.iterations)
+        .max();
+    let facts = [
+        ("Groups", manifest.sizes.groups),
+        ("Devices", devices),
+        ("Training samples", data.training_samples),
+        ("Validation samples", data.validation_samples),
+        ("Test samples", data.test_samples),
+        ("Classes", data.classes.len()),
+        ("Iterations", iterations.unwrap_or(0) as usize),
+    ];
+    let mut out = format!(
+        "<header><div class=\"top\"><p class=\"eyebrow\">Selvedge report</p><button type=\"button\" class=\"quiet needs-js\" id=\"theme\">Dark</button></div><h1>{}</h1><p class=\"lead\">{}</p><dl class=\"facts\">",
+        escape(title),
+        escape(&summary(series))
+    );
+    for (name, n) in facts {
+        let _ = write!(
+            out,
+            "<div><dt>{name}</dt><dd>{}</dd></div>",
+            count(n as u64)
+        );
+    }
+    out += "</dl>";
+    if !notes.is_empty() {
+        let items: String = notes
+            .iter()
+            .map(|note| format!("<li>{}</li>", escape(note)))
+            .collect();
+        let _ = write!(
+            out,
+            "<aside class=\"notes\" aria-label=\"Notes\"><ul>{items}</ul></aside>"
+        );
+    }
+    out + "</header>\n"
+}
+
+/// The charts. Which axis is shown is chosen by radio buttons and the style sheet, so that it needs no script.
+fn curves(series: &[Series]) -> String {
+    let figures = figures::figures(series);
+    let mut tools = String::from(
+        "<div class=\"tools\"><fieldset class=\"tabs\"><legend class=\"hidden\">Charts against</legend>",
+    );
+    for (axis, title) in [
+        (Axis::Iterations, "Iterations"),
+        (Axis::Bytes, "Bytes"),
+        (Axis::Seconds, "Simulated time"),
+    ] {
+        let checked = if axis == Axis::Iterations {
+            " checked"
+        } else {
+            ""
+        };
+        let name = axis_name(axis);
+        let _ = write!(
+            tools,
+            "<label><input type=\"radio\" name=\"axis\" id=\"axis-{name}\" autocomplete=\"off\"{checked}><span>{title}</span></label>"
+        );
+    }
+    tools += "</fieldset><label class=\"check\"><input type=\"checkbox\" id=\"log\" autocomplete=\"off\"><span>Logarithmic</span></label>";
+    tools += &legend(series);
+    tools += "</div>";
+    let mut panels = String::new();
+    for axis in Axis::ALL {
+        for scale in [Scale::Linear, Scale::Log] {
+            let name = if scale == Scale::Log { "log" } else { "linear" };
+            let _ = write!(panels, "<div class=\"panel {} {name}\">", axis_name(axis));
+            for figure in figures
+                .iter()
+                .filter(|f| f.axis == axis && f.scale == scale)
+            {
+                panels += &chart(figure);
+            }
+            panels += "</div>";
+        }
+    }
+    section("curves", "Curves", bands(series), &(tools + &panels))
+}
+
+fn chart(figure: &Figure) -> String {
+    let attributes = format!(
+        " tabindex=\"0\" data-metric=\"{}\" data-axis=\"{}\"",
+        figure.metric.name,
+        axis_name(figure.axis)
+    );
+    let log = if figure.scale == Scale::Log {
+        "-log"
+    } else {
+        ""
+    };
+    let file = format!("{}-{}{log}.svg", figure.metric.name, axis_name(figure.axis));
+    with_download(
+        &figure.drawing.inline(&attributes),
+        &file,
+        figure.metric.title,
+    )
+}
+
+fn with_download(svg: &str, file: &str, title: &str) -> String {
+    format!(
+        "<figure>{svg}<button type=\"button\" class=\"quiet needs-js download\" data-file=\"{file}\" aria-label=\"Save the chart of {} as SVG\">SVG</button></figure>",
+        escape(title)
+    )
+}
+
+fn legend(series: &[Series]) -> String {
+    let mut out = String::from(
+        "<div class=\"legend\" role=\"group\" aria-label=\"Series: press to hide or show\">",
+    );
+    for (index, s) in series.iter().enumerate() {
+        let style = Style { index };
+        let _ = write!(
+            out,
+            "<button type=\"button\" aria-pressed=\"true\" data-toggle=\"{index}\"><svg class=\"c{}\" color=\"{}\" width=\"28\" height=\"10\" viewBox=\"0 0 28 10\" aria-hidden=\"true\" fill=\"currentColor\">{}</svg><span>{}</span></button>",
+            style.colour_number(),
+            style.colour(),
+            style.swatch(1.0, 5.0),
+            escape(&s.label)
+        );
+    }
+    out + "</div>"
+}
+
+fn labels(series: &[Series], mix: &Drawing) -> String {
+    let run = series[0].first();
+    let groups = run.manifest.data.labels.len();
+    let which = match groups {
+        n if n > MOST_GROUPS => format!("The first {MOST_GROUPS} of {} groups", count(n as u64)),
+        _ => "Each group".into(),
+    };
+    let about = format!(
+        "{which}: how its training samples are labelled, and how many they are, with seed {}.",
+        run.experiment.seed
+    );
+    let figure = with_download(&mix.inline(""), "labels.svg", "labels");
+    section(
+        "labels-section",
+        "Labels by group",
+        &about,
+        &format!("<div class=\"wide\">{figure}</div>"),
+    )
+}
+
+fn experiment(series: &[Series], differing: Option<&Table>) -> String {
+    let first = &series[0];
+    let about = match differing {
+        Some(_) => format!(
+            "What the variants differ in, and the experiment of {} in full.",
+            escape(&first.label)
+        ),
+        None => "Every key, as it was resolved.".into(),
+    };
+    let mut content = differing.map(Table::html).unwrap_or_default();
+    let _ = write!(
+        content,
+        "<details><summary>The experiment in full</summary><pre tabindex=\"0\"><code>{}</code></pre></details>",
+        escape(&first.first().experiment.to_toml())
+    );
+    section("experiment-section", "Experiment", &about, &content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_read_well() {
+        assert_eq!(seed_list(&[42]), "42");
+        assert_eq!(seed_list(&[42, 43]), "42, 43");
+        assert_eq!(seed_list(&[42, 43, 44]), "42–44");
+        assert_eq!(seed_list(&[3, 5, 9]), "3, 5, 9");
+        assert_eq!(
+            seed_list(&[u64::MAX - 1, u64::MAX]),
+            format!("{}, {}", u64::MAX - 1, u64::MAX)
+        );
+    }
+
+    #[test]
+    fn the_script_cannot_end_its_element() {
+        assert!(!SCRIPT.contains("</script") && !SCRIPT.contains("<!--"));
+        assert!(!STYLE.contains("</style") && !DARK.contains("</style"));
+        for text in [SCRIPT, STYLE, DARK] {
+            assert!(!text.contains("http:") && !text.contains("https:") && !text.contains("url("));
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! The tables of a report.
+
+use super::table::{Cell, Column, Table};
+use crate::format::{bytes, count, seconds};
+use crate::run_directory::EndingInfo;
+use crate::runs::{LedgerLine, Metric, Run, Series, differences, value};
+use crate::summary::mean_and_deviation;
+use selvedge_core::state::Evaluation;
+
+/// The last evaluation of each series, and the one that the validation samples chose; mean and deviation over seeds.
+pub(super) fn results(series: &[Series], metrics: &[&'static Metric]) -> Table {
+    let mut columns = vec![Column::text("Series"), Column::text("Evaluation")];
+    let spread = |name: &str| vec![format!("{name}_mean"), format!("{name}_sd")];
+    columns.push(Column::number("Seeds", vec!["seeds".into()]));
+    columns.push(Column::number("Iteration", spread("t")));
+    for metric in metrics {
+        columns.push(Column::number(metric.title, spread(metric.name)));
+    }
+    columns.push(Column::number("Bytes per group", spread("bytes_exact")));
+    columns.push(Column::number("as the paper counts", spread("bytes_paper")));
+    columns.push(Column::number("Simulated time", spread("seconds")));
+    // Series stand under each other that are to be compared.
+    let kinds: [(&str, fn(&Run) -> Option<&Evaluation>); 2] =
+        [("last", Run::last), ("best on validation", Run::best)];
+    let mut rows = Vec::new();
+    for (name, choose) in kinds {
+        for s in series {
+            let chosen: Vec<&Evaluation> = s.evaluated().filter_map(choose).collect();
+            if !chosen.is_empty() {
+                rows.push(result_row(&s.label, name, &chosen, metrics));
+            }
+        }
+    }
+    mark_best(&mut rows, metrics);
+    Table {
+        id: "results",
+        title: "Results".into(),
+        columns,
+        rows,
+        has_total: false,
+        parted_by: Some(1),
+    }
+}
+
+fn result_row(
+    label: &str,
+    name: &str,
+    evaluations: &[&Evaluation],
+    metrics: &[&'static Metric],
+) -> Vec<Cell> {
+    let mut row = vec![
+        Cell::text(label),
+        Cell::text(name),
+        Cell::number(count(evaluations.len() as u64), evaluations.len()),
+    ];
+    let mut spread = |of: &dyn Fn(&Evaluation) -> Option<f64>, show: &dyn Fn(f64) -> String| {
+        let values: Vec<f64> = evaluations.iter().filter_map(|e| of(e)).collect();
+        if values.is_empty() {
+            row.push(Cell {
+                text: "–".into(),
+                csv: vec![String::new(), String::new()],
+                ..Cell::default()
+            });
+            return;
+        }
+        let (mean, deviation) = mean_and_deviation(&values);
+        row.push(Cell {
+            text: show(mean),
+            csv: vec![mean.to_string(), deviation.to_string()],
+            // Less than this is rounding.
+            aside: if deviation > 1e-9 * mean.abs() {
+                format!("± {}", show(deviation))
+            } else {
+                String::new()
+            },
+            ..Cell::default()
+        });
+    };
+    spread(&|e| Some(e.t as f64), &|t| count(t.round() as u64));
+    for metric in metrics {
+        spread(&|e| value(e, metric.name), &|x| format!("{x:.4}"));
+    }
+    spread(&|e| Some(e.bytes_exact), &bytes);
+    spread(&|e| Some(e.bytes_paper), &bytes);
+    spread(&|e| Some(e.seconds), &seconds);
+    row
+}
+
+/// Marks the best mean of each metric among the rows of a kind, where there are several.
+fn mark_best(rows: &mut [Vec<Cell>], metrics: &[&'static Metric]) {
+    const BEFORE: usize = 4;
+    for kind in ["last", "best on validation"] {
+        let of_kind = |row: &&mut Vec<Cell>| row[1].text == kind;
+        for (i, metric) in metrics.iter().enumerate() {
+            let mut cells: Vec<&mut Cell> = rows
+                .iter_mut()
+                .filter(of_kind)
+                .map(|row| &mut row[BEFORE + i])
+                .collect();
+            let number = |cell: &Cell| cell.csv[0].parse::<f64>().ok();
+            let towards = if metric.name.starts_with("loss") {
+                -1.0
+            } else {
+                1.0
+            };
+            let best = cells
+                .iter()
+                .filter_map(|c| number(c))
+                .map(|x| towards * x)
+                .fold(f64::NEG_INFINITY, f64::max);
+            if cells.len() > 1 {
+                cells
+                    .iter_mut()
+                    .for_each(|c| c.is_best = number(c).is_some_and(|x| towards * x == best));
+            }
+        }
+    }
+}
+
+/// What was sent from whom to whom, of all groups: every series' bytes, exact, and their shares.
+pub(super) fn bytes_sent(series: &[Series]) -> Option<Table> {
+    let mut lines: Vec<&LedgerLine> = Vec::new();
+    for line in series.iter().flat_map(|s| &s.runs).flat_map(|r| &r.ledger) {
+        if !lines.iter().any(|l| same_place(l, line)) {
+            lines.push(line);
+        }
+    }
+    if lines.is_empty() {
+        return None;
+    }
+    let links: Vec<String> = lines.iter().map(|l| l.link.clone()).collect();
+    let link = |line: &LedgerLine| links.iter().position(|l| *l == line.link);
+    lines.sort_by_key(|l| (link(l), l.direction != "up", l.kind.clone()));
+    let mut columns = vec![Column::text("From and to"), Column::text("What")];
+    for s in series {
+        let name = |what: &str| format!("{} {what}", s.label);
+        columns.push(Column::number(
+            &s.label,
+            vec![name("bytes"), name("messages")],
+        ));
+    }
+    let sums: Vec<Vec<(f64, f64)>> = series
+        .iter()
+        .map(|s| lines.iter().map(|l| sent(s, l)).collect())
+        .collect();
+    let totals: Vec<(f64, f64)> = sums
+        .iter()
+        .map(|of| (of.iter().map(|x| x.0).sum(), of.iter().map(|x| x.1).sum()))
+        .collect();
+    let mut rows = Vec::new();
+    for (i, line) in lines.iter().enumerate() {
+        let mut row = vec![Cell::text(ends(line)), Cell::text(kind(&line.kind))];
+        for (of, total) in sums.iter().zip(&totals) {
+            row.push(bytes_cell(of[i], total.0));
+        }
+        rows.push(row);
+    }
+    let mut total_row = vec![Cell::text("In all"), Cell::text("")];
+    total_row.extend(totals.iter().map(|total| Cell {
+        share: None,
+        aside: String::new(),
+        ..bytes_cell(*total, total.0)
+    }));
+    rows.push(total_row);
+    Some(Table {
+        id: "bytes",
+        title: "Bytes by link, kind and direction".into(),
+        columns,
+        rows,
+        has_total: true,
+        parted_by: None,
+    })
+}
+
+fn same_place(a: &LedgerLine, b: &LedgerLine) -> bool {
+    (&a.link, &a.kind, &a.direction) == (&b.link, &b.kind, &b.direction)
+}
+
+/// Bytes and messages of a series at one place of the ledger, mean over the seeds that have a ledger.
+fn sent(series: &Series, line: &LedgerLine) -> (f64, f64) {
+    let ledgers = series
+        .runs
+        .iter()
+        .map(|r| &r.ledger)
+        .filter(|l| !l.is_empty());
+    let (mut bytes, mut messages, mut n) = (0.0, 0.0, 0.0f64);
+    for ledger in ledgers {
+        n += 1.0;
+        for found in ledger.iter().filter(|l| same_place(l, line)) {
+            bytes += found.bytes as f64;
+            messages += found.messages as f64;
+        }
+    }
+    (bytes / n.max(1.0), messages / n.max(1.0))
+}
+
+fn bytes_cell((bytes, messages): (f64, f64), total: f64) -> Cell {
+    let share = bytes / total.max(1.0);
+    Cell {
+        text: count(bytes.round() as u64),
+        csv: vec![bytes.to_string(), messages.to_string()],
+        share: Some(share),
+        aside: format!("{:.1} %", 100.0 * share),
+        ..Cell::default()
+    }
+}
+
+/// `device → edge`
+fn ends(line: &LedgerLine) -> String {
+    match (line.link.split_once('-'), line.direction.as_str()) {
+        (Some((below, above)), "up") => format!("{below} → {above}"),
+        (Some((below, above)), "down") => format!("{above} → {below}"),
+        _ => format!("{}, {}", line.link, line.direction),
+    }
+}
+
+fn kind(name: &str) -> String {
+    match name {
+        "theta0" => "θ0, combined model".into(),
+        "theta1" => "θ1, hospital tower".into(),
+        "theta2" => "θ2, device tower".into(),
+        "zeta1" => "ζ1, hospital embeddings".into(),
+        "zeta2" => "ζ2, device embeddings".into(),
+        other => other.into(),
+    }
+}
+
+/// The keys in which the experiments differ.
+pub(super) fn settings_that_differ(series: &[Series]) -> Option<Table> {
+    let differing = differences(series);
+    if differing.is_empty() {
+        return None;
+    }
+    let mut columns = vec![Column::text("Key")];
+    columns.extend(series.iter().map(|s| Column {
+        csv: vec![s.label.clone()],
+        ..Column::text(&s.label)
+    }));
+    let row = |(key, values): (String, Vec<String>)| {
+        std::iter::once(key).chain(values).map(Cell::text).collect()
+    };
+    Some(Table {
+        id: "differences",
+        title: "What differs".into(),
+        columns,
+        rows: differing.into_iter().map(row).collect(),
+        has_total: false,
+        parted_by: None,
+    })
+}
+
+/// Every run: how far it has come, how it ended, and what it was computed with.
+pub(super) fn runs(series: &[Series]) -> Table {
+    let columns = [
+        "Run",
+        "Series",
+        "Seed",
+        "Iterations",
+        "Ending",
+        "Real time",
+        "Version",
+        "Instructions",
+        "Data",
+    ];
+    let column = |title: &str| match title {
+        "Seed" | "Iterations" | "Real time" => Column::number(title, vec![title.to_lowercase()]),
+        _ => Column::text(title),
+    };
+    let row = |label: &str, run: &Run| {
+        let manifest = &run.manifest;
+        let t = manifest
+            .timing
+            .iterations
+            .max(run.last().map_or(0, |e| e.t));
+        let real = manifest.timing.seconds;
+        vec![
+            Cell::text(run.path.display().to_string()),
+            Cell::text(label),
+            Cell::number(run.experiment.seed.to_string(), run.experiment.seed),
+            Cell::number(
+                format!("{} of {}", count(t), count(run.experiment.train.iterations)),
+                t,
+            ),
+            Cell::text(ending(manifest.ending.as_ref())),
+            Cell::number(
+                if real > 0.0 {
+                    seconds(real)
+                } else {
+                    "–".into()
+                },
+                real,
+            ),
+            Cell::text(&manifest.selvedge),
+            Cell::text(&manifest.cpu.instructions),
+            Cell::text(&manifest.data.fingerprint),
+        ]
+    };
+    let rows = series
+        .iter()
+        .flat_map(|s| s.runs.iter().map(|run| row(&s.label, run)));
+    Table {
+        id: "runs",
+        title: "Runs".into(),
+        columns: columns.into_iter().map(column).collect(),
+        rows: rows.collect(),
+        has_total: false,
+        parted_by: None,
+    }
+}
+
+/// How a run ended, in a few words.
+pub(super) fn ending(ending: Option<&EndingInfo>) -> String {
+    let Some(ending) = ending else {
+        return "not ended".into();
+    };
+    match (ending.kind.as_str(), &ending.key, ending.value) {
+        ("reached", Some(key), Some(value)) if key == "stop.bytes" => {
+            format!("{key} reached at {}", bytes(value))
+        }
+        ("reached", Some(key), Some(value)) if key == "stop.seconds" => {
+            format!("{key} reached at {}", seconds(value))
+        }
+        ("reached", Some(key), Some(value)) => format!("{key} reached at {value:.4}"),
+        (kind, ..) => kind.into(),
+    }
+}

@@ -1,0 +1,105 @@
+//! Texts of others, made harmless for HTML, SVG, JSON inside HTML, and CSV.
+
+/// Text for HTML and SVG, inside elements and inside quoted attributes. What XML cannot hold is replaced.
+pub(crate) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out += "&amp;",
+            '<' => out += "&lt;",
+            '>' => out += "&gt;",
+            '"' => out += "&quot;",
+            '\'' => out += "&#39;",
+            '\n' | '\t' => out.push(c),
+            // Also the characters that turn the direction of what follows.
+            c if c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c) => {
+                out.push(char::REPLACEMENT_CHARACTER);
+            }
+            '\u{2066}'..='\u{2069}' | '\u{fffe}' | '\u{ffff}' => {
+                out.push(char::REPLACEMENT_CHARACTER);
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// JSON that may stand inside a script element: nothing in it can end the element or begin a comment.
+pub(crate) fn json_in_html(value: &serde_json::Value) -> String {
+    let text = value.to_string();
+    text.replace('<', "\\u003c").replace('>', "\\u003e")
+}
+
+/// One cell of a CSV file, quoted where it must be.
+pub(crate) fn csv_cell(text: &str) -> String {
+    // A spreadsheet takes a text that begins like this for a formula.
+    let formula = text.starts_with(['=', '+', '@', '\t', '\r'])
+        || (text.starts_with('-') && text.parse::<f64>().is_err());
+    let text = if formula {
+        format!("'{text}")
+    } else {
+        text.into()
+    };
+    match text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text,
+    }
+}
+
+/// Base64, for the hash of the script in the page's security policy.
+pub(super) fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::new();
+    for chunk in bytes.chunks(3) {
+        let byte = |i: usize| u32::from(chunk.get(i).copied().unwrap_or(0));
+        let word = (byte(0) << 16) | (byte(1) << 8) | byte(2);
+        for i in 0..4 {
+            let letter = LETTERS[(word >> (18 - 6 * i)) as usize & 63];
+            out.push(if i <= chunk.len() {
+                letter as char
+            } else {
+                '='
+            });
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_breaks_out_of_its_place() {
+        assert_eq!(
+            escape("<script>\"a\" & 'b'\u{1}\u{202e}"),
+            "&lt;script&gt;&quot;a&quot; &amp; &#39;b&#39;\u{fffd}\u{fffd}"
+        );
+        let value = serde_json::json!({ "label": "</script><!--" });
+        let text = json_in_html(&value);
+        assert!(!text.contains('<') && !text.contains('>'), "{text}");
+        let back: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(back, value);
+    }
+
+    #[test]
+    fn cells_are_quoted_where_they_must_be() {
+        assert_eq!(csv_cell("plain"), "plain");
+        assert_eq!(csv_cell("a, \"b\""), "\"a, \"\"b\"\"\"");
+        assert_eq!(csv_cell("=1+1"), "'=1+1");
+        assert_eq!(csv_cell("-0.5"), "-0.5");
+    }
+
+    #[test]
+    fn base64_pads() {
+        for (plain, coded) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+        ] {
+            assert_eq!(base64(plain.as_bytes()), coded);
+        }
+    }
+}
