@@ -79,6 +79,18 @@ pub(crate) fn experiment(args: &ExperimentArgs) -> Result<Named> {
     bail!("no experiment `{word}`: {hint}")
 }
 
+/// About how many evaluations a run of a comparison has, where nobody says: targets are reached at one of them.
+const EVALUATIONS: u64 = 150;
+
+/// The experiment for a comparison: evaluated more often, and after the same iterations whatever a variant's P.
+pub(crate) fn for_comparison(experiment: Experiment) -> Result<Experiment> {
+    if !experiment.has_usual_evaluations() {
+        return Ok(experiment);
+    }
+    let every = experiment.evaluations_apart(EVALUATIONS);
+    Ok(experiment.with(&[format!("train.evaluate_every={every}")])?)
+}
+
 /// Files of one's own that are neither in the data folder nor here may lie beside the experiment.
 fn find_beside(experiment: &mut Experiment, file: &Path, data_dir: Option<&Path>) {
     let data = &mut experiment.data;

@@ -18,6 +18,7 @@ mod load;
 mod presets;
 mod progress;
 mod report;
+mod reproduce;
 mod run_directory;
 mod runs;
 mod summary;

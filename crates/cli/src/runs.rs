@@ -22,6 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// A run, as far as it has come.
+#[derive(Clone)]
 pub(crate) struct Run {
     pub(crate) path: PathBuf,
     pub(crate) manifest: Manifest,
@@ -43,6 +44,7 @@ pub(crate) struct LedgerLine {
 }
 
 /// Runs whose experiments differ in the seed only, by rising seed; never none.
+#[derive(Clone)]
 pub(crate) struct Series {
     pub(crate) label: String,
     pub(crate) runs: Vec<Run>,
@@ -209,7 +211,9 @@ pub(crate) fn series(paths: &[PathBuf]) -> Result<Vec<Series>> {
         }
         let run = Run::read(&found.path)?;
         let keys = labels::keys(&run.experiment)?;
-        if let Some(first) = groups.first() {
+        // Variants of one comparison may differ in their data: that is what is compared then.
+        let first = groups.first();
+        if let Some(first) = first.filter(|g| g.variant.is_none() || found.variant.is_none()) {
             check_same_data(&first.runs[0], &first.keys, &run, &keys)?;
         }
         match groups.iter_mut().find(|group| group.keys == keys) {

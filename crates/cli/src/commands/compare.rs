@@ -15,9 +15,6 @@ use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::experiment::{Algorithm, Experiment};
 use std::path::{Path, PathBuf};
 
-/// About how many evaluations a run of a comparison has, where nobody says: targets are reached at one of them.
-const EVALUATIONS: u64 = 150;
-
 pub(crate) fn compare(args: &CompareArgs) -> Result<Outcome> {
     let algorithms = algorithms(&args.algorithms)?;
     let variant = |a: &Algorithm| {
@@ -122,12 +119,7 @@ fn run(args: &ComparisonArgs, kind: &str, variants: Vec<Variant>) -> Result<Outc
     let grid = grid(&args.learning_rates)?;
     catch_interrupts()?;
     let named = load::experiment(&args.experiment)?;
-    let mut experiment = named.experiment;
-    if experiment.has_usual_evaluations() {
-        // The same number of iterations for all variants, whatever their P.
-        let every = experiment.evaluations_apart(EVALUATIONS);
-        experiment = experiment.with(&[format!("train.evaluate_every={every}")])?;
-    }
+    let experiment = load::for_comparison(named.experiment)?;
     let first = experiment.seed;
     let last = first.checked_add(args.seeds - 1);
     let last = last.context("--seeds: the last seed is too large")?;

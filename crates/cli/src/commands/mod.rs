@@ -7,6 +7,7 @@ mod evaluate;
 mod experiments;
 mod fetch;
 mod report;
+mod reproduce;
 mod train;
 
 use crate::Outcome;
@@ -17,6 +18,7 @@ use anyhow::Result;
 pub(crate) fn run(args: Args) -> Result<Outcome> {
     match args.command {
         Command::Train(args) => train::run(args),
+        Command::Reproduce(args) => reproduce::run(&args),
         Command::Compare(args) => compare::compare(&args),
         Command::Sweep(args) => compare::sweep(&args),
         Command::Data(DataCommand::Inspect { experiment, json }) => {

@@ -1,6 +1,6 @@
 //! Bars that are cut by shares, one under the other, as SVG.
 
-use super::chart::{self, Drawing};
+use super::drawing::{Drawing, WIDTH};
 use super::style::COLOURS;
 use super::text::escape;
 use crate::format::count;
@@ -81,7 +81,7 @@ fn write_legend(out: &mut String, parts: &[String]) -> f64 {
     for (class, name) in parts.iter().enumerate() {
         let name = cut(name, 40);
         let width = 18.0 + 6.3 * name.chars().count() as f64 + 14.0;
-        if x + width > chart::width() && x > NAMES {
+        if x + width > WIDTH && x > NAMES {
             (x, y) = (NAMES, y + 17.0);
         }
         part(out, class, (x, y), (12.0, 12.0), &name);
@@ -105,10 +105,10 @@ fn write_bar(out: &mut String, parts: &[String], bar: &Bar<'_>, top: f64) -> std
         "<g class=\"chart-text\" fill=\"#5b626e\" font-size=\"11\"><text x=\"{}\" y=\"{middle:.1}\" text-anchor=\"end\">{}</text><text x=\"{}\" y=\"{middle:.1}\" text-anchor=\"end\">{}</text></g>",
         NAMES - 8.0,
         escape(&cut(bar.name, 16)),
-        chart::width() - 4.0,
+        WIDTH - 4.0,
         count(total)
     )?;
-    let room = chart::width() - NAMES - TOTALS;
+    let room = WIDTH - NAMES - TOTALS;
     let mut before = 0;
     for (class, n) in bar.parts.iter().enumerate().filter(|(_, n)| **n > 0) {
         let place = |n: u64| NAMES + room * n as f64 / total as f64;

@@ -4,19 +4,18 @@
 //! still give other ones by its style. The legend lies below the chart proper; a page that has its own shows the drawing
 //! without it.
 
+use super::drawing::{Drawing, WIDTH};
+use super::mapping::{Mapping, range};
 use super::style::Style;
 use super::text::escape;
 use super::ticks::{Scale, Ticks, Unit, ticks};
 use std::fmt::Write;
 
-const WIDTH: f64 = 440.0;
 const HEIGHT: f64 = 292.0;
 const LEFT: f64 = 52.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 44.0;
-pub(crate) const FONT: &str =
-    "system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif";
 
 /// Markers on a line, so that it can be told apart without colour.
 const MARKERS: usize = 7;
@@ -53,66 +52,6 @@ pub(crate) struct Place {
     pub(crate) hi: f64,
 }
 
-/// A chart as SVG elements.
-pub(crate) struct Drawing {
-    description: String,
-    body: String,
-    height: f64,
-    /// With the legend.
-    full_height: f64,
-    /// What a script needs to find the value under a pointer.
-    geometry: String,
-}
-
-/// Values to places along one axis.
-struct Mapping {
-    scale: Scale,
-    lo: f64,
-    hi: f64,
-    /// Where `lo` and `hi` are.
-    from: f64,
-    to: f64,
-}
-
-impl Mapping {
-    fn at(&self, value: f64) -> f64 {
-        let of = |v: f64| match self.scale {
-            Scale::Linear => v,
-            Scale::Log => v.log10(),
-        };
-        let share = (of(value) - of(self.lo)) / (of(self.hi) - of(self.lo));
-        self.from + share * (self.to - self.from)
-    }
-}
-
-/// The range of an axis over `values`: a little more than they take, unless `tight`.
-fn range(values: impl Iterator<Item = f64>, scale: Scale, tight: bool) -> (f64, f64) {
-    let values = values.filter(|v| v.is_finite());
-    let (lo, hi) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(lo, hi), v| {
-        (lo.min(v), hi.max(v))
-    });
-    match scale {
-        _ if lo > hi => (1.0, 10.0),
-        Scale::Log if lo == hi => (lo / 2.0, hi * 2.0),
-        Scale::Log => (lo, hi),
-        Scale::Linear if lo == hi => {
-            let around = if lo == 0.0 { 1.0 } else { 0.1 * lo.abs() };
-            (lo - around, hi + around)
-        }
-        Scale::Linear if tight => (lo, hi),
-        Scale::Linear => {
-            let padding = 0.05 * (hi - lo);
-            // What is never below 0 needs no room there.
-            let low = if lo >= 0.0 {
-                (lo - padding).max(0.0)
-            } else {
-                lo - padding
-            };
-            (low, hi + padding)
-        }
-    }
-}
-
 /// Draws a chart. Points that a logarithmic axis has no place for are left out.
 pub(crate) fn draw(chart: &Chart) -> Drawing {
     let has_place = |p: &Place| {
@@ -134,26 +73,14 @@ pub(crate) fn draw(chart: &Chart) -> Drawing {
         Scale::Log if p.lo <= 0.0 => p.y,
         _ => p.lo,
     };
-    let (x_lo, x_hi) = range(points().map(|p| p.x), chart.x.scale, true);
-    let (y_lo, y_hi) = range(
+    let across = range(points().map(|p| p.x), chart.x.scale, true);
+    let upwards = range(
         points().flat_map(|p| [below(p), p.hi]),
         chart.y.scale,
         false,
     );
-    let x = Mapping {
-        scale: chart.x.scale,
-        lo: x_lo,
-        hi: x_hi,
-        from: LEFT,
-        to: WIDTH - RIGHT,
-    };
-    let y = Mapping {
-        scale: chart.y.scale,
-        lo: y_lo,
-        hi: y_hi,
-        from: HEIGHT - BOTTOM,
-        to: TOP,
-    };
+    let x = Mapping::new(chart.x.scale, across, (LEFT, WIDTH - RIGHT));
+    let y = Mapping::new(chart.y.scale, upwards, (HEIGHT - BOTTOM, TOP));
     let mut body = String::new();
     let _ = write_frame(&mut body, chart, &x, &y);
     for (place, (line, points)) in lines.iter().enumerate() {
@@ -169,14 +96,23 @@ pub(crate) fn draw(chart: &Chart) -> Drawing {
         body,
         height: HEIGHT,
         full_height: HEIGHT + legend_height,
-        geometry: format!(
-            " data-plot=\"{LEFT} {TOP} {} {}\" data-x=\"{x_lo} {x_hi}\" data-y=\"{y_lo} {y_hi}\" data-scales=\"{} {}\"",
-            WIDTH - LEFT - RIGHT,
-            HEIGHT - TOP - BOTTOM,
-            scale_name(chart.x.scale),
-            scale_name(chart.y.scale),
-        ),
+        geometry: geometry(&x, &y),
     }
+}
+
+/// What a script needs to find values under a pointer.
+fn geometry(x: &Mapping, y: &Mapping) -> String {
+    format!(
+        " data-plot=\"{LEFT} {TOP} {} {}\" data-x=\"{} {}\" data-y=\"{} {}\" data-scales=\"{} {}\"",
+        WIDTH - LEFT - RIGHT,
+        HEIGHT - TOP - BOTTOM,
+        x.lo,
+        x.hi,
+        y.lo,
+        y.hi,
+        scale_name(x.scale),
+        scale_name(y.scale),
+    )
 }
 
 fn scale_name(scale: Scale) -> &'static str {
@@ -193,7 +129,7 @@ fn with_unit(title: &str, ticks: &Ticks) -> String {
     }
 }
 
-/// Grid, ticks and titles.
+/// Grid, axis, ticks and texts.
 fn write_frame(out: &mut String, chart: &Chart, x: &Mapping, y: &Mapping) -> std::fmt::Result {
     let x_ticks = ticks(x.lo, x.hi, 5, x.scale, chart.x.unit);
     let y_ticks = ticks(y.lo, y.hi, 5, y.scale, chart.y.unit);
@@ -225,9 +161,21 @@ fn write_frame(out: &mut String, chart: &Chart, x: &Mapping, y: &Mapping) -> std
             bottom + 4.0
         )?;
     }
+    write!(out, "</g>")?;
+    write_texts(out, chart, (x, &x_ticks), (y, &y_ticks))
+}
+
+/// What stands beside the ticks, and the titles.
+fn write_texts(
+    out: &mut String,
+    chart: &Chart,
+    (x, x_ticks): (&Mapping, &Ticks),
+    (y, y_ticks): (&Mapping, &Ticks),
+) -> std::fmt::Result {
+    let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
     write!(
         out,
-        "</g><g class=\"chart-text\" fill=\"#5b626e\" font-size=\"11\">"
+        "<g class=\"chart-text\" fill=\"#5b626e\" font-size=\"11\">"
     )?;
     for tick in &y_ticks.ticks {
         let at = y.at(tick.value) + 3.8;
@@ -261,12 +209,12 @@ fn write_frame(out: &mut String, chart: &Chart, x: &Mapping, y: &Mapping) -> std
         out,
         "<text x=\"{middle}\" y=\"{}\" text-anchor=\"middle\">{}</text></g>",
         HEIGHT - 8.0,
-        with_unit(&chart.x.title, &x_ticks)
+        with_unit(&chart.x.title, x_ticks)
     )?;
     write!(
         out,
         "<text class=\"chart-title\" x=\"8\" y=\"17\" font-size=\"13.5\" font-weight=\"600\" fill=\"#1d2127\">{}</text>",
-        with_unit(&chart.y.title, &y_ticks)
+        with_unit(&chart.y.title, y_ticks)
     )
 }
 
@@ -346,45 +294,6 @@ fn write_legend(out: &mut String, lines: &[Line]) -> f64 {
     }
     out.push_str("</g>");
     y + 12.0 - HEIGHT
-}
-
-impl Drawing {
-    /// A drawing of other elements, without a legend to be left out.
-    pub(super) fn of(description: String, body: String, height: f64) -> Self {
-        Drawing {
-            description,
-            body,
-            height,
-            full_height: height,
-            geometry: String::new(),
-        }
-    }
-
-    /// An SVG file of its own, on white.
-    pub(crate) fn file(&self) -> String {
-        format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {0}\" width=\"{WIDTH}\" height=\"{0}\" font-family=\"{FONT}\" role=\"img\"><title>{1}</title><rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>{2}</svg>\n",
-            self.full_height,
-            escape(&self.description),
-            self.body
-        )
-    }
-
-    /// An element of a page, without the legend; `attributes` are added to it.
-    pub(super) fn inline(&self, attributes: &str) -> String {
-        format!(
-            "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {}\" data-full-height=\"{}\" font-family=\"{FONT}\" role=\"img\" aria-label=\"{}\"{}{attributes}>{}</svg>",
-            self.height,
-            self.full_height,
-            escape(&self.description),
-            self.geometry,
-            self.body
-        )
-    }
-}
-
-pub(super) const fn width() -> f64 {
-    WIDTH
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! The charts of a report: every metric against every axis, and the groups' labels.
 
 use super::bars::{self, Bar};
-use super::chart::{Chart, ChartAxis, Drawing, Line, Place, draw};
+use super::chart::{Chart, ChartAxis, Line, Place, draw};
+use super::drawing::Drawing;
 use super::ticks::{Scale, Unit};
 use crate::format::count;
 use crate::runs::{Axis, METRICS, Metric, Point, Series};
@@ -118,6 +119,21 @@ pub(super) fn figures(series: &[Series]) -> Vec<Figure> {
         }
     }
     all
+}
+
+/// One metric against one axis; nothing for a metric that there is not.
+pub(super) fn figure(
+    series: &[Series],
+    metric: &str,
+    axis: Axis,
+    title: Option<&str>,
+) -> Option<Drawing> {
+    let metric = METRICS.iter().find(|m| m.name == metric)?;
+    let mut chart = chart(series, metric, axis, Scale::Linear);
+    if let Some(title) = title {
+        chart.x.title = title.into();
+    }
+    Some(draw(&chart))
 }
 
 fn chart(series: &[Series], metric: &Metric, axis: Axis, scale: Scale) -> Chart {

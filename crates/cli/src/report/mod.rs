@@ -11,7 +11,9 @@
 
 mod bars;
 pub(crate) mod chart;
+mod drawing;
 mod figures;
+mod mapping;
 mod notes;
 mod page;
 mod style;
@@ -22,7 +24,7 @@ pub(crate) mod ticks;
 
 pub(crate) use page::page;
 
-use crate::runs::Series;
+use crate::runs::{Axis, Series};
 use ticks::Scale;
 
 /// The charts as files of their own: names and contents.
@@ -48,4 +50,14 @@ pub(crate) fn files(series: &[Series]) -> Vec<(String, String)> {
         figures::label_mix(series).map(|drawing| ("labels.svg".to_owned(), drawing.file())),
     );
     files
+}
+
+/// One chart as a file of its own; with another title below it, where the numbers of the axis are others.
+pub(crate) fn chart_file(
+    series: &[Series],
+    metric: &str,
+    axis: Axis,
+    title: Option<&str>,
+) -> String {
+    figures::figure(series, metric, axis, title).map_or_else(String::new, |drawing| drawing.file())
 }

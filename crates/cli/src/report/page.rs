@@ -1,6 +1,6 @@
 //! The page.
 
-use super::chart::Drawing;
+use super::drawing::Drawing;
 use super::figures::{self, Figure, MOST_GROUPS, axis_name};
 use super::notes::{bands, notes};
 use super::style::Style;
@@ -47,7 +47,7 @@ pub(crate) fn page(series: &[Series], incomplete: &[String]) -> String {
     body += &section(
         "results-section",
         "Results",
-        "Mean ± standard deviation over seeds. Bold is the best mean of a column.",
+        &about_results(series),
         &results.html(),
     );
     if let Some(sent) = &sent {
@@ -280,15 +280,34 @@ fn legend(series: &[Series]) -> String {
     out + "</div>"
 }
 
+fn about_results(series: &[Series]) -> String {
+    let mut about = String::from("The last evaluation");
+    if series
+        .iter()
+        .flat_map(|s| &s.runs)
+        .any(|run| run.best().is_some())
+    {
+        about += ", and the one that was best on the validation samples";
+    }
+    if series.iter().any(|s| s.evaluated().count() > 1) {
+        about += "; mean ± standard deviation over seeds";
+    }
+    about += ".";
+    if series.len() > 1 {
+        about += " Bold is the best of a column.";
+    }
+    about
+}
+
 fn labels(series: &[Series], mix: &Drawing) -> String {
     let run = series[0].first();
     let groups = run.manifest.data.labels.len();
     let which = match groups {
         n if n > MOST_GROUPS => format!("The first {MOST_GROUPS} of {} groups", count(n as u64)),
-        _ => "Each group".into(),
+        _ => "The groups".into(),
     };
     let about = format!(
-        "{which}: how its training samples are labelled, and how many they are, with seed {}.",
+        "{which}: how their training samples are labelled, and how many there are, with seed {}.",
         run.experiment.seed
     );
     let figure = with_download(&mix.inline(""), "labels.svg", "labels");

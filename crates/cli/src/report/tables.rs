@@ -20,12 +20,13 @@ pub(super) fn results(series: &[Series], metrics: &[&'static Metric]) -> Table {
     columns.push(Column::number("as the paper counts", spread("bytes_paper")));
     columns.push(Column::number("Simulated time", spread("seconds")));
     // Series stand under each other that are to be compared.
-    let kinds: [(&str, fn(&Run) -> Option<&Evaluation>); 2] =
-        [("last", Run::last), ("best on validation", Run::best)];
     let mut rows = Vec::new();
-    for (name, choose) in kinds {
+    for name in ["last", "best on validation"] {
         for s in series {
-            let chosen: Vec<&Evaluation> = s.evaluated().filter_map(choose).collect();
+            let chosen: Vec<&Evaluation> = match name {
+                "last" => s.evaluated().filter_map(Run::last).collect(),
+                _ => s.evaluated().filter_map(Run::best).collect(),
+            };
             if !chosen.is_empty() {
                 rows.push(result_row(&s.label, name, &chosen, metrics));
             }

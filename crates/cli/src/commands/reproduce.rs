@@ -1,0 +1,50 @@
+//! `selvedge reproduce`
+
+use super::compare::{resume_command, stopped, threads};
+use super::train::level;
+use super::{print, print_json};
+use crate::Outcome;
+use crate::args::ReproduceArgs;
+use crate::comparison::Options;
+use crate::reproduce::{self, Plan};
+use crate::training::{catch_interrupts, is_interrupted};
+use anyhow::{Result, bail};
+
+pub(crate) fn run(args: &ReproduceArgs) -> Result<Outcome> {
+    let parts = reproduce::parts(&args.what)?;
+    if let Some(interval) = args.intervals.iter().find(|k| **k == 0) {
+        bail!("--intervals {interval}: P = Q is at least 1");
+    }
+    catch_interrupts()?;
+    let plan = Plan {
+        parts,
+        sets: reproduce::sets_at_hand(&args.data, &args.directory)?,
+        intervals: args.intervals.clone(),
+        seeds: args.seeds,
+        set: args.set.clone(),
+        folder: args.out.clone(),
+    };
+    let options = Options {
+        data: args.directory.clone(),
+        threads: threads(args.threads),
+        level: level(args.simd.as_deref())?,
+        resume_command: resume_command(),
+    };
+    let Some(all) = reproduce::reproduce(&plan, &options)? else {
+        return stopped(&options);
+    };
+    let sections = reproduce::sections(&plan, &all, &options)?;
+    if is_interrupted() {
+        return stopped(&options);
+    }
+    let text = reproduce::markdown(&all, &sections);
+    reproduce::write(&plan.folder, &text, &sections)?;
+    match args.json {
+        true => print_json(&serde_json::to_value(&sections)?)?,
+        false => print(&format!(
+            "{text}\nFiles   {}\n",
+            plan.folder.display()
+        ))?,
+    }
+    Ok(Outcome::Done)
+}

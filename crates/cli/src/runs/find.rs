@@ -1,0 +1,132 @@
+//! Which runs a path means.
+
+use crate::files::read_text;
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+
+/// A run directory that is there.
+pub(super) struct Found {
+    pub(super) path: PathBuf,
+    /// What the comparison it belongs to calls it.
+    pub(super) variant: Option<String>,
+}
+
+/// What this needs of `seeds.json`.
+#[derive(Deserialize)]
+struct Seeds {
+    seeds: Vec<u64>,
+}
+
+/// What this needs of `comparison.json`.
+#[derive(Deserialize)]
+struct Comparison {
+    variants: Vec<Variant>,
+    seeds: Vec<u64>,
+}
+
+#[derive(Deserialize)]
+struct Variant {
+    label: String,
+    folder: String,
+}
+
+/// A run that is to be, whether or not it has begun.
+struct Planned {
+    path: PathBuf,
+    variant: Option<String>,
+}
+
+impl Planned {
+    fn has_begun(&self) -> bool {
+        self.path.join("manifest.json").is_file()
+    }
+}
+
+/// The runs at these paths that have begun.
+pub(super) fn runs(paths: &[PathBuf]) -> Result<Vec<Found>> {
+    let mut all = Vec::new();
+    for path in paths {
+        let planned = planned(path)?;
+        let begun: Vec<Planned> = planned.into_iter().filter(Planned::has_begun).collect();
+        if begun.is_empty() {
+            bail!("{}: none of its runs has begun yet", path.display());
+        }
+        all.extend(begun.into_iter().map(|run| Found {
+            path: run.path,
+            variant: run.variant,
+        }));
+    }
+    Ok(all)
+}
+
+/// A sentence for each path of which some runs have not begun.
+pub(crate) fn incomplete(paths: &[PathBuf]) -> Result<Vec<String>> {
+    let mut sentences = Vec::new();
+    for path in paths {
+        let planned = planned(path)?;
+        let begun = planned.iter().filter(|run| run.has_begun()).count();
+        if begun == planned.len() {
+            continue;
+        }
+        let mut sentence = format!(
+            "{}: {begun} of {} runs are there",
+            path.display(),
+            planned.len()
+        );
+        let mut absent: Vec<&str> = Vec::new();
+        for variant in planned.iter().filter_map(|run| run.variant.as_deref()) {
+            let of_it = |run: &&Planned| run.variant.as_deref() == Some(variant);
+            if !absent.contains(&variant) && !planned.iter().filter(of_it).any(Planned::has_begun) {
+                absent.push(variant);
+            }
+        }
+        if !absent.is_empty() {
+            sentence += &format!(", none of `{}`", absent.join("`, `"));
+        }
+        sentences.push(sentence);
+    }
+    Ok(sentences)
+}
+
+fn planned(path: &Path) -> Result<Vec<Planned>> {
+    if path.join("manifest.json").is_file() {
+        return Ok(vec![Planned {
+            path: path.into(),
+            variant: None,
+        }]);
+    }
+    let of_seeds = |folder: &Path, seeds: &[u64], variant: Option<&str>| -> Vec<Planned> {
+        let run = |seed: &u64| Planned {
+            path: folder.join(format!("seed-{seed}")),
+            variant: variant.map(Into::into),
+        };
+        seeds.iter().map(run).collect()
+    };
+    if let Some(note) = read::<Seeds>(&path.join("seeds.json"))? {
+        return Ok(of_seeds(path, &note.seeds, None));
+    }
+    if let Some(note) = read::<Comparison>(&path.join("comparison.json"))? {
+        let variants = note.variants.iter();
+        return Ok(variants
+            .flat_map(|v| of_seeds(&path.join(&v.folder), &note.seeds, Some(&v.label)))
+            .collect());
+    }
+    if !path.exists() {
+        bail!("{}: there is no such folder", path.display());
+    }
+    bail!(
+        "{} is not a run directory: it has no manifest.json, and no seeds.json or comparison.json either",
+        path.display()
+    )
+}
+
+/// The JSON file at `path`, if there is one.
+fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Option<T>> {
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let value = serde_json::from_str(&read_text(path)?)
+        .with_context(|| format!("{} is damaged", path.display()))?;
+    Ok(Some(value))
+}
