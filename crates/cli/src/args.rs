@@ -355,6 +355,7 @@ Examples:
   selvedge report runs/synthetic-42
   selvedge report runs/lean runs/faster --out compared.html
   selvedge report runs/esr-42 --svg figures          also every chart as an SVG file
+  selvedge report runs/esr runs/lean --target auc=0.9    also a table of what the target takes
 
 A RUN is a run directory, finished or not, a folder that `selvedge train --seeds` wrote, or the folder of a comparison.
 Runs that differ in the seed only are one line, with a band; all must be of the same data. The page needs no network and
@@ -366,6 +367,9 @@ pub(crate) struct ReportArgs {
     /// The page to write; by default report.html in the folder of the run, or here if there are several
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
+    /// Print what it takes to reach this, like auc=0.9 or loss=0.8; may be given again
+    #[arg(long, value_name = "METRIC=VALUE")]
+    pub(crate) target: Vec<String>,
     /// Write every chart as an SVG file into this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) svg: Option<PathBuf>,

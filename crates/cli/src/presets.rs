@@ -19,8 +19,10 @@ macro_rules! presets {
 pub(crate) const PRESETS: &[Preset] = presets![
     "synthetic"
     "esr"
+    "esr-lean"
     "esr-paper"
     "physionet2012"
+    "physionet2012-lean"
     "physionet2012-paper"
     "mednist"
     "mednist-paper"

@@ -221,7 +221,10 @@ fn conclude(comparison: &Comparison, folder: &Path, targets: &[Target], json: bo
     write_whole(&folder.join("table.txt"), text.as_bytes())?;
     write_whole(&folder.join("table.csv"), table.csv().as_bytes())?;
     let report = folder.join("report.html");
-    write_whole(&report, crate::report::page(&series, &[]).as_bytes())?;
+    write_whole(
+        &report,
+        crate::report::page(&series, &table, &[]).as_bytes(),
+    )?;
     if json {
         return print_json(&serde_json::json!({
             "folder": folder.display().to_string(),

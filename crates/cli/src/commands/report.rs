@@ -2,6 +2,8 @@
 
 use super::print;
 use crate::args::ReportArgs;
+use crate::comparison::table::Table;
+use crate::comparison::targets::{Target, usual};
 use crate::files::write_whole;
 use crate::format::{bytes, count};
 use crate::{Outcome, report, runs};
@@ -25,7 +27,17 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Outcome> {
         (None, [one]) => one.join("report.html"),
         (None, _) => PathBuf::from("report.html"),
     };
-    let page = report::page(&series, &incomplete);
+    let given: Vec<Target> = args
+        .target
+        .iter()
+        .map(|t| Target::parse(t))
+        .collect::<Result<_>>()?;
+    let targets = match &given[..] {
+        [] => usual(&series),
+        given => given.to_vec(),
+    };
+    let table = Table::new(&series, &targets);
+    let page = report::page(&series, &table, &incomplete);
     write_whole(&out, page.as_bytes())?;
     let mut text = format!("Report  {} ({})\n", out.display(), bytes(page.len() as f64));
     if let Some(folder) = &args.svg {
@@ -40,6 +52,9 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Outcome> {
             folder.display(),
             count(files.len() as u64)
         );
+    }
+    if !given.is_empty() {
+        text = format!("{}\n{text}", table.text());
     }
     print(&text)?;
     Ok(Outcome::Done)

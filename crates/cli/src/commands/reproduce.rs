@@ -41,10 +41,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Outcome> {
     reproduce::write(&plan.folder, &text, &sections)?;
     match args.json {
         true => print_json(&serde_json::to_value(&sections)?)?,
-        false => print(&format!(
-            "{text}\nFiles   {}\n",
-            plan.folder.display()
-        ))?,
+        false => print(&format!("{text}\nFiles   {}\n", plan.folder.display()))?,
     }
     Ok(Outcome::Done)
 }

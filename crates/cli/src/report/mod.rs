@@ -14,6 +14,7 @@ pub(crate) mod chart;
 mod drawing;
 mod figures;
 mod mapping;
+mod needs;
 mod notes;
 mod page;
 mod style;

@@ -2,12 +2,14 @@
 
 use super::drawing::Drawing;
 use super::figures::{self, Figure, MOST_GROUPS, axis_name};
+use super::needs;
 use super::notes::{bands, notes};
 use super::style::Style;
 use super::table::Table;
 use super::tables;
 use super::text::{base64, escape, json_in_html};
 use super::ticks::Scale;
+use crate::comparison::table::Table as Needs;
 use crate::format::count;
 use crate::runs::{Axis, Series, differences};
 use serde_json::json;
@@ -19,15 +21,17 @@ const STYLE: &str = include_str!("page.css");
 const DARK: &str = include_str!("dark.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// The whole page. `incomplete` says which runs are not there yet.
-pub(crate) fn page(series: &[Series], incomplete: &[String]) -> String {
+/// The whole page, with what targets take. `incomplete` says which runs are not there yet.
+pub(crate) fn page(series: &[Series], targets: &Needs, incomplete: &[String]) -> String {
     let metrics = figures::measured(series);
     let results = tables::results(series, &metrics);
+    let needs = needs::needs(targets);
     let sent = tables::bytes_sent(series);
     let differing = tables::settings_that_differ(series);
     let runs = tables::runs(series);
     let tables: Vec<&Table> = [
         Some(&results),
+        needs.as_ref(),
         sent.as_ref(),
         differing.as_ref(),
         Some(&runs),
@@ -50,6 +54,15 @@ pub(crate) fn page(series: &[Series], incomplete: &[String]) -> String {
         &about_results(series),
         &results.html(),
     );
+    if let Some(needs) = &needs {
+        let about = "Until the first evaluation that meets the target: mean and standard deviation over the seeds that reach it. A dash: none does.";
+        body += &section(
+            "needs-section",
+            "What each target takes",
+            about,
+            &needs.html(),
+        );
+    }
     if let Some(sent) = &sent {
         let about =
             "Bytes of payload that all groups sent, mean over seeds, and their share of all.";

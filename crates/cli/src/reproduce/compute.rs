@@ -3,8 +3,8 @@
 use super::claims::{Comparison, LEVEL, Verdict};
 use super::paper::NAMES;
 use super::{Claim, Reproduced, Section};
-use crate::format::seconds;
 use crate::comparison::Options;
+use crate::format::seconds;
 use crate::load;
 use crate::training::is_interrupted;
 use anyhow::Result;

@@ -3,8 +3,8 @@
 use super::claims::{Verdict, compare};
 use super::paper::NAMES;
 use super::{Claim, Reproduced, Section, mean_text};
-use crate::format::{bytes, seconds};
 use crate::comparison::targets::{Target, reached_by_all};
+use crate::format::{bytes, seconds};
 use crate::report::chart_file;
 use crate::runs::{Axis, Series};
 use selvedge_core::state::Evaluation;
@@ -66,7 +66,10 @@ pub(super) fn figure4(one: &Reproduced) -> Section {
     let taken = |_: usize, e: &Evaluation| e.seconds;
     let (row, mut claims) = needs(one, &target, "time", taken, seconds, saved);
     let start = |i: usize| {
-        let first = one.series.get(i).and_then(|s| s.first().evaluations.first());
+        let first = one
+            .series
+            .get(i)
+            .and_then(|s| s.first().evaluations.first());
         first.map_or("–".into(), |e| seconds(e.seconds))
     };
     let mut starts = vec!["training starts at".to_owned()];
@@ -145,7 +148,10 @@ pub(super) fn figure6(one: &Reproduced) -> Section {
         let series = with(&one.series, |i, e| e.seconds = taken(i, e));
         let title = format!("simulated time, computation × {name}");
         let file = file(one, &format!("fig6-{name}"));
-        figures.push((file, chart_file(&series, "auc", Axis::Seconds, Some(&title))));
+        figures.push((
+            file,
+            chart_file(&series, "auc", Axis::Seconds, Some(&title)),
+        ));
     }
     claims.extend((1..NAMES.len()).map(|i| widens(one, &target, i, &with_scale)));
     Section {

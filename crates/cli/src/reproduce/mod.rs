@@ -13,6 +13,8 @@ mod figures;
 mod paper;
 mod tables;
 
+use crate::comparison::table::Table;
+use crate::comparison::targets::usual;
 use crate::comparison::{Comparison, Options, Variant, rates, run_all};
 use crate::load;
 use crate::presets;
@@ -189,7 +191,8 @@ fn one(
     }
     let mut series = series(&[folder.clone()])?;
     series.retain(|s| NAMES.contains(&s.label.as_str()));
-    let report = crate::report::page(&series, &[]);
+    let table = Table::new(&series, &usual(&series));
+    let report = crate::report::page(&series, &table, &[]);
     crate::files::write_whole(&folder.join("report.html"), report.as_bytes())?;
     series.sort_by_key(|s| NAMES.iter().position(|name| *name == s.label));
     Ok(Some(Reproduced {
@@ -293,7 +296,11 @@ pub(crate) fn markdown(all: &[Reproduced], sections: &[Section]) -> String {
     let mut out = String::new();
     for one in all {
         if let Some(rates) = &one.comparison.rates {
-            out += &format!("## {}\n\n```text\n{}```\n\n", one.title("Learning rates"), rates.text());
+            out += &format!(
+                "## {}\n\n```text\n{}```\n\n",
+                one.title("Learning rates"),
+                rates.text()
+            );
         }
     }
     for section in sections {
@@ -346,4 +353,3 @@ pub(crate) fn write(folder: &Path, text: &str, sections: &[Section]) -> Result<(
     let json = serde_json::to_string_pretty(sections)?;
     write_whole(&folder.join("reproduction.json"), json.as_bytes())
 }
-

@@ -63,16 +63,34 @@ pub(super) const SETS: [PaperSet; 3] = [
         grid: &[0.02, 0.05, 0.1],
         raw_bytes: 63_000_000,
         table2: &[
-            row("loss", 1.5, [gb(2.32), gb(31.53), gb(5.30), gb(1.38), gb(3.79)]),
+            row(
+                "loss",
+                1.5,
+                [gb(2.32), gb(31.53), gb(5.30), gb(1.38), gb(3.79)],
+            ),
             row("loss", 0.5, [gb(42.87), gb(88.65), gb(31.53), None, None]),
-            row("precision", 0.5, [gb(3.08), gb(19.52), gb(5.81), gb(3.75), gb(4.15)]),
+            row(
+                "precision",
+                0.5,
+                [gb(3.08), gb(19.52), gb(5.81), gb(3.75), gb(4.15)],
+            ),
             row("precision", 0.7, [gb(18.41), None, None, None, None]),
-            row("recall", 0.5, [gb(3.07), gb(23.91), gb(7.32), gb(5.13), gb(10.49)]),
+            row(
+                "recall",
+                0.5,
+                [gb(3.07), gb(23.91), gb(7.32), gb(5.13), gb(10.49)],
+            ),
             row("recall", 0.7, [gb(49.17), None, None, None, None]),
         ],
         table3: Table3 {
             auc: 0.9,
-            memory: [890.0 * MB, 2600.0 * MB, 1950.0 * MB, 1530.0 * MB, 1734.0 * MB],
+            memory: [
+                890.0 * MB,
+                2600.0 * MB,
+                1950.0 * MB,
+                1530.0 * MB,
+                1734.0 * MB,
+            ],
             flops: [11.57e9, 33.8e9, 25.35e9, 21.60e9, 24.48e9],
         },
         table4: [0.06, 0.48, 0.06, 0.06, 0.06],
@@ -87,9 +105,17 @@ pub(super) const SETS: [PaperSet; 3] = [
         table2: &[
             row("loss", 1.2, [gb(0.15), gb(0.53), gb(0.61), gb(0.61), None]),
             row("loss", 0.8, [gb(2.52), None, gb(4.41), None, None]),
-            row("precision", 0.4, [gb(0.15), gb(0.19), gb(0.15), gb(0.23), gb(0.74)]),
+            row(
+                "precision",
+                0.4,
+                [gb(0.15), gb(0.19), gb(0.15), gb(0.23), gb(0.74)],
+            ),
             row("precision", 0.6, [gb(1.92), None, gb(5.08), None, None]),
-            row("recall", 0.4, [gb(0.1), gb(0.29), gb(0.29), gb(0.14), gb(1.34)]),
+            row(
+                "recall",
+                0.4,
+                [gb(0.1), gb(0.29), gb(0.29), gb(0.14), gb(1.34)],
+            ),
             row("recall", 0.6, [gb(2.52), None, gb(6.28), None, None]),
         ],
         table3: Table3 {
@@ -107,10 +133,22 @@ pub(super) const SETS: [PaperSet; 3] = [
         grid: &[0.05, 0.1, 0.2],
         raw_bytes: 42_300_000_000,
         table2: &[
-            row("loss", 0.5, [mb(0.19), mb(0.63), mb(3990.73), mb(0.23), mb(3990.75)]),
+            row(
+                "loss",
+                0.5,
+                [mb(0.19), mb(0.63), mb(3990.73), mb(0.23), mb(3990.75)],
+            ),
             row("loss", 0.3, [mb(9.61), None, mb(3995.89), None, None]),
-            row("precision", 0.7, [mb(2.69), mb(34.30), mb(3994.73), mb(38.46), mb(3995.16)]),
-            row("recall", 0.6, [mb(4.61), None, mb(3994.73), None, mb(40003.58)]),
+            row(
+                "precision",
+                0.7,
+                [mb(2.69), mb(34.30), mb(3994.73), mb(38.46), mb(3995.16)],
+            ),
+            row(
+                "recall",
+                0.6,
+                [mb(4.61), None, mb(3994.73), None, mb(40003.58)],
+            ),
         ],
         table3: Table3 {
             auc: 0.78,

@@ -2,9 +2,9 @@
 
 use super::paper::NAMES;
 use super::{Reproduced, Section, against_hsgd, mean_text};
-use crate::format::bytes;
 use crate::comparison::table::operations;
 use crate::comparison::targets::{Target, reached_by_all};
+use crate::format::bytes;
 use selvedge_core::state::Evaluation;
 
 fn head(first: &str) -> Vec<String> {
@@ -84,7 +84,12 @@ pub(super) fn table3(one: &Reproduced) -> Section {
     line("FLOPs, in an iteration", once);
     let printed = |values: [f64; 5]| values.map(Some);
     let mut claims = against_hsgd("memory", &memory, &printed(paper.memory), &bytes);
-    claims.extend(against_hsgd("FLOPs", &flops, &printed(paper.flops), &operations));
+    claims.extend(against_hsgd(
+        "FLOPs",
+        &flops,
+        &printed(paper.flops),
+        &operations,
+    ));
     Section {
         part: "table3",
         title,

@@ -6,11 +6,13 @@ use crate::common::{Place, text};
 use serde_json::Value;
 use std::fs;
 
-const PRESETS: [&str; 15] = [
+const PRESETS: [&str; 17] = [
     "synthetic",
     "esr",
+    "esr-lean",
     "esr-paper",
     "physionet2012",
+    "physionet2012-lean",
     "physionet2012-paper",
     "mednist",
     "mednist-paper",

@@ -1,0 +1,105 @@
+//! What each target takes, as a table of the page.
+
+use super::table::{Cell, Column, Table};
+use crate::comparison::table::{Block, Row, Spread, Table as Needs, operations};
+use crate::format::{bytes, count, seconds};
+
+/// The columns that are compared: what a row has, and how it is shown.
+type Shown = (
+    &'static str,
+    &'static str,
+    fn(&Row) -> Option<Spread>,
+    fn(f64) -> String,
+);
+
+const SHOWN: [Shown; 6] = [
+    (
+        "Iterations",
+        "iterations",
+        |r| r.iterations,
+        |x| count(x.round() as u64),
+    ),
+    ("Bytes per group", "bytes", |r| r.bytes, bytes),
+    (
+        "as the paper counts",
+        "bytes_paper",
+        |r| r.bytes_paper,
+        bytes,
+    ),
+    ("Simulated time", "seconds", |r| r.seconds, seconds),
+    ("FLOPs per device", "flops", |r| r.flops, operations),
+    (
+        "Memory × iterations",
+        "memory_accumulated",
+        |r| r.memory_accumulated,
+        bytes,
+    ),
+];
+
+/// A row for each target and series; nothing without targets.
+pub(super) fn needs(needs: &Needs) -> Option<Table> {
+    if needs.targets.is_empty() {
+        return None;
+    }
+    let mut columns = vec![Column::text("Target"), Column::text("Series")];
+    columns.push(Column::number(
+        "Reached",
+        vec!["reached".into(), "seeds".into()],
+    ));
+    for (title, name, _, _) in SHOWN {
+        let spread = vec![format!("{name}_mean"), format!("{name}_sd")];
+        columns.push(Column::number(title, spread));
+    }
+    columns.push(Column::number("Memory per device", vec!["memory".into()]));
+    let rows = needs.targets.iter().flat_map(rows).collect();
+    Some(Table {
+        id: "needs",
+        title: "What each target takes".into(),
+        columns,
+        rows,
+        has_total: false,
+        parted_by: Some(0),
+    })
+}
+
+fn rows(block: &Block) -> Vec<Vec<Cell>> {
+    let least = |of: fn(&Row) -> Option<Spread>| {
+        let whole = block.variants.iter().filter(|r| r.reached == r.seeds);
+        let means = whole.filter_map(|r| of(r).map(|s| s.mean));
+        means.fold(f64::INFINITY, f64::min)
+    };
+    let row = |row: &Row| {
+        let mut cells = vec![
+            Cell::text(block.target.name()),
+            Cell::text(&row.variant),
+            Cell {
+                text: format!("{} of {}", row.reached, row.seeds),
+                csv: vec![row.reached.to_string(), row.seeds.to_string()],
+                ..Cell::default()
+            },
+        ];
+        for (_, _, of, show) in SHOWN {
+            let several = block.variants.len() > 1 && row.reached == row.seeds;
+            cells.push(match of(row) {
+                None => Cell {
+                    text: "–".into(),
+                    csv: vec![String::new(), String::new()],
+                    ..Cell::default()
+                },
+                Some(Spread { mean, deviation }) => Cell {
+                    text: show(mean),
+                    csv: vec![mean.to_string(), deviation.to_string()],
+                    is_best: several && mean == least(of),
+                    aside: match deviation > 1e-9 * mean.abs() {
+                        true => format!("± {}", show(deviation)),
+                        false => String::new(),
+                    },
+                    ..Cell::default()
+                },
+            });
+        }
+        cells.push(Cell::number(bytes(row.memory as f64), row.memory));
+        cells
+    };
+    block.variants.iter().map(row).collect()
+}
