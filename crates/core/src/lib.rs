@@ -72,3 +72,4 @@ pub mod schedule;
 pub mod selection;
 pub mod state;
 pub mod task;
+pub mod theory;
