@@ -91,9 +91,12 @@ impl<'a> Rates<'a> {
     }
 
     /// JFL's exchange: ζ2 from each device to its hospital, θ0 and ζ1 from there to each device, by the device's link.
-    pub fn pair_exchange(&self, sizes: &Messages, largest: usize) -> f64 {
+    pub fn pair_exchange(&self, sizes: &Messages, traffic: Traffic) -> f64 {
         let s = self.settings;
-        let up = bits(sizes.zeta2, largest) / s.mobile_up;
+        let Traffic {
+            devices, largest, ..
+        } = traffic;
+        let up = self.sharing(devices) * bits(sizes.zeta2, largest) / s.mobile_up;
         let down = (bits(sizes.theta0, 1) + bits(sizes.zeta1, largest)) / s.mobile_down;
         if s.sequential_exchange {
             up + down
@@ -102,13 +105,19 @@ impl<'a> Rates<'a> {
         }
     }
 
-    /// JFL's aggregation: each device's θ2 and the hospital's (θ0, θ1) for each of them, up and down again.
-    pub fn pair_aggregation(&self, [theta0, theta1, theta2]: &[Payload; 3], pairs: usize) -> f64 {
+    /// JFL's aggregation, up: each device's θ2 and the hospital's (θ0, θ1) for each of them.
+    pub fn pair_upload(&self, [theta0, theta1, theta2]: &[Payload; 3], pairs: usize) -> f64 {
         let s = self.settings;
         let hospital = bits(*theta0, pairs) + bits(*theta1, pairs);
-        let device = bits(*theta2, 1);
+        let device = self.sharing(pairs) * bits(*theta2, 1);
         (device / s.mobile_up).max(hospital / s.fixed_up)
-            + (device / s.mobile_down).max(hospital / s.fixed_down)
+    }
+
+    /// JFL's aggregation, down again.
+    pub fn pair_download(&self, [theta0, theta1, theta2]: &[Payload; 3], pairs: usize) -> f64 {
+        let s = self.settings;
+        let hospital = bits(*theta0, pairs) + bits(*theta1, pairs);
+        (bits(*theta2, 1) / s.mobile_down).max(hospital / s.fixed_down)
     }
 
     /// Raw data that several hospitals bring to one of them: `each` the bytes of one, `all` those that arrive.
@@ -117,15 +126,20 @@ impl<'a> Rates<'a> {
         (8.0 * each / s.fixed_up).max(8.0 * all / s.fixed_down)
     }
 
-    /// Raw data that leaves the devices: `largest` the bytes of one device, `all` those of its group, which the edge passes
-    /// on.
-    pub fn devices_give(&self, largest: f64, all: f64) -> f64 {
+    /// Raw data that leaves the devices for their edge: `each` the bytes of one device, `all` those of its group.
+    pub fn devices_give(&self, each: f64, all: f64) -> f64 {
         let s = self.settings;
-        8.0 * largest / s.mobile_up + 8.0 * all / s.fixed_up.min(s.fixed_down)
+        let on_one_link = if s.shared_uplink { all } else { each };
+        8.0 * on_one_link / s.mobile_up
     }
 
-    /// Raw data that leaves a hospital for the cloud.
-    pub fn hospital_gives(&self, all: f64) -> f64 {
+    /// Raw data that leaves an edge for its hospital.
+    pub fn edge_gives(&self, all: f64) -> f64 {
+        8.0 * all / self.settings.fixed_up.min(self.settings.fixed_down)
+    }
+
+    /// Raw data that leaves an edge or a hospital for the cloud, whose own link is no limit.
+    pub fn cloud_takes(&self, all: f64) -> f64 {
         8.0 * all / self.settings.fixed_up
     }
 

@@ -19,10 +19,10 @@ const KINDS: [Kind; 3] = [Kind::Theta0, Kind::Theta1, Kind::Theta2];
 /// never aggregated, since it returns by adopting θ; so it may as well adopt it now.)
 pub(crate) fn aggregate(task: &Task<'_>, state: &mut State) {
     let there: Vec<usize> = (0..state.groups.len())
-        .filter(|m| !task.absences.group(state.progress.t, *m))
+        .filter(|m| !task.absent().group(state.progress.t, *m))
         .collect();
-    let up = upload(task, state, &there);
-    let down = mean(task, state, &there);
+    upload(task, state, &there);
+    mean(task, state, &there);
     let State {
         progress,
         theta,
@@ -32,7 +32,7 @@ pub(crate) fn aggregate(task: &Task<'_>, state: &mut State) {
     groups
         .par_iter_mut()
         .for_each(|model| model.copy_from(theta));
-    account(task, progress, &there, (&up, &down));
+    account(task, progress, &there);
     progress.aggregated = progress.t;
 }
 
@@ -54,9 +54,12 @@ pub(crate) fn adopt_mean(task: &Task<'_>, state: &mut State, parts: &[usize]) {
     progress.aggregated = progress.t;
 }
 
-/// What each group sends. `θ[m]` becomes what the cloud reads of it; gives the sizes of one group's messages.
-fn upload(task: &Task<'_>, state: &mut State, there: &[usize]) -> [Payload; 3] {
+/// Groups send their models. `θ[m]` becomes what the cloud reads of it.
+fn upload(task: &Task<'_>, state: &mut State, there: &[usize]) {
     let codec = task.compression.global_upload;
+    if codec == Codec::None {
+        return;
+    }
     let State {
         progress,
         theta,
@@ -64,20 +67,15 @@ fn upload(task: &Task<'_>, state: &mut State, there: &[usize]) -> [Payload; 3] {
         residuals: Residuals { uploads, .. },
         ..
     } = state;
-    let mut sizes = theta.parts().map(|part| Payload::dense(part.len()));
-    if codec == Codec::None {
-        return sizes;
-    }
     let keep = task.compression.error_feedback;
     for &m in there {
         let key = |kind| message_key(task.experiment.seed, m, kind, progress.t).with(UP);
-        sizes = step(codec, keep, key, theta, &mut groups[m], &mut uploads[m]);
+        step(codec, keep, key, theta, &mut groups[m], &mut uploads[m]);
     }
-    sizes
 }
 
-/// θ becomes the groups' mean, or what the groups read of it; gives the sizes of the messages to one group.
-fn mean(task: &Task<'_>, state: &mut State, there: &[usize]) -> [Payload; 3] {
+/// θ becomes the groups' mean, or what the groups read of it.
+fn mean(task: &Task<'_>, state: &mut State, there: &[usize]) {
     let (level, codec) = (task.architecture.level(), task.compression.global_download);
     let State {
         progress,
@@ -88,25 +86,23 @@ fn mean(task: &Task<'_>, state: &mut State, there: &[usize]) -> [Payload; 3] {
     } = state;
     let devices = |m: usize| task.dataset.groups[m].devices() as u64;
     let models: Vec<(u64, &Model)> = there.iter().map(|&m| (devices(m), &groups[m])).collect();
-    let sizes = theta.parts().map(|part| Payload::dense(part.len()));
     if codec == Codec::None || there.is_empty() {
         global_mean(level, &models, theta);
-        return sizes;
+        return;
     }
     let mut mean = theta.clone();
     global_mean(level, &models, &mut mean);
     let keep = task.compression.error_feedback;
     let key = |kind| message_key(task.experiment.seed, usize::MAX, kind, progress.t).with(DOWN);
-    let lost = &mut residuals.cloud;
-    let sizes = step(codec, keep, key, theta, &mut mean, lost);
+    step(codec, keep, key, theta, &mut mean, &mut residuals.cloud);
     theta.copy_from(&mean);
-    sizes
 }
 
 const UP: u64 = 1;
 const DOWN: u64 = 2;
 
-/// Sends `model` as its difference to `known`, which the receiver has. `model` becomes what the receiver then has.
+/// Sends `model` as its difference to `known`, which the receiver has. `model` becomes what the receiver then has. One
+/// that is no longer finite goes as it is: codecs would make it so, and nobody would see that the run has diverged.
 fn step(
     codec: Codec,
     keep: bool,
@@ -114,52 +110,45 @@ fn step(
     known: &Model,
     model: &mut Model,
     residual: &mut Model,
-) -> [Payload; 3] {
+) {
+    if !model.is_finite() {
+        return;
+    }
     let (mut difference, mut sent, mut frame) = (Vec::new(), Vec::new(), Vec::new());
     let parts = known.parts().into_iter().zip(model.parts_mut());
-    let mut sizes =
-        parts
-            .zip(residual.parts_mut())
-            .zip(KINDS)
-            .map(|(((known, model), residual), kind)| {
-                difference.clear();
-                difference.extend(model.iter().zip(known).map(|(new, old)| new - old));
-                sent.clear();
-                sent.resize(difference.len(), 0.0);
-                if !keep {
-                    residual.fill(0.0);
-                }
-                let bytes = with_feedback(
-                    codec,
-                    key(kind),
-                    &difference,
-                    residual,
-                    &mut sent,
-                    &mut frame,
-                );
-                for ((model, known), sent) in model.iter_mut().zip(known).zip(&sent) {
-                    *model = known + sent;
-                }
-                Payload::coded(codec, difference.len(), bytes)
-            });
-    std::array::from_fn(|_| sizes.next().unwrap_or_default())
+    for (((known, model), residual), kind) in parts.zip(residual.parts_mut()).zip(KINDS) {
+        difference.clear();
+        difference.extend(model.iter().zip(known).map(|(new, old)| new - old));
+        sent.clear();
+        sent.resize(difference.len(), 0.0);
+        if !keep {
+            residual.fill(0.0);
+        }
+        let key = key(kind);
+        with_feedback(codec, key, &difference, residual, &mut sent, &mut frame);
+        for ((model, known), sent) in model.iter_mut().zip(known).zip(&sent) {
+            *model = known + sent;
+        }
+    }
 }
 
 /// What the aggregation has sent, and how long it takes.
-fn account(
-    task: &Task<'_>,
-    progress: &mut Progress,
-    there: &[usize],
-    (up, down): (&[Payload; 3], &[Payload; 3]),
-) {
+fn account(task: &Task<'_>, progress: &mut Progress, there: &[usize]) {
+    let w = task.architecture.widths();
+    let theta = [w.n0, w.n1, w.n2];
+    let codecs = &task.compression;
+    let up = theta.map(|numbers| Payload::coded(codecs.global_upload, numbers));
+    let down = theta.map(|numbers| Payload::coded(codecs.global_download, numbers));
     let before = progress.aggregated;
     for &m in there {
-        // Who was absent last time has fetched θ since.
-        let returned = before > 0 && task.absences.group(before, m);
-        progress.ledger.charge_global(up, Direction::Up, 1);
-        let times = 1 + usize::from(returned);
-        progress.ledger.charge_global(down, Direction::Down, times);
+        progress.ledger.charge_global(&up, Direction::Up);
+        progress.ledger.charge_global(&down, Direction::Down);
+        if before > 0 && task.absent().group(before, m) {
+            // Who was absent last time has fetched θ since: all of it, not having what a difference is to.
+            let whole = theta.map(Payload::dense);
+            progress.ledger.charge_global(&whole, Direction::Down);
+        }
     }
     let rates = Rates::new(&task.experiment.time);
-    progress.clock.meet(rates.global_aggregation(up, down));
+    progress.clock.meet(rates.global_aggregation(&up, &down));
 }

@@ -1,9 +1,9 @@
 //! Which codec each message of a run goes through.
 
-use crate::codec::Codec;
+use crate::codec::{Codec, LEVELS};
 use crate::experiment::CompressionSettings;
 use crate::keys::{Purpose, key};
-use crate::ledger::{Kind, Payload};
+use crate::ledger::Kind;
 use rayon::prelude::*;
 use selvedge_nn::random::Key;
 
@@ -62,7 +62,11 @@ impl Compression {
             };
             Codec::parse(&text).map_err(|problem| (key, format!("{key}: {problem}")))
         };
-        codec("compression.levels", "dither")?;
+        if !LEVELS.contains(&levels) {
+            let (least, most) = (LEVELS.start(), LEVELS.end());
+            let problem = format!("compression.levels = {levels}: choose {least} to {most}");
+            return Err(("compression.levels", problem));
+        }
         codec("compression.codec", &settings.codec)?;
         let or_common =
             |key, text: &Option<String>| codec(key, text.as_deref().unwrap_or(&settings.codec));
@@ -92,31 +96,49 @@ pub fn message_key(seed: u64, group: usize, kind: Kind, t: u64) -> Key {
         .with(t)
 }
 
-/// Sends each of `count` rows as a message of its own; they become what the receiver reads. Gives the size of one.
+/// Sends each of `count` rows as a message of its own; they become what the receiver reads.
 pub(crate) fn send_rows(
     codec: Codec,
     key: impl Fn(usize) -> Key + Sync,
     rows: &mut [f32],
     count: usize,
     frame: &mut Vec<u8>,
-) -> Payload {
+) {
     let width = rows.len() / count.max(1);
     if width == 0 {
-        return Payload::default();
+        return;
     }
     let some = |first: usize, rows: &mut [f32], frame: &mut Vec<u8>| {
-        let rows = rows.chunks_exact_mut(width).enumerate();
-        let sent = rows.map(|(i, row)| codec.round_trip(key(first + i), row, frame));
-        sent.max().unwrap_or(0)
+        for (i, row) in rows.chunks_exact_mut(width).enumerate() {
+            codec.round_trip(key(first + i), row, frame);
+        }
     };
-    let bytes = if count <= ROWS_PER_TASK {
-        some(0, rows, frame)
+    if count <= ROWS_PER_TASK {
+        some(0, rows, frame);
     } else {
         let tasks = rows.par_chunks_mut(ROWS_PER_TASK * width).enumerate();
-        let sent = tasks.map_init(Vec::new, |frame, (task, rows)| {
-            some(task * ROWS_PER_TASK, rows, frame)
+        tasks.for_each_init(Vec::new, |frame, (task, rows)| {
+            some(task * ROWS_PER_TASK, rows, frame);
         });
-        sent.max().unwrap_or(0)
-    };
-    Payload::coded(codec, width, bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_sent_alike_alone_and_among_more_than_one_task_takes() {
+        let (count, width) = (3 * ROWS_PER_TASK + 5, 7);
+        let key = |row: usize| message_key(4, 2, Kind::Zeta1, 30).with(row as u64);
+        let codec = Codec::Dither { levels: 16 };
+        let meant: Vec<f32> = (0..count * width).map(|i| (i as f32).sin()).collect();
+        let (mut together, mut frame) = (meant.clone(), Vec::new());
+        send_rows(codec, key, &mut together, count, &mut frame);
+        let mut alone = meant;
+        for (i, row) in alone.chunks_exact_mut(width).enumerate() {
+            codec.round_trip(key(i), row, &mut frame);
+        }
+        assert_eq!(together, alone);
+    }
 }

@@ -9,7 +9,7 @@ use crate::codec::{Codec, with_feedback};
 use crate::compression::{message_key, send_rows};
 use crate::exchange::{Embeddings, Frozen};
 use crate::experiment::Side;
-use crate::ledger::{Kind, Messages, Payload};
+use crate::ledger::{Kind, Messages};
 use crate::local_steps::{
     BLOCK, Batch, DeviceWorkspace, Owned, Steps, TowerWorkspace, device_steps, hospital_steps,
 };
@@ -79,8 +79,6 @@ pub(crate) struct Workspace {
 struct Devices {
     workspace: DeviceWorkspace,
     frame: Vec<u8>,
-    /// Bytes of the last model sent.
-    sent: usize,
 }
 
 impl Workspace {
@@ -106,7 +104,6 @@ impl Workspace {
                 .map(|_| Devices {
                     workspace: DeviceWorkspace::new(architecture),
                     frame: Vec::new(),
-                    sent: 0,
                 })
                 .collect(),
         }
@@ -153,12 +150,12 @@ impl Group {
         let draw = Draw::new(task.experiment.seed, m, t, data.devices(), task.selected[m]);
         task.selection.select(draw, &mut self.subset);
         self.drawn = t;
-        self.messages = Messages::dense(task.architecture.widths());
+        self.messages = Messages::new(task.architecture.widths(), &task.compression);
         self.exchanged.clear();
         self.exchanged.extend(
             self.subset
                 .iter()
-                .map(|n| !task.absences.exchange(t, m, *n)),
+                .map(|n| !task.absent().exchange(t, m, *n)),
         );
         self.rows.clear();
         self.starts.clear();
@@ -212,42 +209,32 @@ impl Group {
             Codec::None => &model.theta2,
             codec => {
                 received.copy_from_slice(&model.theta2);
-                let bytes = codec.round_trip(key(Kind::Theta2), received, frame);
-                self.messages.theta2_down = Payload::coded(codec, received.len(), bytes);
+                codec.round_trip(key(Kind::Theta2), received, frame);
                 &*received
             }
         };
         device_side.embed(device, theta2, &samples.x2, &self.rows);
         match codecs.theta0 {
             Codec::None => frozen.theta0.copy_from_slice(&model.theta0),
+            // If nobody is there to send to, nothing is sent, and what was lost before stays.
+            _ if !self.exchanged.contains(&true) => {}
             codec => {
                 if !codecs.error_feedback {
                     residual.fill(0.0);
                 }
                 let (theta0, sent) = (&model.theta0, &mut frozen.theta0);
-                let bytes = with_feedback(codec, key(Kind::Theta0), theta0, residual, sent, frame);
-                self.messages.theta0 = Payload::coded(codec, theta0.len(), bytes);
+                with_feedback(codec, key(Kind::Theta0), theta0, residual, sent, frame);
             }
         }
         frozen.prepare(&task.architecture, theta2);
         hospital_side.embed(hospital, &model.theta1, &samples.x1, &self.rows);
-        for (codec, kind, side, size) in [
-            (
-                codecs.zeta2,
-                Kind::Zeta2,
-                device_side,
-                &mut self.messages.zeta2,
-            ),
-            (
-                codecs.zeta1,
-                Kind::Zeta1,
-                hospital_side,
-                &mut self.messages.zeta1,
-            ),
+        for (codec, kind, side) in [
+            (codecs.zeta2, Kind::Zeta2, device_side),
+            (codecs.zeta1, Kind::Zeta1, hospital_side),
         ] {
             if codec != Codec::None {
                 let of_row = |place: usize| key(kind).with(u64::from(self.rows[place]));
-                *size = send_rows(codec, of_row, &mut side.zeta, self.rows.len(), frame);
+                send_rows(codec, of_row, &mut side.zeta, self.rows.len(), frame);
             }
         }
     }
@@ -277,7 +264,7 @@ impl Group {
         self.uploaded.clear();
         let arrived = self.subset.iter().zip(&self.exchanged);
         self.uploaded
-            .extend(arrived.map(|(n, there)| *there && !task.absences.upload(end, m, *n)));
+            .extend(arrived.map(|(n, there)| *there && !task.absent().upload(end, m, *n)));
         let batch = Batch {
             samples: &task.dataset.groups[m].samples,
             rows: &self.rows,
@@ -339,7 +326,7 @@ impl Group {
                                     (theirs, own),
                                     &mut devices.workspace,
                                 );
-                                upload.send(self.subset[position], theirs, own, devices);
+                                upload.send(self.subset[position], theirs, own, &mut devices.frame);
                             }
                         }
                     });
@@ -347,10 +334,6 @@ impl Group {
             }
         };
         rayon::join(hospital_work, device_work);
-        if upload.codec != Codec::None {
-            let bytes = devices.iter().map(|d| d.sent).max().unwrap_or(0);
-            self.messages.theta2_up = Payload::coded(upload.codec, theta2.len(), bytes);
-        }
     }
 
     /// `θ2[m]` = the mean over the subset whose models arrived; where devices send differences, the edge adds their mean
@@ -389,14 +372,17 @@ impl Upload {
         }
     }
 
-    /// Turns a device's model into what the edge reads of it.
-    fn send(&self, device: u32, theirs: &[f32], own: &mut [f32], devices: &mut Devices) {
+    /// Turns a device's model into what the edge reads of it. One that is no longer finite goes as it is: codecs would
+    /// make it so, and nobody would see that the run has diverged.
+    fn send(&self, device: u32, theirs: &[f32], own: &mut [f32], frame: &mut Vec<u8>) {
         if self.differences {
             for (own, theirs) in own.iter_mut().zip(theirs) {
                 *own -= theirs;
             }
-            let key = self.key.with(u64::from(device));
-            devices.sent = self.codec.round_trip(key, own, &mut devices.frame);
+            if own.iter().all(|x| x.is_finite()) {
+                let key = self.key.with(u64::from(device));
+                self.codec.round_trip(key, own, frame);
+            }
         }
     }
 }

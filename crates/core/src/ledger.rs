@@ -6,6 +6,7 @@
 
 use crate::clock::Traffic;
 use crate::codec::Codec;
+use crate::compression::Compression;
 use crate::model::Widths;
 use serde::{Deserialize, Serialize};
 
@@ -124,14 +125,14 @@ pub struct Messages {
 }
 
 impl Messages {
-    /// Everything as it is.
-    pub fn dense(w: Widths) -> Self {
+    /// Everything in a frame of its codec.
+    pub fn new(w: Widths, codecs: &Compression) -> Self {
         Messages {
-            theta0: Payload::dense(w.n0),
-            zeta1: Payload::dense(w.d1),
-            zeta2: Payload::dense(w.d2),
-            theta2_down: Payload::dense(w.n2),
-            theta2_up: Payload::dense(w.n2),
+            theta0: Payload::coded(codecs.theta0, w.n0),
+            zeta1: Payload::coded(codecs.zeta1, w.d1),
+            zeta2: Payload::coded(codecs.zeta2, w.d2),
+            theta2_down: Payload::coded(codecs.device_download, w.n2),
+            theta2_up: Payload::coded(codecs.device_upload, w.n2),
         }
     }
 }
@@ -159,10 +160,10 @@ impl Payload {
         }
     }
 
-    /// So many numbers in a frame of a codec.
-    pub fn coded(codec: Codec, numbers: usize, frame: usize) -> Self {
+    /// So many numbers in a frame of a codec, whose length follows from these two alone.
+    pub fn coded(codec: Codec, numbers: usize) -> Self {
         Payload {
-            bytes: frame as u64,
+            bytes: codec.frame_len(numbers) as u64,
             paper_bits: codec.paper_bits(numbers),
         }
     }
@@ -285,18 +286,13 @@ impl Ledger {
         self.charge(DeviceEdge, Zeta1, Down, devices, zeta1);
     }
 
-    /// The models of one group's hospital and edge, one way, some times.
-    pub(crate) fn charge_global(
-        &mut self,
-        sizes: &[Payload; 3],
-        direction: Direction,
-        times: usize,
-    ) {
+    /// The models of one group's hospital and edge, one way.
+    pub(crate) fn charge_global(&mut self, sizes: &[Payload; 3], direction: Direction) {
         use {Kind::*, Link::*};
-        let [theta0, theta1, theta2] = sizes.map(|size| size.times(times));
-        self.charge(HospitalCloud, Theta0, direction, times, theta0);
-        self.charge(HospitalCloud, Theta1, direction, times, theta1);
-        self.charge(EdgeCloud, Theta2, direction, times, theta2);
+        let [theta0, theta1, theta2] = *sizes;
+        self.charge(HospitalCloud, Theta0, direction, 1, theta0);
+        self.charge(HospitalCloud, Theta1, direction, 1, theta1);
+        self.charge(EdgeCloud, Theta2, direction, 1, theta2);
     }
 
     /// The lines, by link, kind and direction.

@@ -4,7 +4,7 @@ use crate::absence::{Absences, Nobody};
 use crate::compression::Compression;
 use crate::cost::DeviceCost;
 use crate::dataset::Dataset;
-use crate::experiment::{ClassWeights, Experiment};
+use crate::experiment::{Algorithm, ClassWeights, Experiment};
 use crate::keys::{Purpose, key};
 use crate::ledger::WORD;
 use crate::local_steps::Descent;
@@ -32,7 +32,7 @@ pub struct Task<'a> {
     pub selected: Vec<usize>,
     /// Who is drawn.
     pub selection: Box<dyn Selection>,
-    /// Who is absent.
+    /// Who is absent; only hsgd and c-hsgd ask.
     pub absences: Box<dyn Absences>,
     /// Seconds since any fixed moment, for `time.compute = "measured"`.
     pub stopwatch: Option<fn() -> f64>,
@@ -190,6 +190,14 @@ impl<'a> Task<'a> {
             dataset,
             architecture,
         })
+    }
+
+    /// Who is absent, for the algorithms that can be deployed; nobody is in the others.
+    pub(crate) fn absent(&self) -> &dyn Absences {
+        match self.experiment.train.algorithm {
+            Algorithm::Hsgd | Algorithm::CHsgd => &*self.absences,
+            _ => &Nobody,
+        }
     }
 
     /// S: bytes of raw data, for algorithms that move it.

@@ -2,56 +2,17 @@
 
 mod common;
 
+use common::bills::{Lines, lines, random_case, random_time};
 use common::{
-    Chosen, Part, Plan, Run, TANH, absences, checked, dataset, experiment, for_seeds, pick,
-    replayed, run, stream, task, within,
+    Chosen, Part, Plan, Run, TANH, absences, dataset, experiment, for_seeds, replayed, run, stream,
+    task, within,
 };
-use selvedge_core::dataset::Dataset;
 use selvedge_core::experiment::{Broadcast, Experiment, TimeSettings};
-use selvedge_core::ledger::{Direction, Kind, Ledger, Link};
+use selvedge_core::ledger::{Direction, Kind, Link};
 use selvedge_core::model::Widths;
 use selvedge_core::selection::Draw;
 use selvedge_core::task::Task;
-use selvedge_nn::{Shape, random::Stream};
-use std::collections::BTreeMap;
 use {Direction::*, Kind::*, Link::*};
-
-/// Messages and bytes by link, kind and direction.
-type Lines = BTreeMap<(Link, Kind, Direction), (u64, u64)>;
-
-fn lines(ledger: &Ledger) -> Lines {
-    let entries = ledger.entries();
-    assert!(entries.is_sorted_by_key(|e| (e.link, e.kind, e.direction)));
-    let line =
-        |e: &selvedge_core::ledger::Entry| ((e.link, e.kind, e.direction), (e.messages, e.bytes));
-    entries.iter().map(line).collect()
-}
-
-/// A random experiment with random widths and one sample per device.
-fn random_case(seed: u64, draw: &mut Stream) -> (Experiment, Dataset) {
-    let [a, b, d1, d2, hidden] = [0; 5].map(|_| within(draw, 1..8));
-    let combined = match draw.below(2) {
-        0 => r#"[{"linear": {"out": 2}}]"#.to_owned(),
-        _ => format!(r#"[{{"linear": {{"out": {hidden}}}}}, "tanh", {{"linear": {{"out": 2}}}}]"#),
-    };
-    let [hospital, device] = [d1, d2].map(|d| format!(r#"[{{"linear": {{"out": {d}}}}}, "tanh"]"#));
-    let q = within(draw, 1..5);
-    let p = q * within(draw, 1..5);
-    let t = p * within(draw, 1..6);
-    let mut e = experiment(seed, [t, p, q], [&combined, &hospital, &device]);
-    e.train.participation = f64::from(draw.uniform()).max(0.01);
-    let groups: Vec<usize> = (0..within(draw, 1..6))
-        .map(|_| within(draw, 1..12) as usize)
-        .collect();
-    let plan = Plan {
-        x1: Shape::Flat(a as usize + 1),
-        x2: Shape::Flat(b as usize),
-        test: 2,
-        ..Plan::of_groups(&groups)
-    };
-    let data = dataset(seed, &plan);
-    (checked(&e), data)
-}
 
 /// The table of the design: what all groups have sent after t iterations, `selected` being A of each group and
 /// `receivers` how many devices are sent the device model.
@@ -98,7 +59,7 @@ fn table(w: Widths, [t, p, q]: [u64; 3], selected: &[u64], receivers: &[u64]) ->
 fn the_ledger_is_the_closed_form_at_every_evaluation() {
     for_seeds(0..200, |seed| {
         let mut draw = stream(seed);
-        let (mut e, data) = random_case(seed, &mut draw);
+        let (mut e, data) = random_case(seed, &mut draw, 1);
         if seed % 4 == 3 {
             e.train.broadcast = Broadcast::All;
         }
@@ -261,22 +222,6 @@ fn what_was_not_sent_is_not_charged() {
     });
 }
 
-/// Random links.
-fn random_time(draw: &mut Stream) -> TimeSettings {
-    let mut rate = || f64::from(1.0 + 99.0 * draw.uniform()) * 1e5;
-    TimeSettings {
-        mobile_up: rate(),
-        mobile_down: rate(),
-        fixed_up: rate(),
-        fixed_down: rate(),
-        compute_seconds: Some(f64::from(draw.uniform()) * 1e-3),
-        compute_scale: pick(draw, &[0.1, 1.0, 10.0]),
-        shared_uplink: draw.below(2) == 0,
-        sequential_exchange: draw.below(2) == 0,
-        ..TimeSettings::default()
-    }
-}
-
 /// t_l + t_e + Q·t_c of one group, A being the devices that exchange and U those that upload.
 fn interval(time: &TimeSettings, w: Widths, q: u64, a: usize, u: usize) -> f64 {
     let [n0, n2, d1, d2] = [w.n0, w.n2, w.d1, w.d2].map(|n| n as f64);
@@ -306,7 +251,7 @@ fn t_g(time: &TimeSettings, w: Widths) -> f64 {
 fn the_clock_is_the_closed_form() {
     for_seeds(0..200, |seed| {
         let mut draw = stream(seed);
-        let (mut e, data) = random_case(seed, &mut draw);
+        let (mut e, data) = random_case(seed, &mut draw, 1);
         e.time = random_time(&mut draw);
         let task = task(&e, &data);
         let w = task.architecture.widths();

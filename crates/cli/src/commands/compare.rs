@@ -140,10 +140,10 @@ fn run(args: &ComparisonArgs, kind: &str, variants: Vec<Variant>) -> Result<Outc
         level: level(args.simd.as_deref())?,
         resume_command: resume_command(),
     };
-    if let Some(grid) = grid {
-        if rates::choose(&mut comparison, &grid, &folder, &options)?.is_none() {
-            return stopped(&options);
-        }
+    if let Some(grid) = grid
+        && rates::choose(&mut comparison, &grid, &folder, &options)?.is_none()
+    {
+        return stopped(&options);
     }
     comparison.write(&folder)?;
     let outcome = run_all(&comparison, &folder, &options)?;

@@ -189,7 +189,7 @@ fn one(
     if let Outcome::Interrupted = run_all(&comparison, &folder, options)? {
         return Ok(None);
     }
-    let mut series = series(&[folder.clone()])?;
+    let mut series = series(std::slice::from_ref(&folder))?;
     series.retain(|s| NAMES.contains(&s.label.as_str()));
     let table = Table::new(&series, &usual(&series));
     let report = crate::report::page(&series, &table, &[]);

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Nothing crosses pairs between two global aggregations, so the loop goes from one to the next. With P = Q = 1 a mean of
-//! models one step away is one step of the mean gradient: the same steps as HSGD's.
+//! models one step away is one step of the mean gradient: the same steps as HSGD's, where all devices have equally many
+//! samples.
 
 use super::wave::Wave;
 use crate::clock::Rates;
@@ -190,6 +191,7 @@ fn account(task: &Task<'_>, progress: &mut Progress, groups: &[Group], started: 
     let exchanges = (global_interval / local_interval) as usize;
     let theta = [w.n0, w.n1, w.n2].map(Payload::dense);
     let seconds = hsgd::compute(task, global_interval, started);
+    let mut download: f64 = 0.0;
     let Progress { ledger, clock, .. } = progress;
     for (m, group) in groups.iter().enumerate() {
         let (sizes, traffic) = (&group.messages, group.traffic());
@@ -212,9 +214,11 @@ fn account(task: &Task<'_>, progress: &mut Progress, groups: &[Group], started: 
         ] {
             ledger.charge_both_ways(link, kind, pairs, each);
         }
-        let exchange = rates.pair_exchange(sizes, traffic.largest);
+        let exchange = rates.pair_exchange(sizes, traffic);
         clock.advance(m, exchange * exchanges as f64 + seconds);
-        clock.advance(m, rates.pair_aggregation(&theta, pairs));
+        clock.advance(m, rates.pair_upload(&theta, pairs));
+        download = download.max(rates.pair_download(&theta, pairs));
     }
-    clock.meet(0.0);
+    // The cloud has the mean when the last group's models are there.
+    clock.meet(download);
 }

@@ -68,10 +68,10 @@ pub(super) fn to_the_cloud(task: &Task<'_>, progress: &mut Progress) {
     ledger.charge(Link::DeviceEdge, kind, up, raw.senders, devices);
     ledger.charge(Link::EdgeCloud, kind, up, groups, devices);
     let rates = Rates::new(&task.experiment.time);
-    let seconds = rates
-        .hospital_gives(raw.share(raw.hospitals))
-        .max(devices_give(task, &raw));
-    progress.clock.meet(seconds);
+    let [hospital, edge] = [raw.hospitals, raw.devices].map(|b| rates.cloud_takes(raw.share(b)));
+    progress
+        .clock
+        .meet(hospital.max(devices_give(&rates, &raw) + edge));
 }
 
 /// FedAvg on whole records: devices bring their part of S to their hospitals, by way of their edges.
@@ -82,12 +82,13 @@ pub(super) fn to_the_hospitals(task: &Task<'_>, progress: &mut Progress) {
     let ledger = &mut progress.ledger;
     ledger.charge(Link::DeviceEdge, kind, up, raw.senders, devices);
     ledger.charge(Link::EdgeHospital, kind, up, raw.groups, devices);
-    progress.clock.meet(devices_give(task, &raw));
+    let rates = Rates::new(&task.experiment.time);
+    let edge = rates.edge_gives(raw.share(raw.devices));
+    progress.clock.meet(devices_give(&rates, &raw) + edge);
 }
 
-/// The time until a group's devices have given their data away, all having equally much.
-fn devices_give(task: &Task<'_>, raw: &Raw) -> f64 {
+/// The time until the edges have what their devices give, all groups and all devices having equally much.
+fn devices_give(rates: &Rates<'_>, raw: &Raw) -> f64 {
     let each = raw.devices as f64 / raw.senders as f64;
-    let rates = Rates::new(&task.experiment.time);
     rates.devices_give(each, raw.share(raw.devices))
 }

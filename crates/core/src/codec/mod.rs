@@ -49,7 +49,7 @@ use std::ops::RangeInclusive;
 const WORD: usize = 4;
 
 /// What `levels` may be.
-const LEVELS: RangeInclusive<u32> = 2..=65536;
+pub(crate) const LEVELS: RangeInclusive<u32> = 2..=65536;
 
 /// How numbers are packed for a message. Levels outside 2 to 65536 count as the nearest of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

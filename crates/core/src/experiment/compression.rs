@@ -28,7 +28,7 @@ pub struct CompressionSettings {
     pub global_upload: String,
     /// Of θ from the cloud to hospital and edge, likewise.
     pub global_download: String,
-    /// Whether a sender adds what compression lost of a model to the next one it sends.
+    /// Whether hospital and cloud add what compression lost of a model to the next one they send.
     pub error_feedback: bool,
 }
 

@@ -194,15 +194,15 @@ pub const KEYS: &[KeyInfo] = &[
     ),
     key(
         "compression.global_upload",
-        "codec of models to the cloud, sent as a difference",
+        "codec of models to the cloud, sent as a difference (c-hsgd)",
     ),
     key(
         "compression.global_download",
-        "codec of models from the cloud, likewise",
+        "codec of models from the cloud, likewise (c-hsgd)",
     ),
     key(
         "compression.error_feedback",
-        "whether what compression lost of a model is added to the next one sent",
+        "whether what compression lost of theta0, and of models to and from the cloud, is added to the next one",
     ),
     key("time.mobile_up", "bit/s from a device"),
     key("time.mobile_down", "bit/s to a device"),

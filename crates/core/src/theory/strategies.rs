@@ -89,7 +89,7 @@ pub fn equal_intervals(
 ) -> EqualIntervals {
     let real = best_interval(problem, learning_rate, iterations, root);
     let most = 1.0 / (8.0 * problem.rho * learning_rate);
-    if !(most >= 1.0) {
+    if most.is_nan() || most < 1.0 {
         return EqualIntervals {
             interval: 1,
             real,
@@ -141,7 +141,9 @@ mod tests {
     use crate::model::Widths;
 
     fn draw(state: &mut u64, low: f64, high: f64) -> f64 {
-        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        *state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         let unit = (*state >> 11) as f64 / (1u64 << 53) as f64;
         low * (high / low).powf(unit)
     }
@@ -184,7 +186,8 @@ mod tests {
             let q = best_interval(&constants, eta, t, Root::Corrected);
             let h = 1e-5 * q;
             let slope = |at: f64| {
-                (product(&constants, eta, t, at + h) - product(&constants, eta, t, at - h)) / (2.0 * h)
+                (product(&constants, eta, t, at + h) - product(&constants, eta, t, at - h))
+                    / (2.0 * h)
             };
             let scale = product(&constants, eta, t, q) / q;
             assert!(slope(q).abs() < 1e-6 * scale, "{} of {scale}", slope(q));
@@ -253,7 +256,10 @@ mod tests {
                     assert!(rate(2.0 * ratio * q, 2.0 * q) < rate(ratio * q, q));
                 }
             }
-            assert_eq!(best_rate(&constants, 4.0, 2.0, 0.0), constants.largest_rate(4.0));
+            assert_eq!(
+                best_rate(&constants, 4.0, 2.0, 0.0),
+                constants.largest_rate(4.0)
+            );
         }
     }
 
@@ -271,10 +277,18 @@ mod tests {
                 iterations: draw(&mut state, 100.0, 1e5),
             };
             let wanted = problem_bound(&constants, setting) * draw(&mut state, 0.3, 2.0);
-            let brute = (1..=p as u64).filter(|l| (p as u64).is_multiple_of(*l)).find(|l| {
-                let local_interval = p / *l as f64;
-                problem_bound(&constants, Setting { local_interval, ..setting }) <= wanted
-            });
+            let brute = (1..=p as u64)
+                .filter(|l| (p as u64).is_multiple_of(*l))
+                .find(|l| {
+                    let local_interval = p / *l as f64;
+                    problem_bound(
+                        &constants,
+                        Setting {
+                            local_interval,
+                            ..setting
+                        },
+                    ) <= wanted
+                });
             let lambda = exchanges(&constants, setting, wanted);
             assert_eq!(lambda, brute, "{constants:?} {setting:?} {wanted}");
             found[usize::from(lambda.is_some())] += 1;
@@ -301,7 +315,10 @@ mod tests {
                     learning_rate: eta,
                     iterations: t,
                 };
-                (problem_bound(&constants, setting), BILL.iteration(Counter::Paper, p, q))
+                (
+                    problem_bound(&constants, setting),
+                    BILL.iteration(Counter::Paper, p, q),
+                )
             };
             assert!(BILL.favours_equal_intervals());
             let grid: Vec<f64> = (0..60).map(|i| 1.12_f64.powi(i)).collect();
@@ -319,7 +336,10 @@ mod tests {
                             false => high = middle,
                         }
                     }
-                    assert!(at(low, low).1 <= bytes * (1.0 + 1e-9), "{p} {q}: {constants:?}");
+                    assert!(
+                        at(low, low).1 <= bytes * (1.0 + 1e-9),
+                        "{p} {q}: {constants:?}"
+                    );
                 }
             }
         }

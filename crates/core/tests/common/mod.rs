@@ -1,12 +1,15 @@
 //! What the tests share: data, experiments, recorded runs, and laws that name the seed that breaks them.
 #![allow(dead_code, unreachable_pub, reason = "each test uses its part")]
 
+pub mod bills;
+pub mod closed_forms;
+pub mod draws;
 pub mod reference;
 
 use reference::Theta;
 use selvedge_core::absence::Absences;
 use selvedge_core::dataset::{Dataset, Group, Samples};
-use selvedge_core::experiment::{Experiment, ModelSettings};
+use selvedge_core::experiment::{Algorithm, Experiment, ModelSettings};
 use selvedge_core::model::Model;
 use selvedge_core::run::{self, Ending};
 use selvedge_core::selection::{Draw, Selection};
@@ -79,6 +82,13 @@ pub fn experiment(seed: u64, [t, p, q]: [u64; 3], model: [&str; 3]) -> Experimen
         combined,
     };
     checked(&experiment)
+}
+
+/// The same experiment with another algorithm.
+pub fn with_algorithm(experiment: &Experiment, algorithm: Algorithm) -> Experiment {
+    let mut other = experiment.clone();
+    other.train.algorithm = algorithm;
+    checked(&other)
 }
 
 /// The experiment, after the checks that one from a file goes through.
@@ -292,10 +302,31 @@ pub fn assert_same_state(a: &State, b: &State, what: &str) {
     let t = a.progress.t;
     assert_eq!(a.progress, b.progress, "{what}: progress at t = {t}");
     let bits = |s: &State| {
-        let models = [&s.theta].into_iter().chain(&s.groups).chain(&s.best);
+        let models = [&s.theta, &s.good].into_iter();
+        let models = models.chain(&s.groups).chain(&s.best);
         models.map(model_bits).collect::<Vec<_>>()
     };
     assert!(bits(a) == bits(b), "{what}: models differ at t = {t}");
+    let lost = |s: &State| {
+        let models = s.residuals.uploads.iter().chain([&s.residuals.cloud]);
+        let hospitals = s.residuals.hospitals.iter();
+        let theta0 = hospitals.map(|lost| lost.iter().map(|x| x.to_bits()).collect());
+        models.map(model_bits).chain(theta0).collect::<Vec<_>>()
+    };
+    assert!(lost(a) == lost(b), "{what}: residuals differ at t = {t}");
+}
+
+/// Two runs saw and gave the same, bit for bit.
+#[track_caller]
+pub fn assert_same_run(a: &Run, b: &Run, what: &str) {
+    assert_eq!(a.ending, b.ending, "{what}");
+    assert_eq!(a.log.states.len(), b.log.states.len(), "{what}");
+    for (x, y) in a.log.states.iter().zip(&b.log.states) {
+        assert_same_state(x, y, what);
+    }
+    assert_eq!(a.log.parts, b.log.parts, "{what}");
+    assert_eq!(a.log.evaluations, b.log.evaluations, "{what}");
+    assert_same_state(&a.last, &b.last, what);
 }
 
 /// Euclidean distance.

@@ -272,7 +272,7 @@ pub struct Instant {
 }
 
 /// Σ weight · model / Σ weight, part by part; `None` without models.
-fn weighted_mean(models: &[(f64, &Theta)]) -> Option<Theta> {
+pub fn weighted_mean(models: &[(f64, &Theta)]) -> Option<Theta> {
     let whole: f64 = models.iter().map(|m| m.0).sum();
     let (_, first) = models.first()?;
     Some([0, 1, 2].map(|part| {
