@@ -162,8 +162,26 @@ pub(crate) fn multiply<L: Lanes>(
     start: Start<'_>,
     out: &mut [f32],
 ) {
-    if n <= LANES {
-        return multiply_narrow::<L>(x, shape, w, n, start, out);
+    // Where rows are known to lie so far apart, every address is a constant away from one pointer; the rows of a tile have
+    // more pointers than there are registers. These are the convolutions of one, eight and sixteen channels.
+    match (shape.stride, n) {
+        (1, 8) => return multiply_narrow::<L>(x, Rows { stride: 1, ..shape }, w, 8, start, out),
+        (8, 16) => return multiply_narrow::<L>(x, Rows { stride: 8, ..shape }, w, 16, start, out),
+        (16, 8) => {
+            return multiply_narrow::<L>(
+                x,
+                Rows {
+                    stride: 16,
+                    ..shape
+                },
+                w,
+                8,
+                start,
+                out,
+            );
+        }
+        (_, ..=LANES) => return multiply_narrow::<L>(x, shape, w, n, start, out),
+        _ => {}
     }
     let mut row = 0;
     // Few columns leave registers for more rows, which share the loads of the weights.

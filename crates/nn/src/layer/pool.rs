@@ -33,6 +33,36 @@ impl MaxPool {
     }
 }
 
+/// Compiles a call for windows and channels of usual sizes, known there as constants, and for any.
+macro_rules! with_known_sizes {
+    ($any:ident, $pool:ident => $call:expr) => {
+        match ($any.rows, $any.columns, $any.channels) {
+            (2, 2, 8) => {
+                let $pool = &MaxPool {
+                    rows: 2,
+                    columns: 2,
+                    channels: 8,
+                    ..*$any
+                };
+                $call
+            }
+            (2, 2, 16) => {
+                let $pool = &MaxPool {
+                    rows: 2,
+                    columns: 2,
+                    channels: 16,
+                    ..*$any
+                };
+                $call
+            }
+            _ => {
+                let $pool = $any;
+                $call
+            }
+        }
+    };
+}
+
 struct Forward<'a> {
     pool: &'a MaxPool,
     input: &'a [f32],
@@ -49,6 +79,13 @@ impl Kernel for Forward<'_> {
             input,
             output,
         } = self;
+        with_known_sizes!(pool, pool => Self::windows::<L>(pool, input, output));
+    }
+}
+
+impl Forward<'_> {
+    #[inline(always)]
+    fn windows<L: Lanes>(pool: &MaxPool, input: &[f32], output: &mut [f32]) {
         let (down, across) = (pool.height / pool.rows, pool.across());
         for y in 0..down {
             for x in 0..across {
@@ -116,6 +153,19 @@ impl Kernel for InputGradient<'_> {
             d_output,
             d_input,
         } = self;
+        with_known_sizes!(pool, pool => Self::windows::<L>(pool, input, output, d_output, d_input));
+    }
+}
+
+impl InputGradient<'_> {
+    #[inline(always)]
+    fn windows<L: Lanes>(
+        pool: &MaxPool,
+        input: &[f32],
+        output: &[f32],
+        d_output: &[f32],
+        d_input: &mut [f32],
+    ) {
         // Pixels that fill no window get nothing.
         if pool.height % pool.rows > 0 || pool.width % pool.columns > 0 {
             d_input.fill(0.0);
@@ -196,5 +246,60 @@ impl Layer for MaxPool {
             d_output,
             d_input,
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers with ties among them.
+    fn numbers(n: usize) -> Vec<f32> {
+        (0..n).map(|i| ((i * 7919) % 13) as f32 - 6.0).collect()
+    }
+
+    /// Sizes that are compiled apart give what the plain loop gives, gradient included, at every level.
+    #[test]
+    fn known_sizes_are_pooled_like_any() {
+        for (size, channels) in [(2, 8), (2, 16), (2, 3), (2, 20), (3, 8)] {
+            let pool = MaxPool {
+                height: 7,
+                width: 9,
+                channels,
+                rows: size,
+                columns: size,
+            };
+            let input = numbers(7 * 9 * channels);
+            let (down, across) = (7 / size, 9 / size);
+            let mut largest = vec![f32::NEG_INFINITY; down * across * channels];
+            let mut first = vec![0; largest.len()];
+            for (at, x) in input.iter().enumerate() {
+                let (pixel, c) = (at / channels, at % channels);
+                let (y, x_at) = (pixel / 9 / size, pixel % 9 / size);
+                let window = (y * across + x_at) * channels + c;
+                if y < down && x_at < across && *x > largest[window] {
+                    (largest[window], first[window]) = (*x, at);
+                }
+            }
+            let d_output: Vec<f32> = (1..=largest.len()).map(|i| i as f32).collect();
+            let mut wanted = vec![0.0; input.len()];
+            for (window, at) in first.iter().enumerate() {
+                wanted[*at] = d_output[window];
+            }
+            for level in Level::available() {
+                let mut output = vec![0.0; largest.len()];
+                pool.forward(level, &[], &input, &mut output);
+                assert_eq!(output, largest, "{size} {channels} {}", level.name());
+                let mut d_input = vec![9.0; input.len()];
+                level.run(InputGradient {
+                    pool: &pool,
+                    input: &input,
+                    output: &output,
+                    d_output: &d_output,
+                    d_input: &mut d_input,
+                });
+                assert_eq!(d_input, wanted, "{size} {channels} {}", level.name());
+            }
+        }
     }
 }
