@@ -39,6 +39,8 @@ pub(crate) struct Comparison {
     pub(crate) ratio: Option<f64>,
     /// Of a paired t test on logarithms where both get there with every seed, else of a sign test; two-sided.
     pub(crate) p: f64,
+    /// Whether it is of a sign test.
+    pub(crate) by_signs: bool,
 }
 
 /// Below this, a difference is beyond chance.
@@ -58,15 +60,17 @@ pub(crate) fn compare(first: &[Option<f64>], second: &[Option<f64>]) -> Comparis
     // What costs nothing has no logarithm; a byte or a second more changes no finding.
     let logs: Vec<f64> = both.map(|(a, b)| ((a + 1e-9) / (b + 1e-9)).ln()).collect();
     let mean = logs.iter().sum::<f64>() / logs.len().max(1) as f64;
+    let by_signs = logs.len() < pairs.len() || pairs.len() < 2;
     Comparison {
         less,
         more,
         seeds: pairs.len(),
         ratio: (!logs.is_empty()).then(|| mean.exp()),
-        p: match logs.len() == pairs.len() && pairs.len() > 1 {
-            true => paired_t(&logs),
-            false => sign_test(less, more),
+        p: match by_signs {
+            true => sign_test(less, more),
+            false => paired_t(&logs),
         },
+        by_signs,
     }
 }
 
@@ -80,8 +84,9 @@ impl Comparison {
         if with + against == 0 && self.ratio.is_none() {
             return Verdict::Unreached;
         }
-        // With every seed on one side a sign test of five cannot reach the level: that alone counts as a finding.
-        let one_sided = with == self.seeds || against == self.seeds;
+        // With every seed on one side a sign test of five cannot do better: that counts as a finding.
+        let all = self.seeds >= 5 && with.max(against) == self.seeds;
+        let one_sided = self.by_signs && all;
         match (self.p < LEVEL || one_sided, with.cmp(&against)) {
             (true, std::cmp::Ordering::Greater) => Verdict::Holds,
             (true, std::cmp::Ordering::Less) => Verdict::Reversed,
