@@ -1,6 +1,6 @@
 //! `selvedge compare` and `selvedge sweep`: variants of one experiment, side by side.
 
-use super::train::{free_path, level};
+use super::train::{free_path, level, numbered_paths};
 use super::{print, print_json};
 use crate::Outcome;
 use crate::args::{CompareArgs, ComparisonArgs, SweepArgs};
@@ -55,6 +55,12 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<Outcome> {
         let (key, values) = (key.trim(), values_of(values));
         if keys.contains(&key) {
             bail!("--over {key} is given twice: list all its values at once");
+        }
+        if key == "seed" {
+            bail!("--over seed: every variant has the same seeds; --seeds N says how many");
+        }
+        if key == "train.learning_rate" && !args.comparison.learning_rates.is_empty() {
+            bail!("--over {key} and --learning-rates both say what it is: leave one of them out");
         }
         keys.push(key);
         changes = changes
@@ -133,13 +139,16 @@ fn run(args: &ComparisonArgs, kind: &str, variants: Vec<Variant>) -> Result<Outc
     };
     // What cannot be is said before anything is run.
     comparison.cells(Path::new(""))?;
-    let folder = folder(args, &format!("{kind}-{}", named.name), &comparison)?;
+    let name = format!("{kind}-{}", named.name);
+    let folder = folder(args, &name, &comparison, grid.as_deref());
+    comparison.check(&folder, grid.as_deref())?;
     let options = Options {
         data: args.experiment.data.clone(),
         threads: threads(args.threads),
         level: level(args.simd.as_deref())?,
         resume_command: resume_command(),
     };
+    let _lock = Comparison::lock(&folder)?;
     if let Some(grid) = grid
         && rates::choose(&mut comparison, &grid, &folder, &options)?.is_none()
     {
@@ -156,9 +165,10 @@ fn run(args: &ComparisonArgs, kind: &str, variants: Vec<Variant>) -> Result<Outc
 
 /// The command line as it was given: the same command goes on.
 pub(crate) fn resume_command() -> String {
-    let quoted = |word: String| match word.contains([' ', '"', '\'', '[', '{', '*', '$']) {
-        true => format!("'{}'", word.replace('\'', "'\\''")),
-        false => word,
+    let plain = |c: char| c.is_alphanumeric() || "-_=./,:+@%…".contains(c);
+    let quoted = |word: String| match !word.is_empty() && word.chars().all(plain) {
+        true => word,
+        false => format!("'{}'", word.replace('\'', "'\\''")),
     };
     let words = std::env::args_os().skip(1);
     let words: Vec<String> = words.map(|w| quoted(w.to_string_lossy().into())).collect();
@@ -190,19 +200,26 @@ pub(crate) fn grid(rates: &[f64]) -> Result<Option<Vec<f64>>> {
 }
 
 /// Where it is written: `--out`, or a folder under runs/ that is free or has the same comparison in it.
-fn folder(args: &ComparisonArgs, name: &str, comparison: &Comparison) -> Result<PathBuf> {
+fn folder(
+    args: &ComparisonArgs,
+    name: &str,
+    comparison: &Comparison,
+    grid: Option<&[f64]>,
+) -> PathBuf {
     if let Some(path) = &args.out {
-        return Ok(path.clone());
+        return path.clone();
     }
-    let begun = Path::new("runs").join(name);
-    // What was stopped while it tried learning rates has nothing else yet.
-    let there = [begun.clone(), begun.join("tuning")];
-    let mut there = there.iter().filter_map(|path| Comparison::read(path).ok()?);
-    let same = there.any(|there| there.experiment == comparison.experiment);
-    Ok(match same {
-        true => begun,
-        false => free_path(name),
-    })
+    let goes_on = |folder: &PathBuf| {
+        // What was stopped while it tried learning rates has nothing else yet.
+        let there = [folder.clone(), folder.join("tuning")];
+        let mut there = there.iter().filter_map(|path| Comparison::read(path).ok()?);
+        let is_other = |there: Comparison| {
+            there.experiment != comparison.experiment || !comparison.continues(&there)
+        };
+        !there.next().is_some_and(is_other) && comparison.check(folder, grid).is_ok()
+    };
+    let mut begun = numbered_paths(name).take_while(|path| path.exists());
+    begun.find(goes_on).unwrap_or_else(|| free_path(name))
 }
 
 /// Writes and prints the table, and writes the report.

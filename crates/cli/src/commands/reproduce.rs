@@ -9,17 +9,21 @@ use crate::comparison::Options;
 use crate::reproduce::{self, Plan};
 use crate::training::{catch_interrupts, is_interrupted};
 use anyhow::{Result, bail};
+use std::collections::HashSet;
 
 pub(crate) fn run(args: &ReproduceArgs) -> Result<Outcome> {
     let parts = reproduce::parts(&args.what)?;
     if let Some(interval) = args.intervals.iter().find(|k| **k == 0) {
         bail!("--intervals {interval}: P = Q is at least 1");
     }
+    let mut intervals = args.intervals.clone();
+    let mut seen = HashSet::new();
+    intervals.retain(|interval| seen.insert(*interval));
     catch_interrupts()?;
     let plan = Plan {
         parts,
         sets: reproduce::sets_at_hand(&args.data, &args.directory)?,
-        intervals: args.intervals.clone(),
+        intervals,
         seeds: args.seeds,
         set: args.set.clone(),
         folder: args.out.clone(),

@@ -295,18 +295,19 @@ fn check_same(given: Option<&Named>, begun: &Experiment, path: &Path) -> Result<
 
 /// `runs/NAME`, or with a number behind it if that is taken.
 pub(super) fn free_path(name: &str) -> PathBuf {
-    let taken = |path: &PathBuf| path.exists();
-    let numbered = |n: u32| {
-        Path::new("runs").join(if n == 1 {
-            name.into()
-        } else {
-            format!("{name}-{n}")
+    let mut paths = numbered_paths(name);
+    let free = paths.find(|path| !path.exists());
+    free.unwrap_or_else(|| Path::new("runs").join(name))
+}
+
+/// `runs/NAME`, `runs/NAME-2`, …
+pub(super) fn numbered_paths(name: &str) -> impl Iterator<Item = PathBuf> {
+    (1..).map(move |n: u32| {
+        Path::new("runs").join(match n {
+            1 => name.to_owned(),
+            _ => format!("{name}-{n}"),
         })
-    };
-    (1..)
-        .map(numbered)
-        .find(|p| !taken(p))
-        .unwrap_or_else(|| numbered(1))
+    })
 }
 
 /// Loads the data and trains, while a bar shows how far it is.

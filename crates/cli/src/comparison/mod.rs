@@ -6,6 +6,7 @@
 //! FOLDER/tuning/                  a comparison of learning rates, where each variant gets its best
 //! FOLDER/table.txt, table.csv     what each needs to reach each target
 //! FOLDER/report.html
+//! FOLDER/lock                     held by the process that is at work here
 //! ```
 //!
 //! The same command goes on with a folder that was left halfway; finished runs are kept as they are.
@@ -19,12 +20,19 @@ mod work;
 pub(crate) use work::{Options, run_all};
 
 use crate::files::{read_text, write_whole};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::experiment::Experiment;
+use selvedge_nn::random::Key;
 use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
 const FILE: &str = "comparison.json";
+const LOCK: &str = "lock";
+
+/// Names of folders have at most so many letters, before what tells them apart.
+const LONGEST_FOLDER: usize = 150;
 
 /// `comparison.json`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,17 +63,29 @@ pub(crate) struct Variant {
 
 impl Variant {
     pub(crate) fn new(label: String, set: Vec<String>) -> Self {
-        let plain = |c: char| match c.is_ascii_alphanumeric() || "=.,_-".contains(c) {
-            true => c,
-            false => '_',
-        };
-        let folder: String = label.chars().map(plain).take(150).collect();
+        let plain = |c: char| c.is_ascii_alphanumeric() || "=.,_-".contains(c);
+        let letter = |c: char| if plain(c) { c } else { '_' };
+        let mut folder: String = label.chars().map(letter).take(LONGEST_FOLDER).collect();
+        // A label that a folder cannot be called by, like that of a list, must not share one with its like.
+        if label.chars().count() > LONGEST_FOLDER || label.chars().any(|c| !plain(c) && c != ' ') {
+            let key = Key::new(0).with_all(label.bytes().map(u64::from));
+            folder += &format!("-{}", &key.hex()[..8]);
+        }
         // Neither `.` nor `..` nor nothing is a name of one's own.
         let folder = match folder.trim_matches('.').is_empty() {
             true => format!("_{folder}"),
             false => folder,
         };
         Variant { label, folder, set }
+    }
+
+    /// Whether what was begun as `theirs` is this one, which chooses its learning rate first if it `tunes`.
+    fn is_begun_as(&self, theirs: &Variant, tunes: bool) -> bool {
+        let is_rate = |change: &String| change.starts_with(rates::KEY);
+        match theirs.set.split_last() {
+            Some((last, rest)) if tunes => is_rate(last) && rest == self.set,
+            _ => self == theirs,
+        }
     }
 }
 
@@ -82,21 +102,42 @@ impl Comparison {
     pub(crate) fn cells(&self, folder: &Path) -> Result<Vec<Cell>> {
         let base = Experiment::from_json(&self.experiment)
             .with_context(|| format!("{} cannot be", folder.join(FILE).display()))?;
+        let experiments = self.experiments(&base)?;
         let mut cells = Vec::new();
         for seed in &self.seeds {
-            for variant in &self.variants {
-                let mut experiment = base
-                    .with(&variant.set)
-                    .with_context(|| format!("variant {}", variant.label))?;
-                experiment.seed = *seed;
+            for (variant, experiment) in self.variants.iter().zip(&experiments) {
                 cells.push(Cell {
                     label: format!("{} seed {seed}", variant.label),
-                    experiment,
+                    experiment: Experiment {
+                        seed: *seed,
+                        ..experiment.clone()
+                    },
                     path: folder.join(&variant.folder).join(format!("seed-{seed}")),
                 });
             }
         }
         Ok(cells)
+    }
+
+    /// The experiment of every variant. Two that are the same would train the same runs, at the same time and maybe in
+    /// the same folder.
+    fn experiments(&self, base: &Experiment) -> Result<Vec<Experiment>> {
+        let (mut folders, mut texts) = (HashMap::new(), HashMap::new());
+        let mut experiments = Vec::new();
+        for Variant { label, folder, set } in &self.variants {
+            let experiment = base.with(set);
+            let experiment = experiment.with_context(|| format!("variant {label}"))?;
+            let same_folder = folders.insert(folder, label);
+            let twin = texts.insert(experiment.to_toml(), label).or(same_folder);
+            match twin {
+                Some(twin) if twin == label => bail!("variant {label} is given twice"),
+                Some(twin) => {
+                    bail!("variants {twin} and {label} are the same: leave one of them out")
+                }
+                None => experiments.push(experiment),
+            }
+        }
+        Ok(experiments)
     }
 
     /// The comparison in a folder, if there is one.
@@ -110,24 +151,99 @@ impl Comparison {
         Ok(Some(note))
     }
 
-    /// Writes it to its folder, or joins it to the one that is there: variants and seeds may come in addition, but the
-    /// experiment must be the same.
-    pub(crate) fn write(&mut self, folder: &Path) -> Result<()> {
+    /// The comparison in a folder, if there is one; a folder with anything else in it is not taken.
+    fn there(folder: &Path) -> Result<Option<Self>> {
         if let Some(there) = Self::read(folder)? {
-            self.join(there, folder)?;
-        } else if std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
-            // What a process that was killed at once has left is not in the way.
-            let begun = std::fs::read_dir(folder)?.flatten().any(|e| {
-                let name = e.file_name();
-                name != "tuning" && !name.to_string_lossy().ends_with(".partial")
-            });
-            if begun {
+            return Ok(Some(there));
+        }
+        // What a process that was killed at once has left is not in the way.
+        let is_in_the_way = |name: &std::ffi::OsStr| {
+            name != "tuning" && name != LOCK && !name.to_string_lossy().ends_with(".partial")
+        };
+        let mut entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        if entries.any(|e| is_in_the_way(&e.file_name())) {
+            bail!(
+                "{} is no comparison (it has no {FILE}), and not empty: choose another --out",
+                folder.display()
+            );
+        }
+        Ok(None)
+    }
+
+    /// Whether it is what was begun there, with more or less of it: more algorithms are, and other keys are not.
+    pub(crate) fn continues(&self, there: &Comparison) -> bool {
+        let of_ours =
+            |theirs: &Variant| self.variants.iter().any(|v| theirs.set.starts_with(&v.set));
+        self.kind == "compare" || there.variants.iter().any(of_ours)
+    }
+
+    /// Whether it can be written to a folder, or joined to what is there, after each variant has chosen from `grid`,
+    /// if there is one. To be asked before anything is trained.
+    pub(crate) fn check(&self, folder: &Path, grid: Option<&[f64]>) -> Result<()> {
+        match Self::there(folder)? {
+            Some(there) => self.check_joins(&there, folder, grid),
+            None => Ok(()),
+        }
+    }
+
+    fn check_joins(&self, there: &Comparison, folder: &Path, grid: Option<&[f64]>) -> Result<()> {
+        let place = folder.display();
+        if there.experiment != self.experiment {
+            let difference = difference(&there.experiment, &self.experiment);
+            bail!(
+                "{place} compares variants of another experiment ({difference}): choose another --out"
+            );
+        }
+        if let (Some(grid), Some(tried)) = (grid, &there.rates)
+            && tried.grid != grid
+        {
+            let rates: Vec<String> = tried.grid.iter().map(f64::to_string).collect();
+            bail!(
+                "{place} was begun with --learning-rates {}, and all variants must choose from the same: give these, or choose another --out",
+                rates.join(",")
+            );
+        }
+        for theirs in &there.variants {
+            let ours = self.variants.iter().find(|v| v.folder == theirs.folder);
+            if ours.is_some_and(|v| !v.is_begun_as(theirs, grid.is_some())) {
                 bail!(
-                    "{} is no comparison (it has no {FILE}), and not empty: choose another --out",
-                    folder.display()
+                    "{place}: its variant {} was begun with {}, not with what is asked for now: choose another --out",
+                    theirs.label,
+                    theirs.set.join(" ")
                 );
             }
         }
+        Ok(())
+    }
+
+    /// Keeps other processes out of its folder, for as long as what is returned is held.
+    pub(crate) fn lock(folder: &Path) -> Result<File> {
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot make {}", folder.display()))?;
+        let path = folder.join(LOCK);
+        let file =
+            File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+        match file.try_lock() {
+            Ok(()) => Ok(file),
+            Err(TryLockError::WouldBlock) => Err(anyhow!(
+                "another process is at work in {}: wait for it or end it",
+                folder.display()
+            )),
+            Err(TryLockError::Error(e)) => {
+                Err(e).with_context(|| format!("cannot lock {}", path.display()))
+            }
+        }
+    }
+
+    /// Writes it to its folder, or joins it to the one that is there: variants and seeds may come in addition, but the
+    /// experiment must be the same.
+    pub(crate) fn write(&mut self, folder: &Path) -> Result<()> {
+        if let Some(there) = Self::there(folder)? {
+            self.check_joins(&there, folder, None)?;
+            self.join(there);
+        }
+        // Together they must be possible too.
+        self.cells(folder)?;
         std::fs::create_dir_all(folder)
             .with_context(|| format!("cannot make {}", folder.display()))?;
         let mut text = serde_json::to_string_pretty(self)?;
@@ -135,42 +251,40 @@ impl Comparison {
         write_whole(&folder.join(FILE), text.as_bytes())
     }
 
-    fn join(&mut self, there: Comparison, folder: &Path) -> Result<()> {
-        if there.experiment != self.experiment {
-            let (ours, theirs) = (flat(&self.experiment), flat(&there.experiment));
-            let difference = ours.iter().find(|line| !theirs.contains(line));
-            let difference = difference.or_else(|| theirs.iter().find(|line| !ours.contains(line)));
-            bail!(
-                "{} compares variants of another experiment ({} differs): choose another --out",
-                folder.display(),
-                difference.map_or("something", String::as_str)
-            );
-        }
+    fn join(&mut self, there: Comparison) {
         for variant in there.variants {
-            let same = self.variants.iter().find(|v| v.folder == variant.folder);
-            if same.is_some_and(|v| *v != variant) {
-                bail!(
-                    "{}: its variant {} was begun with {}: choose another --out",
-                    folder.display(),
-                    variant.label,
-                    variant.set.join(" ")
-                );
-            }
-            if same.is_none() {
+            if !self.variants.contains(&variant) {
                 self.variants.push(variant);
             }
         }
         self.seeds.extend(there.seeds);
         self.seeds.sort_unstable();
         self.seeds.dedup();
-        self.rates = self.rates.take().or(there.rates);
-        Ok(())
+        self.rates = match (self.rates.take(), there.rates) {
+            (Some(ours), Some(theirs)) => Some(ours.join(theirs)),
+            (ours, theirs) => ours.or(theirs),
+        };
     }
 }
 
-/// Every value of an experiment with its key.
-fn flat(value: &serde_json::Value) -> Vec<String> {
-    fn walk(value: &serde_json::Value, path: &str, out: &mut Vec<String>) {
+/// The first key in which two experiments differ, with both values.
+fn difference(there: &serde_json::Value, here: &serde_json::Value) -> String {
+    let (there, here) = (flat(there), flat(here));
+    let keys = here.keys().chain(there.keys());
+    let value =
+        |of: &BTreeMap<String, String>, key| of.get(key).map_or("not set", |v| v).to_owned();
+    let mut differing = keys.filter(|key| there.get(*key) != here.get(*key));
+    let key = differing.next().map_or("", String::as_str);
+    format!(
+        "{key} is {} there and {} here",
+        value(&there, key),
+        value(&here, key)
+    )
+}
+
+/// Every value of an experiment by its key.
+fn flat(value: &serde_json::Value) -> BTreeMap<String, String> {
+    fn walk(value: &serde_json::Value, path: &str, out: &mut BTreeMap<String, String>) {
         match value {
             serde_json::Value::Object(map) => {
                 for (key, value) in map {
@@ -181,10 +295,12 @@ fn flat(value: &serde_json::Value) -> Vec<String> {
                     walk(value, &path, out);
                 }
             }
-            _ => out.push(format!("{path} = {value}")),
+            _ => {
+                out.insert(path.into(), value.to_string());
+            }
         }
     }
-    let mut out = Vec::new();
+    let mut out = BTreeMap::new();
     walk(value, "", &mut out);
     out
 }

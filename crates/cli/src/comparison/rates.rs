@@ -3,7 +3,7 @@
 
 use super::{Comparison, Options, Variant, run_all};
 use crate::Outcome;
-use crate::runs::{Run, series};
+use crate::runs::Run;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -25,6 +25,9 @@ pub(crate) struct Tried {
     pub(crate) scores: Vec<Option<f64>>,
     pub(crate) chosen: f64,
 }
+
+/// How the change of a learning rate begins.
+pub(super) const KEY: &str = "train.learning_rate=";
 
 /// Seeds from here on up from an experiment's own are for tuning.
 const APART: u64 = 1000;
@@ -59,7 +62,8 @@ pub(crate) fn choose(
     for (variant, rates) in comparison.variants.iter_mut().zip(&variants) {
         let mut scores = Vec::new();
         for rate in rates {
-            scores.push(score(&folder.join(&rate.folder))?);
+            let run = folder.join(&rate.folder).join(format!("seed-{seed}"));
+            scores.push(score(&run)?);
         }
         // Of equals the smallest rate.
         let best = scores
@@ -68,7 +72,7 @@ pub(crate) fn choose(
             .filter_map(|(s, rate)| s.map(|s| (s, *rate)));
         let best = best.reduce(|a, b| if b.0 > a.0 { b } else { a });
         let chosen = best.map_or(grid[0], |(_, rate)| rate);
-        variant.set.push(format!("train.learning_rate={chosen}"));
+        variant.set.push(change(chosen));
         tried.push(Tried {
             label: variant.label.clone(),
             scores,
@@ -83,28 +87,34 @@ pub(crate) fn choose(
     Ok(Some(()))
 }
 
-fn with_rate(variant: &Variant, rate: f64) -> Variant {
-    let mut set = variant.set.clone();
-    set.push(format!("train.learning_rate={rate}"));
-    Variant::new(format!("{} eta={rate}", variant.label), set)
+/// Written out, the digits of a huge number would be those of a whole one, which it is too large for.
+fn text(rate: f64) -> String {
+    match rate < 1e15 {
+        true => rate.to_string(),
+        false => format!("{rate:e}"),
+    }
 }
 
-/// How good the run in a folder of one seed is.
-fn score(folder: &Path) -> Result<Option<f64>> {
-    let entries = std::fs::read_dir(folder);
-    let entries = entries.with_context(|| format!("cannot read {}", folder.display()))?;
-    let paths: Vec<_> = entries.flatten().map(|e| e.path()).collect();
-    let series = series(&paths)?;
-    let Some(run) = series.first().map(|s| s.first()) else {
-        return Ok(None);
-    };
+fn change(rate: f64) -> String {
+    format!("{KEY}{}", text(rate))
+}
+
+fn with_rate(variant: &Variant, rate: f64) -> Variant {
+    let mut set = variant.set.clone();
+    set.push(change(rate));
+    Variant::new(format!("{} eta={}", variant.label, text(rate)), set)
+}
+
+/// How good a run is.
+fn score(path: &Path) -> Result<Option<f64>> {
+    let run = Run::read(path)?;
     let ending = run.manifest.ending.as_ref();
     if ending.is_some_and(|e| e.kind == "diverged") {
         return Ok(None);
     }
     let validated = run.best().and_then(|e| e.validation.as_ref());
     let auc = validated.map(|v| v.auc_validation.unwrap_or(v.accuracy_validation));
-    Ok(auc.or_else(|| lowest_loss(run).map(|loss| -loss)))
+    Ok(auc.or_else(|| lowest_loss(&run).map(|loss| -loss)))
 }
 
 fn lowest_loss(run: &Run) -> Option<f64> {
@@ -112,17 +122,25 @@ fn lowest_loss(run: &Run) -> Option<f64> {
 }
 
 impl Tuning {
+    /// Together with what was tried before, of the same grid.
+    pub(super) fn join(mut self, before: Tuning) -> Tuning {
+        let is_new = |tried: &Tried| !self.variants.iter().any(|t| t.label == tried.label);
+        let more: Vec<Tried> = before.variants.into_iter().filter(is_new).collect();
+        self.variants.extend(more);
+        self
+    }
+
     /// What was tried, as a table.
     pub(crate) fn text(&self) -> String {
         let mut head = vec![format!("learning rates tried (seed {})", self.seed)];
-        head.extend(self.grid.iter().map(|rate| format!("η {rate}")));
+        head.extend(self.grid.iter().map(|rate| format!("η {}", text(*rate))));
         head.push("chosen".into());
         let mut rows = vec![head];
         for tried in &self.variants {
             let mut row = vec![tried.label.clone()];
             let cell = |s: &Option<f64>| s.map_or("diverged".into(), |s| format!("{s:.3}"));
             row.extend(tried.scores.iter().map(cell));
-            row.push(format!("η {}", tried.chosen));
+            row.push(format!("η {}", text(tried.chosen)));
             rows.push(row);
         }
         crate::format::table(&rows)

@@ -24,7 +24,8 @@ impl Spread {
 
     /// `12.3 MB ± 4.56 kB`; without a deviation where there is one seed only, or none.
     fn text(self, unit: impl Fn(f64) -> String) -> String {
-        match self.deviation > 0.0 {
+        // What rounding leaves of equal values is no deviation.
+        match self.deviation > 1e-9 * self.mean.abs() {
             true => format!("{} ± {}", unit(self.mean), unit(self.deviation)),
             false => unit(self.mean),
         }

@@ -5,16 +5,18 @@ use super::board::Board;
 use super::{Cell, Comparison};
 use crate::Outcome;
 use crate::args::DataDirectory;
+use crate::files::read_text;
 use crate::load;
 use crate::run_directory::Manifest;
 use crate::training::{self, Job};
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::dataset::Dataset;
 use selvedge_core::experiment::Experiment;
 use selvedge_core::run::Ending;
+use selvedge_core::state::Evaluation;
 use selvedge_nn::simd::Level;
 use std::collections::{HashMap, VecDeque};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// How to run, whatever is run.
@@ -34,6 +36,8 @@ struct Shared<'a> {
     board: Board,
     queue: Mutex<VecDeque<Cell>>,
     datasets: Mutex<HashMap<String, Weak<Dataset>>>,
+    /// Runs that have ended, with the fingerprint of their data, by what was loaded for them.
+    known: HashMap<String, (PathBuf, String)>,
     /// The first thing that went wrong.
     error: Mutex<Option<anyhow::Error>>,
 }
@@ -51,11 +55,15 @@ pub(crate) fn run_all(
     let cells = comparison.cells(folder)?;
     let total = cells.iter().map(|c| c.experiment.train.iterations).sum();
     let board = Board::new(&comparison.name, cells.len(), total);
-    let mut queue = VecDeque::new();
+    let (mut queue, mut known) = (VecDeque::new(), HashMap::new());
     for cell in cells {
         match ended(&cell)? {
-            true => board.was_there(cell.experiment.train.iterations),
-            false => queue.push_back(cell),
+            Some(manifest) => {
+                board.was_there(cell.experiment.train.iterations);
+                let data = (cell.path, manifest.data.fingerprint);
+                known.insert(data_key(&cell.experiment)?, data);
+            }
+            None => queue.push_back(cell),
         }
     }
     let side_by_side = options.threads.min(queue.len()).max(1);
@@ -66,6 +74,7 @@ pub(crate) fn run_all(
         board,
         queue: Mutex::new(queue),
         datasets: Mutex::default(),
+        known,
         error: Mutex::new(None),
     };
     std::thread::scope(|scope| -> Result<()> {
@@ -87,10 +96,10 @@ pub(crate) fn run_all(
     })
 }
 
-/// Whether a cell's run has come to its end. One of another experiment is in the way.
-fn ended(cell: &Cell) -> Result<bool> {
+/// The manifest of a cell's run that has come to its end. A run of another experiment is in the way.
+fn ended(cell: &Cell) -> Result<Option<Manifest>> {
     if !cell.path.join("manifest.json").exists() {
-        return Ok(false);
+        return Ok(None);
     }
     let manifest = Manifest::read(&cell.path)?;
     if manifest.experiment(&cell.path)? != cell.experiment {
@@ -99,7 +108,39 @@ fn ended(cell: &Cell) -> Result<bool> {
             cell.path.display()
         ));
     }
-    Ok(manifest.ending.is_some_and(|e| e.kind != "interrupted"))
+    let Some(ending) = &manifest.ending else {
+        return Ok(None);
+    };
+    match ending.kind.as_str() {
+        "interrupted" => return Ok(None),
+        // Its last evaluation is of the last good state.
+        "diverged" => {}
+        _ => check_metrics(&cell.path, ending.t)?,
+    }
+    Ok(Some(manifest))
+}
+
+/// A run that ended was evaluated there: one whose metrics end before would count as never having reached a target.
+fn check_metrics(run: &Path, t: u64) -> Result<()> {
+    let path = run.join("metrics.jsonl");
+    let text = read_text(&path)?;
+    let last: Option<Evaluation> = text
+        .lines()
+        .last()
+        .and_then(|l| serde_json::from_str(l).ok());
+    if last.is_none_or(|e| e.t != t) {
+        bail!(
+            "{} is damaged: its last line should be of iteration {t}, with which the run ended; to train it anew, remove {}",
+            path.display(),
+            run.display()
+        );
+    }
+    Ok(())
+}
+
+/// What the data of an experiment depends on.
+fn data_key(experiment: &Experiment) -> Result<String> {
+    Ok(serde_json::to_string(&(&experiment.data, experiment.seed))?)
 }
 
 impl Shared<'_> {
@@ -145,13 +186,22 @@ impl Shared<'_> {
 
     /// The data of an experiment; loaded once while anybody uses it.
     fn dataset(&self, experiment: &Experiment) -> Result<Arc<Dataset>> {
-        let key = serde_json::to_string(&(&experiment.data, experiment.seed))?;
+        let key = data_key(experiment)?;
         // Others wait: they may want the same.
         let mut datasets = lock(&self.datasets);
         if let Some(dataset) = datasets.get(&key).and_then(Weak::upgrade) {
             return Ok(dataset);
         }
         let dataset = Arc::new(load::dataset(experiment, &self.options.data)?);
+        if let Some((run, then)) = self.known.get(&key) {
+            let now = dataset.fingerprint();
+            if now != *then {
+                bail!(
+                    "the data is not what {} was trained on (fingerprint {now}, then {then}): point --data-dir at the same files, or choose another --out",
+                    run.display()
+                );
+            }
+        }
         datasets.insert(key, Arc::downgrade(&dataset));
         Ok(dataset)
     }

@@ -222,6 +222,13 @@ mod tests {
         let never = vec![None; 5];
         assert_eq!(compare(&a, &never).verdict(true), Verdict::Holds);
         assert_eq!(compare(&never, &never).verdict(true), Verdict::Unreached);
+        let few = compare(&costs(&[1.0, 1.0]), &costs(&[2.0, 30.0]));
+        assert_eq!((few.less, few.verdict(true)), (2, Verdict::Open));
+        assert_eq!(
+            compare(&a[..1], &never[..1]).verdict(true),
+            Verdict::Open,
+            "one seed"
+        );
         let same = compare(&a, &a);
         assert_eq!((same.verdict(true), same.p), (Verdict::Open, 1.0));
     }

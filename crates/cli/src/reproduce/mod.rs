@@ -98,20 +98,27 @@ pub(crate) fn sets_at_hand(
     };
     if !named.is_empty() {
         let known: Vec<&str> = all().map(|(_, name)| name).collect();
-        return named
-            .iter()
-            .map(|name| {
-                let found = all().find(|(_, known)| known == name);
-                found.ok_or_else(|| anyhow!("--data {name}: {}", one_of(name, &known)))
-            })
-            .collect();
+        let mut found: Vec<(&PaperSet, &str)> = Vec::new();
+        for name in named {
+            let set = all().find(|(_, known)| known == name);
+            let set = set.ok_or_else(|| anyhow!("--data {name}: {}", one_of(name, &known)))?;
+            if !found.iter().any(|(_, name)| *name == set.1) {
+                found.push(set);
+            }
+        }
+        return Ok(found);
     }
     let is_there = |name: &str| -> bool {
-        let Ok(experiment) = preset(name, &[]) else {
-            return false;
-        };
+        let loaded = preset(name, &[]).and_then(|experiment| load_silently(&experiment, data));
         let directory = data.data_dir.as_deref();
-        selvedge_data::load_with_notes(&experiment.data, experiment.seed, directory).is_ok()
+        match loaded {
+            // A file that is there and cannot be read is another thing than one that is not there.
+            Err(error) if directory.is_some_and(|d| d.join(name).exists()) => {
+                crate::say(&format!("note: {name}: {error:#}"));
+                false
+            }
+            loaded => loaded.is_ok(),
+        }
     };
     let mut found = Vec::new();
     for set in &SETS {
@@ -132,6 +139,14 @@ pub(crate) fn sets_at_hand(
     Ok(found)
 }
 
+/// Whether the data of an experiment can be loaded; what there is to say of it is said when it is used.
+fn load_silently(experiment: &Experiment, data: &DataDirectory) -> Result<()> {
+    load::check_directory_of(experiment, data)?;
+    let directory = data.data_dir.as_deref();
+    selvedge_data::load_with_notes(&experiment.data, experiment.seed, directory)?;
+    Ok(())
+}
+
 fn preset(name: &str, set: &[String]) -> Result<Experiment> {
     let preset = presets::find(name).with_context(|| format!("no experiment `{name}`"))?;
     Experiment::parse(preset.text, set).map_err(|e| anyhow!("{name}: {e}"))
@@ -139,25 +154,30 @@ fn preset(name: &str, set: &[String]) -> Result<Experiment> {
 
 /// Runs what a plan needs, or finds it done; nothing if it was interrupted.
 pub(crate) fn reproduce(plan: &Plan, options: &Options) -> Result<Option<Vec<Reproduced>>> {
-    let mut all = Vec::new();
+    // What cannot be is said before anything is run.
+    let mut prepared = Vec::new();
     for (paper, name) in &plan.sets {
         for interval in &plan.intervals {
-            let Some(one) = one(plan, paper, name, *interval, options)? else {
-                return Ok(None);
-            };
-            all.push(one);
+            let comparison = comparison(plan, paper, name, *interval)?;
+            comparison.cells(Path::new(""))?;
+            prepared.push((*paper, *interval, comparison));
         }
+    }
+    for (_, name) in &plan.sets {
+        load_silently(&preset(name, &plan.set)?, &options.data)?;
+    }
+    let mut all = Vec::new();
+    for (paper, interval, comparison) in prepared {
+        let Some(one) = one(plan, paper, comparison, interval, options)? else {
+            return Ok(None);
+        };
+        all.push(one);
     }
     Ok(Some(all))
 }
 
-fn one(
-    plan: &Plan,
-    paper: &'static PaperSet,
-    name: &str,
-    interval: u64,
-    options: &Options,
-) -> Result<Option<Reproduced>> {
+/// The algorithms on one data set with one P = Q.
+fn comparison(plan: &Plan, paper: &PaperSet, name: &str, interval: u64) -> Result<Comparison> {
     let mut set = vec![
         format!("train.global_interval={interval}"),
         format!("train.local_interval={interval}"),
@@ -167,21 +187,34 @@ fn one(
     }
     set.extend(plan.set.iter().cloned());
     let experiment = load::for_comparison(preset(name, &set)?)?;
-    let seeds = experiment.seed..experiment.seed + plan.seeds;
+    let last = experiment.seed.checked_add(plan.seeds - 1);
+    let last = last.context("--seeds: the last seed is too large")?;
     let variant = |name: &&str| {
         let set = vec![format!("train.algorithm={name}")];
         Variant::new((*name).into(), set)
     };
-    let mut comparison = Comparison {
+    Ok(Comparison {
         name: name.into(),
         kind: "compare".into(),
         experiment: serde_json::to_value(&experiment)?,
         variants: NAMES.iter().map(variant).collect(),
-        seeds: seeds.collect(),
+        seeds: (experiment.seed..=last).collect(),
         rates: None,
-    };
+    })
+}
+
+fn one(
+    plan: &Plan,
+    paper: &'static PaperSet,
+    mut comparison: Comparison,
+    interval: u64,
+    options: &Options,
+) -> Result<Option<Reproduced>> {
+    let name = comparison.name.clone();
     let folder = plan.folder.join(format!("{name}-{interval}"));
     crate::say(&format!("{name}, P = Q = {interval}: {}", folder.display()));
+    comparison.check(&folder, Some(paper.grid))?;
+    let _lock = Comparison::lock(&folder)?;
     if rates::choose(&mut comparison, paper.grid, &folder, options)?.is_none() {
         return Ok(None);
     }
@@ -197,7 +230,7 @@ fn one(
     series.sort_by_key(|s| NAMES.iter().position(|name| *name == s.label));
     Ok(Some(Reproduced {
         paper,
-        experiment: name.into(),
+        experiment: name,
         interval,
         comparison,
         series,

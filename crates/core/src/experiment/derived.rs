@@ -46,7 +46,7 @@ impl Experiment {
         if given.has_usual_evaluations() {
             given.train.evaluate_every = None;
         }
-        Experiment::parse(&given.to_toml(), changes)
+        Experiment::parse(&given.to_toml(), changes).map_err(ExperimentError::without_line)
     }
 
     /// Whether evaluations come as often as they do where nobody says how often.

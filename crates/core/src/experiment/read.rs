@@ -32,6 +32,12 @@ impl ExperimentError {
         }
     }
 
+    /// The same for a text that nobody has written, whose lines say nothing.
+    pub(super) fn without_line(mut self) -> Self {
+        self.at = self.at.filter(|place| !matches!(place, Place::Line(_)));
+        self
+    }
+
     fn place(&self) -> String {
         match &self.at {
             None => String::new(),

@@ -167,7 +167,7 @@ impl InputGradient<'_> {
         d_input: &mut [f32],
     ) {
         // Pixels that fill no window get nothing.
-        if pool.height % pool.rows > 0 || pool.width % pool.columns > 0 {
+        if !pool.height.is_multiple_of(pool.rows) || !pool.width.is_multiple_of(pool.columns) {
             d_input.fill(0.0);
         }
         let (down, across) = (pool.height / pool.rows, pool.across());
