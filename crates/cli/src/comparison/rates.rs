@@ -1,10 +1,13 @@
 //! A fair learning rate for each variant: all try the same few, on a seed that is not among those compared, and each takes
-//! the one that served it best.
+//! the one that serves it best: that which soonest comes near the best that any of them reaches. The best alone would not do:
+//! late in a run rates differ by chance, and a small one that wins by a hair takes several times as long.
 
 use super::{Comparison, Options, Variant, run_all};
 use crate::Outcome;
+use crate::format::count;
 use crate::runs::Run;
 use anyhow::{Context, Result};
+use selvedge_core::state::Evaluation;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -23,8 +26,14 @@ pub(crate) struct Tried {
     /// The best validation AUC with each rate of the grid, or the lowest training loss, negative, where there are no
     /// validation samples; nothing where training diverged.
     pub(crate) scores: Vec<Option<f64>>,
+    /// The iteration at which each comes near the best of all; nothing where it does not.
+    pub(crate) near: Vec<Option<u64>>,
     pub(crate) chosen: f64,
 }
+
+/// How far from the best is near: a share of the AUC, and of the loss.
+const NEAR_AUC: f64 = 0.01;
+const NEAR_LOSS: f64 = 0.05;
 
 /// How the change of a learning rate begins.
 pub(super) const KEY: &str = "train.learning_rate=";
@@ -60,24 +69,14 @@ pub(crate) fn choose(
     }
     let mut tried = Vec::new();
     for (variant, rates) in comparison.variants.iter_mut().zip(&variants) {
-        let mut scores = Vec::new();
+        let mut curves = Vec::new();
         for rate in rates {
             let run = folder.join(&rate.folder).join(format!("seed-{seed}"));
-            scores.push(score(&run)?);
+            curves.push(scores(&Run::read(&run)?));
         }
-        // Of equals the smallest rate.
-        let best = scores
-            .iter()
-            .zip(grid)
-            .filter_map(|(s, rate)| s.map(|s| (s, *rate)));
-        let best = best.reduce(|a, b| if b.0 > a.0 { b } else { a });
-        let chosen = best.map_or(grid[0], |(_, rate)| rate);
-        variant.set.push(change(chosen));
-        tried.push(Tried {
-            label: variant.label.clone(),
-            scores,
-            chosen,
-        });
+        let fared = tried_of(&variant.label, grid, &curves);
+        variant.set.push(change(fared.chosen));
+        tried.push(fared);
     }
     comparison.rates = Some(Tuning {
         seed,
@@ -105,20 +104,51 @@ fn with_rate(variant: &Variant, rate: f64) -> Variant {
     Variant::new(format!("{} eta={}", variant.label, text(rate)), set)
 }
 
-/// How good a run is.
-fn score(path: &Path) -> Result<Option<f64>> {
-    let run = Run::read(path)?;
+/// How good a run is at each evaluation: its validation AUC, or its training loss, negative, without validation samples.
+/// Nothing of one that diverged.
+fn scores(run: &Run) -> Vec<(u64, f64)> {
     let ending = run.manifest.ending.as_ref();
     if ending.is_some_and(|e| e.kind == "diverged") {
-        return Ok(None);
+        return Vec::new();
     }
-    let validated = run.best().and_then(|e| e.validation.as_ref());
-    let auc = validated.map(|v| v.auc_validation.unwrap_or(v.accuracy_validation));
-    Ok(auc.or_else(|| lowest_loss(&run).map(|loss| -loss)))
+    let score = |e: &Evaluation| match &e.validation {
+        Some(v) => v.auc_validation.unwrap_or(v.accuracy_validation),
+        None => -e.loss_train,
+    };
+    run.evaluations.iter().map(|e| (e.t, score(e))).collect()
 }
 
-fn lowest_loss(run: &Run) -> Option<f64> {
-    super::targets::best_value(run, "loss")
+/// Chooses among the rates of a grid, given how runs with them fared.
+fn tried_of(label: &str, grid: &[f64], curves: &[Vec<(u64, f64)>]) -> Tried {
+    let highest = |curve: &Vec<(u64, f64)>| curve.iter().map(|(_, score)| *score).reduce(f64::max);
+    let scores: Vec<Option<f64>> = curves.iter().map(highest).collect();
+    let best = scores.iter().flatten().copied().reduce(f64::max);
+    // Negative scores are losses.
+    let enough = best.map(|best| match best < 0.0 {
+        true => best * (1.0 + NEAR_LOSS),
+        false => best * (1.0 - NEAR_AUC),
+    });
+    let reached = |curve: &Vec<(u64, f64)>| {
+        let found = curve.iter().find(|(_, score)| Some(*score) >= enough)?;
+        Some(found.0)
+    };
+    let near: Vec<Option<u64>> = curves.iter().map(reached).collect();
+    let soonest = (0..grid.len())
+        .filter(|i| near[*i].is_some())
+        .min_by(|a, b| {
+            // Of equally soon ones the better.
+            near[*a].cmp(&near[*b]).then(
+                scores[*b]
+                    .partial_cmp(&scores[*a])
+                    .unwrap_or(std::cmp::Ordering::Equal),
+            )
+        });
+    Tried {
+        label: label.into(),
+        chosen: grid[soonest.unwrap_or(0)],
+        scores,
+        near,
+    }
 }
 
 impl Tuning {
@@ -138,11 +168,38 @@ impl Tuning {
         let mut rows = vec![head];
         for tried in &self.variants {
             let mut row = vec![tried.label.clone()];
-            let cell = |s: &Option<f64>| s.map_or("diverged".into(), |s| format!("{s:.3}"));
-            row.extend(tried.scores.iter().map(cell));
+            let cell = |(score, near): (&Option<f64>, &Option<u64>)| match (score, near) {
+                (None, _) => "diverged".into(),
+                (Some(score), None) => format!("{score:.3}"),
+                (Some(score), Some(t)) => format!("{score:.3} (near at t {})", count(*t)),
+            };
+            row.extend(tried.scores.iter().zip(&tried.near).map(cell));
             row.push(format!("η {}", text(tried.chosen)));
             rows.push(row);
         }
         crate::format::table(&rows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_that_is_soonest_near_the_best_is_chosen() {
+        let grid = [0.1, 0.2, 0.4];
+        let slow = vec![(0, 0.5), (10, 0.7), (20, 0.8), (30, 0.905)];
+        let fast = vec![(0, 0.5), (10, 0.9), (20, 0.9), (30, 0.9)];
+        let bad = vec![(0, 0.5), (10, 0.85), (20, 0.6), (30, 0.6)];
+        let tried = tried_of("a", &grid, &[slow.clone(), fast, bad]);
+        assert_eq!(tried.near, [Some(30), Some(10), None]);
+        assert_eq!((tried.chosen, tried.scores[0]), (0.2, Some(0.905)));
+        // One that diverged has no say; losses count downwards.
+        let losses = vec![(0, -1.0), (10, -0.5), (20, -0.4)];
+        let worse = vec![(0, -1.0), (10, -0.45), (20, -0.41)];
+        let tried = tried_of("b", &grid, &[losses, Vec::new(), worse]);
+        assert_eq!(tried.near, [Some(20), None, Some(20)]);
+        assert_eq!((tried.chosen, tried.scores[1]), (0.1, None));
+        assert_eq!(tried_of("c", &grid, &[vec![], vec![], vec![]]).chosen, 0.1);
     }
 }
