@@ -124,7 +124,8 @@ pub(crate) struct ComparisonArgs {
     /// Seeds of each variant, from the experiment's own upwards
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(crate) seeds: u64,
-    /// What is to be reached, like auc=0.9 or loss=0.8; may be given again; by default the paper's targets for its sets
+    /// What is to be reached, like auc=0.9 or loss=0.8; may be given again; by default the paper's targets for its sets,
+    /// for others what all variants reach
     #[arg(long, value_name = "METRIC=VALUE")]
     pub(crate) target: Vec<String>,
     /// Let each variant choose the best of these learning rates first, on a seed of its own

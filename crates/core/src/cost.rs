@@ -1,5 +1,6 @@
 //! What an iteration costs a device: little, or it could not be a phone or a watch.
 
+use crate::experiment::Algorithm;
 use crate::model::{Architecture, Widths};
 use serde::{Deserialize, Serialize};
 
@@ -16,8 +17,31 @@ pub struct DeviceCost {
 }
 
 impl DeviceCost {
-    /// The cost of a device that owns this many samples.
-    pub fn of(architecture: &Architecture, samples: usize) -> Self {
+    /// The cost of a device that owns this many samples, in an algorithm. Where raw data has left the devices, or nobody asks
+    /// them, it is nothing; where they train θ0 too, its gradient and its update come on top.
+    pub fn of(architecture: &Architecture, samples: usize, algorithm: Algorithm) -> Self {
+        match algorithm {
+            Algorithm::Centralised | Algorithm::FedAvg | Algorithm::HospitalOnly => Self::default(),
+            Algorithm::DeviceOnly => Self::of_both(architecture, samples),
+            _ => Self::of_tower(architecture, samples),
+        }
+    }
+
+    /// θ2 and θ0 trained.
+    fn of_both(architecture: &Architecture, samples: usize) -> Self {
+        let Widths { n0, n2, d2, .. } = architecture.widths();
+        let [combined, _, device] = architecture.parts().map(|network| network.cost());
+        let passes = [device, combined].map(|c| c.forward_flops + c.backward_flops);
+        let tapes = device.activations + combined.activations;
+        let numbers = 2 * (n0 + n2) + tapes + samples * d2;
+        DeviceCost {
+            flops: samples as u64 * (passes[0] + passes[1]) + 2 * (n0 + n2) as u64,
+            memory: 4 * numbers as u64,
+        }
+    }
+
+    /// θ2 trained, θ0 held still.
+    fn of_tower(architecture: &Architecture, samples: usize) -> Self {
         let Widths { n0, n2, d1, d2, .. } = architecture.widths();
         let [combined, _, device] = architecture.parts().map(|network| network.cost());
         let of_device = device.forward_flops + device.backward_flops;
@@ -50,12 +74,18 @@ mod tests {
         // The device's products forward and for its weights, the combined model's forward and for its input.
         let of_sample = 2 * (2 * 5 * 4 + 2 * 10 * 3);
         let tapes = 4 + 4 + 3;
-        let one = DeviceCost::of(&architecture, 1);
+        let one = DeviceCost::of(&architecture, 1, Algorithm::Hsgd);
         assert_eq!(one.flops, of_sample + 2 * n2);
         assert_eq!(one.memory, 4 * (n2 + tapes + n0 + 10));
-        let three = DeviceCost::of(&architecture, 3);
+        let three = DeviceCost::of(&architecture, 3, Algorithm::Jfl);
         assert_eq!(three.flops, 3 * of_sample + 2 * n2);
         assert_eq!(three.memory, 4 * (2 * n2 + tapes + n0 + 3 * 10));
+        // With θ0 trained: its weights' products too, gradients of both, the device's own embedding.
+        let both = DeviceCost::of(&architecture, 1, Algorithm::DeviceOnly);
+        assert_eq!(both.flops, of_sample + 2 * 10 * 3 + 2 * (n0 + n2));
+        assert_eq!(both.memory, 4 * (2 * (n0 + n2) + tapes + 4));
+        let nothing = DeviceCost::of(&architecture, 1, Algorithm::FedAvg);
+        assert_eq!(nothing, DeviceCost::default());
     }
 
     #[test]

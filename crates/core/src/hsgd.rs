@@ -135,11 +135,11 @@ pub(crate) fn compute(task: &Task<'_>, iterations: u64, started: Option<f64>) ->
     }
 }
 
-/// Measured seconds since `started` that one group would have taken on one core.
+/// Measured seconds since `started` that one of the data's groups would have taken on one core, for its share of the work.
 fn share_of(task: &Task<'_>, started: Option<f64>) -> f64 {
     let elapsed = task
         .stopwatch
         .zip(started)
         .map_or(0.0, |(now, started)| now() - started);
-    elapsed * rayon::current_num_threads() as f64 / task.dataset.groups.len() as f64
+    elapsed * rayon::current_num_threads() as f64 / task.given.groups.len() as f64
 }

@@ -220,7 +220,11 @@ impl<'a> Task<'a> {
                 .loss_rows
                 .as_ref()
                 .map_or(all, |rows| rows.iter().map(Vec::len).sum()),
-            cost: DeviceCost::of(&self.architecture, self.dataset.most_samples_of_a_device()),
+            cost: DeviceCost::of(
+                &self.architecture,
+                self.dataset.most_samples_of_a_device(),
+                self.experiment.train.algorithm,
+            ),
         }
     }
 

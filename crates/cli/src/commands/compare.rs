@@ -237,10 +237,12 @@ fn conclude(comparison: &Comparison, folder: &Path, targets: &[Target], json: bo
     text += &table.text();
     write_whole(&folder.join("table.txt"), text.as_bytes())?;
     write_whole(&folder.join("table.csv"), table.csv().as_bytes())?;
+    let notes = comparison.rates.as_ref().map(rates::Tuning::sentences);
+    let notes = notes.unwrap_or_default();
     let report = folder.join("report.html");
     write_whole(
         &report,
-        crate::report::page(&series, &table, &[]).as_bytes(),
+        crate::report::page(&series, &table, &notes).as_bytes(),
     )?;
     if json {
         return print_json(&serde_json::json!({

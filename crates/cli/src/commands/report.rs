@@ -2,6 +2,8 @@
 
 use super::print;
 use crate::args::ReportArgs;
+use crate::comparison::Comparison;
+use crate::comparison::rates::Tuning;
 use crate::comparison::table::Table;
 use crate::comparison::targets::{Target, usual};
 use crate::files::write_whole;
@@ -18,9 +20,13 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Outcome> {
             args.runs[0].display()
         );
     }
-    let incomplete = runs::incomplete(&args.runs)?;
-    for sentence in &incomplete {
+    let mut notes = runs::incomplete(&args.runs)?;
+    for sentence in &notes {
         crate::say(&format!("note: {sentence}"));
+    }
+    for path in &args.runs {
+        let rates = Comparison::read(path)?.and_then(|c| c.rates);
+        notes.extend(rates.iter().flat_map(Tuning::sentences));
     }
     let out = match (&args.out, &args.runs[..]) {
         (Some(out), _) => out.clone(),
@@ -37,7 +43,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Outcome> {
         given => given.to_vec(),
     };
     let table = Table::new(&series, &targets);
-    let page = report::page(&series, &table, &incomplete);
+    let page = report::page(&series, &table, &notes);
     write_whole(&out, page.as_bytes())?;
     let mut text = format!("Report  {} ({})\n", out.display(), bytes(page.len() as f64));
     if let Some(folder) = &args.svg {

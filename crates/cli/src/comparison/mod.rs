@@ -203,6 +203,16 @@ impl Comparison {
                 rates.join(",")
             );
         }
+        let tunes = grid.is_some() || self.rates.is_some();
+        if !there.variants.is_empty() && tunes != there.rates.is_some() && self.kind != "tuning" {
+            let (then, now) = match tunes {
+                true => ("without", "with"),
+                false => ("with", "without"),
+            };
+            bail!(
+                "{place} was begun {then} --learning-rates: what is compared {now} them is no fair match; choose another --out"
+            );
+        }
         for theirs in &there.variants {
             let ours = self.variants.iter().find(|v| v.folder == theirs.folder);
             if ours.is_some_and(|v| !v.is_begun_as(theirs, grid.is_some())) {

@@ -27,6 +27,7 @@ pub(crate) struct Tried {
     /// validation samples; nothing where training diverged.
     pub(crate) scores: Vec<Option<f64>>,
     /// The iteration at which each comes near the best of all; nothing where it does not.
+    #[serde(default)]
     pub(crate) near: Vec<Option<u64>>,
     pub(crate) chosen: f64,
 }
@@ -174,10 +175,40 @@ impl Tuning {
                 (Some(score), Some(t)) => format!("{score:.3} (near at t {})", count(*t)),
             };
             row.extend(tried.scores.iter().zip(&tried.near).map(cell));
-            row.push(format!("η {}", text(tried.chosen)));
+            row.push(format!("η {}{}", text(tried.chosen), self.edge(tried)));
             rows.push(row);
         }
         crate::format::table(&rows)
+    }
+
+    /// Says so where a choice is at the end of the grid: a better one may lie beyond.
+    fn edge(&self, tried: &Tried) -> &'static str {
+        let is = |rate: Option<&f64>| rate == Some(&tried.chosen);
+        match (
+            self.grid.len() > 1,
+            is(self.grid.first()),
+            is(self.grid.last()),
+        ) {
+            (true, true, _) => ", the smallest tried",
+            (true, _, true) => ", the largest tried",
+            _ => "",
+        }
+    }
+
+    /// The same in a sentence for each variant.
+    pub(crate) fn sentences(&self) -> Vec<String> {
+        let grid: Vec<String> = self.grid.iter().map(|rate| text(*rate)).collect();
+        let sentence = |tried: &Tried| {
+            format!(
+                "{} has learning rate {}{}, chosen from {} on seed {}",
+                tried.label,
+                text(tried.chosen),
+                self.edge(tried),
+                grid.join(", "),
+                self.seed
+            )
+        };
+        self.variants.iter().map(sentence).collect()
     }
 }
 

@@ -46,6 +46,9 @@ pub(crate) struct Comparison {
 /// Below this, a difference is beyond chance.
 pub(crate) const LEVEL: f64 = 0.05;
 
+/// A smaller difference is none, however sure: two algorithms that need the same iterations differ by a fixed few bytes.
+const VISIBLE: f64 = 0.01;
+
 /// Compares costs, seed by seed.
 pub(crate) fn compare(first: &[Option<f64>], second: &[Option<f64>]) -> Comparison {
     let infinite = |cost: &Option<f64>| cost.unwrap_or(f64::INFINITY);
@@ -87,7 +90,8 @@ impl Comparison {
         // With every seed on one side a sign test of five cannot do better: that counts as a finding.
         let all = self.seeds >= 5 && with.max(against) == self.seeds;
         let one_sided = self.by_signs && all;
-        match (self.p < LEVEL || one_sided, with.cmp(&against)) {
+        let visible = self.by_signs || self.ratio.is_none_or(|r| r.ln().abs() > VISIBLE);
+        match ((self.p < LEVEL && visible) || one_sided, with.cmp(&against)) {
             (true, std::cmp::Ordering::Greater) => Verdict::Holds,
             (true, std::cmp::Ordering::Less) => Verdict::Reversed,
             _ => Verdict::Open,

@@ -9,6 +9,14 @@ use crate::report::chart_file;
 use crate::runs::{Axis, Series};
 use selvedge_core::state::Evaluation;
 
+/// What the text says of Figure 5, against JFL, TDCD, C-HSGD and C-TDCD.
+const FIGURE5: [&str; 4] = [
+    "F1 0.6 not reached",
+    "45 % saved at F1 0.6",
+    "77 % saved at F1 0.6",
+    "F1 0.6 not reached",
+];
+
 /// The paper's target if every algorithm reaches it, else the highest that all reach, in steps of 0.01.
 fn target_of_all(one: &Reproduced, metric: &'static str, papers: f64) -> Target {
     let all = reached_by_all(&one.series, metric, 0.01);
@@ -25,7 +33,7 @@ fn needs(
     what: &str,
     cost: impl Fn(usize, &Evaluation) -> f64,
     unit: fn(f64) -> String,
-    papers: Option<&[f64; 4]>,
+    papers: Option<&[&str; 4]>,
 ) -> (Vec<String>, Vec<Claim>) {
     let costs: Vec<Vec<Option<f64>>> = (0..NAMES.len())
         .map(|i| one.costs(i, target, |e| cost(i, e)))
@@ -37,7 +45,7 @@ fn needs(
         Claim {
             text: format!("{what} until {}: hsgd < {}", target.name(), NAMES[i]),
             paper: match papers {
-                Some(saved) => format!("{:.0} % saved", 100.0 * saved[i - 1]),
+                Some(papers) => papers[i - 1].to_owned(),
                 None => "the lower curve".into(),
             },
             verdict: found.verdict(true),
@@ -106,10 +114,22 @@ fn ahead_early(one: &Reproduced, highest: &Target) -> Vec<Claim> {
 
 /// F1 against bytes.
 pub(super) fn figure5(one: &Reproduced) -> Section {
-    let target = target_of_all(one, "f1", one.paper.figure5);
+    let papers = Target::new("f1", one.paper.figure5);
+    let reaches = one.costs(0, &papers, |e| e.bytes_paper);
+    let target = match reaches.iter().all(Option::is_some) {
+        true => papers,
+        false => target_of_all(one, "f1", one.paper.figure5),
+    };
     let counted = |_: usize, e: &Evaluation| e.bytes_paper;
     let exact = |_: usize, e: &Evaluation| e.bytes_exact;
-    let (row, claims) = needs(one, &target, "bytes, paper's count,", counted, bytes, None);
+    let (row, claims) = needs(
+        one,
+        &target,
+        "bytes, paper's count,",
+        counted,
+        bytes,
+        Some(&FIGURE5),
+    );
     let (all, _) = needs(one, &target, "every byte", exact, bytes, None);
     let title = "bytes as the paper counts, mean per group";
     let series = with(&one.series, |_, e| e.bytes_exact = e.bytes_paper);
@@ -184,17 +204,18 @@ fn widens<F: Fn(usize, &Evaluation) -> f64>(
         .filter_map(|(a, b)| Some(((*a)?, (*b)?)))
         .collect();
     let wider = pairs.iter().filter(|(a, b)| b > a).count();
+    let all = short.len();
     let verdict = match (pairs.len(), wider) {
         (0, _) => Verdict::Unreached,
-        (n, wider) if wider == n => Verdict::Holds,
-        (_, 0) => Verdict::Reversed,
+        (n, wider) if n == all && wider == n && n >= 5 => Verdict::Holds,
+        (n, 0) if n == all && n >= 5 => Verdict::Reversed,
         _ => Verdict::Open,
     };
     Claim {
         text: format!("the gap to {} widens with computation", NAMES[i]),
         paper: "it widens".into(),
         verdict,
-        found: format!("in {wider} of {} seeds", pairs.len()),
+        found: format!("in {wider} of {all} seeds"),
     }
 }
 

@@ -86,8 +86,7 @@ pub(crate) fn parts(name: &str) -> Result<Vec<&'static str>> {
     Ok(vec![found])
 }
 
-/// The sets to use: those named, which must be there, or all that are. For each set of the paper, the set itself comes
-/// before what stands for it.
+/// The sets to use: those named, which must be there, or all that are, whether of the paper or standing for one of it.
 pub(crate) fn sets_at_hand(
     named: &[String],
     data: &DataDirectory,
@@ -117,19 +116,30 @@ pub(crate) fn sets_at_hand(
                 crate::say(&format!("note: {name}: {error:#}"));
                 false
             }
+            Ok(samples) if samples < ENOUGH => {
+                crate::say(&format!(
+                    "note: {name} is left out: {samples} training samples show nothing"
+                ));
+                false
+            }
             loaded => loaded.is_ok(),
         }
     };
     let mut found = Vec::new();
     for set in &SETS {
-        match set.experiments.iter().find(|name| is_there(name)) {
-            Some(name) => found.push((set, *name)),
-            None => crate::say(&format!(
-                "note: {} is left out: neither of {} is in the data folder",
+        let there: Vec<_> = set
+            .experiments
+            .iter()
+            .filter(|name| is_there(name))
+            .collect();
+        if there.is_empty() {
+            crate::say(&format!(
+                "note: {} is left out: nothing of {} is in the data folder",
                 set.name,
                 set.experiments.join(", ")
-            )),
+            ));
         }
+        found.extend(there.into_iter().map(|name| (set, *name)));
     }
     if found.is_empty() {
         bail!(
@@ -139,12 +149,15 @@ pub(crate) fn sets_at_hand(
     Ok(found)
 }
 
-/// Whether the data of an experiment can be loaded; what there is to say of it is said when it is used.
-fn load_silently(experiment: &Experiment, data: &DataDirectory) -> Result<()> {
+/// Fewer training samples are a demonstration of a set, like that of MIMIC-III, and not the set.
+const ENOUGH: usize = 1000;
+
+/// The training samples of an experiment, if they can be loaded; what there is to say of them is said when they are used.
+fn load_silently(experiment: &Experiment, data: &DataDirectory) -> Result<usize> {
     load::check_directory_of(experiment, data)?;
     let directory = data.data_dir.as_deref();
-    selvedge_data::load_with_notes(&experiment.data, experiment.seed, directory)?;
-    Ok(())
+    let loaded = selvedge_data::load_with_notes(&experiment.data, experiment.seed, directory)?;
+    Ok(loaded.dataset.training_samples())
 }
 
 fn preset(name: &str, set: &[String]) -> Result<Experiment> {
@@ -155,6 +168,19 @@ fn preset(name: &str, set: &[String]) -> Result<Experiment> {
 /// Runs what a plan needs, or finds it done; nothing if it was interrupted.
 pub(crate) fn reproduce(plan: &Plan, options: &Options) -> Result<Option<Vec<Reproduced>>> {
     // What cannot be is said before anything is run.
+    for key in [
+        "train.global_interval",
+        "train.local_interval",
+        "time.compute",
+        "train.algorithm",
+    ] {
+        let is_set = |change: &String| change.split('=').next().is_some_and(|k| k.trim() == key);
+        if plan.set.iter().any(is_set) {
+            bail!(
+                "--set {key}: the paper's tables and figures decide that; --intervals chooses P = Q"
+            );
+        }
+    }
     let mut prepared = Vec::new();
     for (paper, name) in &plan.sets {
         for interval in &plan.intervals {
@@ -225,7 +251,9 @@ fn one(
     let mut series = series(std::slice::from_ref(&folder))?;
     series.retain(|s| NAMES.contains(&s.label.as_str()));
     let table = Table::new(&series, &usual(&series));
-    let report = crate::report::page(&series, &table, &[]);
+    let notes = comparison.rates.as_ref().map(rates::Tuning::sentences);
+    let notes = notes.unwrap_or_default();
+    let report = crate::report::page(&series, &table, &notes);
     crate::files::write_whole(&folder.join("report.html"), report.as_bytes())?;
     series.sort_by_key(|s| NAMES.iter().position(|name| *name == s.label));
     Ok(Some(Reproduced {

@@ -80,14 +80,16 @@ fn rates_of_variants_that_come_later_are_beside_the_earlier_ones() {
         &[&compare("fedavg", "1", "cmp")[..], &other].concat(),
         &["--learning-rates 0.1,0.3"],
     );
-    place.refuses(
-        &compare("hsgd", "1", "cmp"),
-        &["cmp", "variant hsgd", "train.learning_rate="],
-    );
+    for algorithm in ["hsgd", "fedavg"] {
+        place.refuses(
+            &compare(algorithm, "1", "cmp"),
+            &["cmp", "begun with --learning-rates"],
+        );
+    }
     place.succeeds(&compare("hsgd", "1", "plain"));
     place.refuses(
         &[&compare("hsgd", "1", "plain")[..], &rates].concat(),
-        &["plain", "variant hsgd", "train.algorithm=hsgd"],
+        &["plain", "begun without --learning-rates"],
     );
 }
 
