@@ -1,5 +1,5 @@
 //! A run from outside: what is seen of it after each interval, and how it ends. Every algorithm's loop has the same
-//! frame, made of the two methods of [`Watch`]:
+//! frame, made of the two methods of `Watch`:
 //!
 //! ```text
 //! watch.begin                 evaluation at t = 0

@@ -47,7 +47,7 @@ pub(crate) struct Comparison {
 pub(crate) const LEVEL: f64 = 0.05;
 
 /// A smaller difference is none, however sure: two algorithms that need the same iterations differ by a fixed few bytes.
-const VISIBLE: f64 = 0.01;
+const VISIBLE: f64 = 0.02;
 
 /// Compares costs, seed by seed.
 pub(crate) fn compare(first: &[Option<f64>], second: &[Option<f64>]) -> Comparison {
