@@ -1,7 +1,18 @@
 //! What the paper prints: its Tables II to IV, and what its text says of Figures 4 to 6.
 
+use selvedge_core::experiment::Algorithm;
+
 /// Algorithms are in the order of the paper's tables: HSGD, JFL, TDCD, C-HSGD, C-TDCD.
-pub(super) const NAMES: [&str; 5] = ["hsgd", "jfl", "tdcd", "c-hsgd", "c-tdcd"];
+pub(super) const NAMES: [&str; 5] = {
+    let [hsgd, jfl, tdcd, c_hsgd, c_tdcd] = Algorithm::PAPER;
+    [
+        hsgd.name(),
+        jfl.name(),
+        tdcd.name(),
+        c_hsgd.name(),
+        c_tdcd.name(),
+    ]
+};
 
 const MB: f64 = 1e6;
 const GB: f64 = 1e9;
