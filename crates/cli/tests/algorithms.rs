@@ -193,3 +193,21 @@ fn unknown_algorithms_and_codecs_are_named_with_what_would_be_right() {
         place.refuses(&["train", "my.toml"], &[&found[..], right].concat());
     }
 }
+
+/// Codecs that an algorithm does not use are not passed over in silence.
+#[test]
+fn compression_that_does_not_apply_is_said() {
+    let place = Place::new("no-compression");
+    let args = |algorithm: &'static str| {
+        let codec = "compression.codec=dither";
+        let short = "train.iterations=20";
+        let out = ["--set", codec, "--set", short, "--out", algorithm];
+        [&["train", "--set"][..], &[algorithm], &out].concat()
+    };
+    let says = |algorithm| {
+        let ran = place.succeeds(&args(algorithm));
+        ran.stderr.contains("note: hsgd sends everything as it is")
+    };
+    assert!(says("train.algorithm=hsgd"));
+    assert!(!says("train.algorithm=c-hsgd"));
+}

@@ -10,7 +10,7 @@ use crate::run_directory::Manifest;
 use crate::summary::{Finished, over_seeds};
 use crate::training::{self, Job, catch_interrupts, has_begun};
 use anyhow::{Context, Result, anyhow, bail};
-use selvedge_core::experiment::Experiment;
+use selvedge_core::experiment::{CompressionSettings, Experiment};
 use selvedge_core::run::Ending;
 use selvedge_nn::simd::Level;
 use serde::{Deserialize, Serialize};
@@ -313,6 +313,12 @@ pub(super) fn numbered_paths(name: &str) -> impl Iterator<Item = PathBuf> {
 /// Loads the data and trains, while a bar shows how far it is.
 fn train(plan: &Plan, options: &Options) -> Result<Finished> {
     let experiment = &plan.named.experiment;
+    let algorithm = experiment.train.algorithm;
+    if experiment.compression != CompressionSettings::default() && !algorithm.compresses() {
+        crate::say(&format!(
+            "note: {algorithm} sends everything as it is; [compression] is for c-hsgd and c-tdcd"
+        ));
+    }
     let dataset = load::dataset(experiment, &options.data)?;
     let job = Job {
         name: &plan.named.name,
