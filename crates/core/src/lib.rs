@@ -60,6 +60,7 @@ pub mod evaluate;
 mod evaluation;
 pub mod exchange;
 pub mod experiment;
+pub mod gradient;
 pub mod group;
 pub mod hsgd;
 pub mod keys;

@@ -11,4 +11,5 @@
 
 pub mod bill;
 pub mod bound;
+pub mod estimate;
 pub mod strategies;
