@@ -8,11 +8,15 @@
 //!   curvature from below. The direction stays in its group.
 //! - **δ²**: the variance of what is really applied, around the gradient of all groups together: for θ0 and θ1 that of a
 //!   group's mini-batch mean, for θ2 that of a single device's gradient. Differences between groups are part of it: the
-//!   paper's Assumption 2 measures against ∇F, not against ∇F_m.
+//!   paper's Assumption 2 measures against ∇F, not against ∇F_m. The groups are all there are, not a sample of more, so
+//!   nothing is added for groups that were not seen.
 //! - **‖∇F‖²**: that of the mean gradient, less what noise adds to it.
+//!
+//! All but ρ are unbiased (up to values that are cut at zero): the mean over draws is right however few devices are drawn.
 
 use crate::model::Model;
 use rayon::prelude::*;
+use selvedge_nn::random::Key;
 use serde::{Deserialize, Serialize};
 
 /// What estimators ask of a problem.
@@ -32,7 +36,8 @@ pub struct Probe {
     pub gradient: Model,
     /// The mean loss.
     pub loss: f64,
-    /// Of each part, the variance of one device's gradient around their mean: Σ‖g_n − g‖²/(|A| − 1); zero if it is alone.
+    /// Of each part, the variance of one device's gradient around their mean: Σ‖g_n − g‖²/(|A| − 1); zero if it is alone,
+    /// which takes a [`second`](Probe::with_second) draw to mend.
     pub spread: [f64; 3],
     /// |A|
     pub selected: usize,
@@ -45,6 +50,25 @@ impl Probe {
     pub fn of_mean(&self) -> [f64; 3] {
         let (a, k) = (self.selected as f64, self.devices as f64);
         self.spread.map(|s| s / a * (1.0 - a / k))
+    }
+
+    /// Whether its spread says nothing, because one device was drawn of several.
+    pub fn is_alone(&self) -> bool {
+        self.selected == 1 && self.devices > 1
+    }
+
+    /// The same, with the spread that another draw of one device shows.
+    #[must_use]
+    pub fn with_second(mut self, second: &Probe) -> Self {
+        let k = self.devices as f64;
+        for part in 0..3 {
+            let (ours, theirs) = (self.gradient.parts()[part], second.gradient.parts()[part]);
+            let apart = ours.iter().zip(theirs);
+            let square = |(a, b): (&f32, &f32)| (f64::from(*a) - f64::from(*b)).powi(2);
+            // Half of the square, but that one time in K both draws are of the same device.
+            self.spread[part] = 0.5 * apart.map(square).sum::<f64>() * k / (k - 1.0);
+        }
+        self
     }
 }
 
@@ -68,14 +92,18 @@ impl Point {
     }
 }
 
-/// Probes all groups at a model.
+/// Probes all groups at a model; groups that draw one device, for `draw + 1` as well.
 pub fn point(problem: &impl Problem, draw: u64, model: &Model) -> Point {
     let groups = 0..problem.groups();
     let weights: Vec<f64> = groups.clone().map(|m| problem.weight(m)).collect();
-    let probes: Vec<Probe> = groups
-        .into_par_iter()
-        .map(|m| problem.probe(m, draw, model))
-        .collect();
+    let probe = |m: usize| {
+        let probe = problem.probe(m, draw, model);
+        match probe.is_alone() {
+            true => probe.with_second(&problem.probe(m, draw.wrapping_add(1), model)),
+            false => probe,
+        }
+    };
+    let probes: Vec<Probe> = groups.into_par_iter().map(probe).collect();
     from_probes(&weights, &probes)
 }
 
@@ -84,7 +112,6 @@ pub fn from_probes(weights: &[f64], probes: &[Probe]) -> Point {
     let weighted = |of: &dyn Fn(&Probe) -> f64| -> f64 {
         weights.iter().zip(probes).map(|(w, p)| w * of(p)).sum()
     };
-    let squared_weights: f64 = weights.iter().map(|w| w * w).sum();
     let (mut gradient, mut variance, mut between) = (0.0, [0.0; 3], [0.0; 3]);
     for part in 0..3 {
         let of_mean = weighted(&|p| p.of_mean()[part]);
@@ -95,16 +122,15 @@ pub fn from_probes(weights: &[f64], probes: &[Probe]) -> Point {
             .sum();
         let (mean, apart) = dispersion(weights, probes, part);
         gradient += mean - noise;
-        // Two groups apart are so by noise and by what differs between them.
-        let total = match squared_weights < 1.0 {
-            true => apart / (1.0 - squared_weights),
-            false => of_mean,
+        // Groups are apart by noise, less what their mean shares of it, and by what differs between them.
+        let differs = apart - (of_mean - noise);
+        between[part] = differs.max(0.0);
+        let own = match part {
+            2 => weighted(&|p| p.spread[2] * (1.0 - 1.0 / p.devices as f64)),
+            _ => of_mean,
         };
-        between[part] = (total - of_mean).max(0.0);
-        variance[part] = match part {
-            2 => weighted(&|p| p.spread[2] * (1.0 - 1.0 / p.devices as f64)) + between[2],
-            _ => total,
-        };
+        // `differs` as it is, so that its errors cancel over draws. But for rounding, the sum is never below zero.
+        variance[part] = (own + differs).max(0.0);
     }
     Point {
         loss: weighted(&|p| p.loss),
@@ -162,8 +188,24 @@ pub struct Curvature {
     pub probes: usize,
 }
 
-/// At most `steps` of power iteration on a group's curvature at `model`, from `direction` or else from its gradient; they
-/// end once a step changes less than a hundredth.
+/// Where power iteration starts: the gradient, which leans towards large curvature, and as much of a direction that has
+/// nothing to do with it. From the gradient alone, curvature that it happens not to see would never be found.
+fn opening(gradient: &Model) -> Model {
+    let mut other = gradient.clone();
+    // Always the same: no step of training depends on it, and every group may start alike.
+    let mut stream = Key::new(0).with(0x9d0).stream();
+    for part in other.parts_mut() {
+        part.iter_mut().for_each(|x| *x = stream.normal());
+    }
+    match norm(gradient) {
+        0.0 => other,
+        length => moved(gradient, &other, length / norm(&other)),
+    }
+}
+
+/// At most `steps` of power iteration on a group's curvature at `model`, from `direction` or else from where its gradient
+/// points; they end once two in a row change less than a hundredth. (After one it may be between two eigenvalues, having
+/// lost the others and not yet seen the largest.)
 pub fn curvature(
     problem: &impl Problem,
     (group, draw): (usize, u64),
@@ -174,10 +216,11 @@ pub fn curvature(
     let base = problem.probe(group, draw, model).gradient;
     let mut found = Curvature {
         rho: 0.0,
-        direction: direction.unwrap_or_else(|| base.clone()),
+        direction: direction.unwrap_or_else(|| opening(&base)),
         probes: 1,
     };
     let size = STEP * norm(model).max(1.0);
+    let mut quiet = 0;
     for _ in 0..steps {
         let length = norm(&found.direction);
         if !(length > 0.0 && length.is_finite()) {
@@ -190,7 +233,11 @@ pub fn curvature(
         found.direction = moved(&ahead.gradient, &base, -1.0);
         let (before, rho) = (found.rho, norm(&found.direction) / size);
         found.rho = rho;
-        if (rho - before).abs() <= 0.01 * rho {
+        quiet = match (rho - before).abs() <= 0.01 * rho {
+            true => quiet + 1,
+            false => 0,
+        };
+        if quiet == 2 {
             break;
         }
     }
