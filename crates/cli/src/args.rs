@@ -192,20 +192,24 @@ Examples:
   selvedge reproduce table2 --data-dir data
   selvedge reproduce all --data-dir data --data esr,physionet2012 --intervals 1,5,10
   selvedge reproduce fig4 --data esr --seeds 3 --set train.iterations=1000
+  selvedge reproduce fig8 --data-dir data --data physionet2012
 
 Every algorithm gets its best learning rate of the same small grid, tried on a seed of its own. Where a data set of the
 paper is not at hand, another one stands for it: mednist for OrganAMNIST, physionet2012 for MIMIC-III. The same command
-goes on with what was interrupted; what was run for one table serves the others.")]
+goes on with what was interrupted; what was run for one table serves the others.
+
+Figures 7 to 9 are of HSGD alone, with many P, Q and learning rates, on esr, mimic3 and physionet2012. All of their runs
+are in one folder for each set, and --intervals has no effect on them.")]
 pub(crate) struct ReproduceArgs {
-    /// table2, table3, table4, fig4, fig5, fig6 or all
+    /// table2, table3, table4, fig4, fig5, fig6, fig7, fig8, fig9 or all
     pub(crate) what: String,
     /// Which sets: esr, physionet2012, mednist, organamnist, mimic3; by default all that are at hand
     #[arg(long, value_name = "NAME,NAME,…", value_delimiter = ',')]
     pub(crate) data: Vec<String>,
-    /// P = Q; several are reproduced one after the other
+    /// P = Q; several are reproduced one after the other; no effect on fig7, fig8 and fig9, which have their own
     #[arg(long, value_name = "N,N,…", value_delimiter = ',', default_value = "1")]
     pub(crate) intervals: Vec<u64>,
-    /// Seeds of each algorithm
+    /// Seeds of each algorithm, or of each setting of P, Q and the learning rate
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(crate) seeds: u64,
     /// Change a key of the experiments, like train.iterations=500; may be given again

@@ -24,6 +24,8 @@ pub(crate) struct Header {
     /// To what lengths the run's other files are cut on resume.
     pub(crate) metrics_length: u64,
     pub(crate) trace_length: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) segments_length: Option<u64>,
     /// Real seconds of training so far.
     pub(crate) real_seconds: f64,
 }
@@ -77,6 +79,9 @@ pub(crate) fn save(path: &Path, header: &Header, state: &State) -> Result<()> {
         push("groups", &state.groups.iter().collect::<Vec<_>>());
     }
     push("good", &[&state.good]);
+    if let Some(safe) = &state.safe {
+        push("safe", &[safe]);
+    }
     if let Some(best) = &state.best {
         push("best", &[best]);
     }
@@ -163,6 +168,10 @@ fn parse(bytes: &[u8], task: &Task<'_>) -> Result<(Header, State)> {
         None => vec![theta.clone(); groups],
     };
     let best = one("best")?;
+    let safe = one("safe")?;
+    if safe.is_some() != header.progress.controller.is_some() {
+        bail!("its safe model and who steers do not fit");
+    }
     if !residuals.uploads.is_empty() {
         let lost = read("lost.uploads", &residuals.uploads)?;
         residuals.uploads = lost.context("it lacks what uploads have lost")?;
@@ -185,6 +194,7 @@ fn parse(bytes: &[u8], task: &Task<'_>) -> Result<(Header, State)> {
         theta,
         groups,
         good,
+        safe,
         best,
         residuals,
     };

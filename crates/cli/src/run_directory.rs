@@ -4,6 +4,7 @@
 //! manifest.json         experiment, versions, sizes, how it ended     replaced whole
 //! metrics.jsonl         a line per evaluation                         appended, cut on resume
 //! trace.jsonl           who took part, with --trace                   appended, cut on resume
+//! segments.jsonl        P, Q, η and why, where train.adaptive         appended, cut on resume
 //! ledger.csv            bytes by link, kind and direction             replaced whole
 //! checkpoint/           the state at the end of an interval           replaced whole
 //! initial.safetensors, model.safetensors, best.safetensors            replaced whole
@@ -177,6 +178,7 @@ pub(crate) struct RunDirectory {
     pub(crate) manifest: Manifest,
     metrics: Appended,
     trace: Option<Appended>,
+    segments: Option<Appended>,
     /// Held so that no second process trains here.
     _lock: File,
 }
@@ -323,6 +325,7 @@ impl RunDirectory {
                 progress: state.progress.clone(),
                 metrics_length: 0,
                 trace_length: trace.then_some(0),
+                segments_length: state.progress.controller.as_ref().map(|_| 0),
                 real_seconds: 0.0,
             };
             checkpoint::save(&checkpoint_path(&partial), &header, state)?;
@@ -336,6 +339,9 @@ impl RunDirectory {
             metrics: Appended::open(path.join("metrics.jsonl"), 0)?,
             trace: trace
                 .then(|| Appended::open(path.join("trace.jsonl"), 0))
+                .transpose()?,
+            segments: (state.progress.controller.is_some())
+                .then(|| Appended::open(path.join("segments.jsonl"), 0))
                 .transpose()?,
             path: path.into(),
             manifest,
@@ -368,10 +374,15 @@ impl RunDirectory {
             seconds: header.real_seconds,
         };
         manifest.cpu.instructions = task.architecture.level().name().into();
-        let open_trace = |length| Appended::open(path.join("trace.jsonl"), length);
+        let open = |name: &str, length: Option<u64>| {
+            length
+                .map(|length| Appended::open(path.join(name), length))
+                .transpose()
+        };
         let run = RunDirectory {
             metrics: Appended::open(path.join("metrics.jsonl"), header.metrics_length)?,
-            trace: header.trace_length.map(open_trace).transpose()?,
+            trace: open("trace.jsonl", header.trace_length)?,
+            segments: open("segments.jsonl", header.segments_length)?,
             path: path.into(),
             manifest,
             _lock: lock,
@@ -385,6 +396,10 @@ impl RunDirectory {
             self.metrics.line(evaluation)?;
             // So that whoever follows the file sees it now.
             self.metrics.flush()?;
+        }
+        if let (Some(segments), Some(change)) = (&mut self.segments, interval.change()) {
+            segments.line(change)?;
+            segments.flush()?;
         }
         let progress = &interval.state.progress;
         let Some(trace) = self.trace.as_mut().filter(|_| progress.t > 0) else {
@@ -423,14 +438,15 @@ impl RunDirectory {
     /// Saves the run as it is, so that it can be resumed from here.
     pub(crate) fn save(&mut self, state: &State, real_seconds: f64) -> Result<()> {
         self.metrics.sync()?;
-        if let Some(trace) = &mut self.trace {
-            trace.sync()?;
+        for file in [&mut self.trace, &mut self.segments].into_iter().flatten() {
+            file.sync()?;
         }
         let header = Header {
             fingerprint: fingerprint(&self.manifest),
             progress: state.progress.clone(),
             metrics_length: self.metrics.length,
             trace_length: self.trace.as_ref().map(|t| t.length),
+            segments_length: self.segments.as_ref().map(|s| s.length),
             real_seconds,
         };
         self.write_ledger(state)?;

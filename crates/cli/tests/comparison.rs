@@ -9,6 +9,8 @@ mod common;
 mod damaged;
 #[path = "comparison/folders.rs"]
 mod folders;
+#[path = "comparison/intervals.rs"]
+mod intervals;
 #[path = "comparison/killed.rs"]
 mod killed;
 #[path = "comparison/numbers.rs"]

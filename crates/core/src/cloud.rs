@@ -1,6 +1,7 @@
 //! Global aggregation (lines 3–10 of Algorithm 1): what groups send to the cloud, what it makes of it, and what it sends
 //! back.
 
+use crate::adaptive;
 use crate::aggregate::{global_mean, global_mean_of};
 use crate::clock::Rates;
 use crate::codec::{Codec, with_feedback};
@@ -22,7 +23,12 @@ pub(crate) fn aggregate(task: &Task<'_>, state: &mut State) {
         .filter(|m| !task.absent().group(state.progress.t, *m))
         .collect();
     upload(task, state, &there);
+    // The θ that the groups started from, for who steers.
+    let before = state.safe.is_some().then(|| state.theta.clone());
     mean(task, state, &there);
+    if let Some(before) = before {
+        steer(task, state, before);
+    }
     let State {
         progress,
         theta,
@@ -34,6 +40,22 @@ pub(crate) fn aggregate(task: &Task<'_>, state: &mut State) {
         .for_each(|model| model.copy_from(theta));
     account(task, progress, &there);
     progress.aggregated = progress.t;
+}
+
+/// Lets the controller look at the aggregated θ: it may begin a segment, or put the last good model in its place. `before` is
+/// good if nothing is wrong with what the groups saw of it.
+fn steer(task: &Task<'_>, state: &mut State, before: Model) {
+    let State {
+        progress,
+        theta,
+        safe,
+        ..
+    } = state;
+    if !adaptive::steer(task, progress, (&before, theta)) {
+        *safe = Some(before);
+    } else if let Some(safe) = safe {
+        theta.copy_from(safe);
+    }
 }
 
 /// Some parts of θ become the mean of all groups, which adopt it: for algorithms that send it their own way.

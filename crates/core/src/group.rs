@@ -11,7 +11,8 @@ use crate::exchange::{Embeddings, Frozen};
 use crate::experiment::Side;
 use crate::ledger::{Kind, Messages};
 use crate::local_steps::{
-    BLOCK, Batch, DeviceWorkspace, Owned, Steps, TowerWorkspace, device_steps, hospital_steps,
+    BLOCK, Batch, Descended, DeviceWorkspace, Owned, Steps, TowerWorkspace, device_steps,
+    hospital_steps,
 };
 use crate::model::{Architecture, Model};
 use crate::selection::Draw;
@@ -49,6 +50,8 @@ pub struct Group {
     pub drawn: u64,
     /// How large its messages are.
     pub messages: Messages,
+    /// What its hospital saw while it stepped.
+    pub descended: Descended,
     /// The subset's rows of the group's samples, device by device.
     pub(crate) rows: Vec<u32>,
     /// Position `i` owns `rows[starts[i]..starts[i + 1]]`.
@@ -286,7 +289,7 @@ impl Group {
                 batch,
                 (theta0, theta1),
                 hospital,
-            );
+            )
         };
         let theirs = match task.compression.device_download {
             Codec::None => &theta2[..],
@@ -333,7 +336,7 @@ impl Group {
                 add_models(architecture.level(), models, arrived, sum);
             }
         };
-        rayon::join(hospital_work, device_work);
+        (self.descended, ()) = rayon::join(hospital_work, device_work);
     }
 
     /// `θ2[m]` = the mean over the subset whose models arrived; where devices send differences, the edge adds their mean

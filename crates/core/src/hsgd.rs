@@ -14,6 +14,7 @@
 //!
 //! C-HSGD is this loop with codecs between the parties ([`Task::compression`]); HSGD's pass everything as it is.
 
+use crate::adaptive;
 use crate::clock::Rates;
 use crate::cloud;
 use crate::experiment::{Broadcast, Compute};
@@ -39,6 +40,7 @@ pub fn train<E>(
     let mut groups = Group::all(task);
     let workspaces = Workspaces::new(|| Workspace::new(task));
     let mut watch = Watch::new(task, after);
+    adaptive::begin(task, state);
     if let Some(ending) = watch.begin(state)? {
         return Ok(ending);
     }
@@ -50,7 +52,7 @@ pub fn train<E>(
             .segment
             .aggregates_globally_at(state.progress.t)
         {
-            // Lines 3–10: the cloud averages the groups, and all adopt the result.
+            // Lines 3–10: the cloud averages the groups, and all adopt the result. Who steers chooses the next segment.
             cloud::aggregate(task, state);
         }
         if let Some(ending) = watch.interval_ended(state, &groups)? {
@@ -97,6 +99,11 @@ pub(crate) fn steps(
             });
         });
     state.progress.t = t + segment.local_interval;
+    if let Some(controller) = &mut state.progress.controller {
+        for (report, group) in controller.reports.iter_mut().zip(groups) {
+            report.add(group.descended);
+        }
+    }
 }
 
 /// What the interval that just ended has sent, and how long it takes in simulated time.

@@ -49,6 +49,10 @@ pub enum Kind {
     Zeta2,
     /// Features and labels, where an algorithm gives them away.
     Raw,
+    /// A few numbers for whoever steers the run.
+    Report,
+    /// P, Q and η of a new segment.
+    Settings,
 }
 
 /// Which way a message goes: up is device → edge → hospital, and to the cloud.
@@ -95,6 +99,8 @@ impl Kind {
             Kind::Zeta1 => "zeta1",
             Kind::Zeta2 => "zeta2",
             Kind::Raw => "raw",
+            Kind::Report => "report",
+            Kind::Settings => "settings",
         }
     }
 }

@@ -48,6 +48,7 @@
 //! ```
 
 pub mod absence;
+pub mod adaptive;
 pub mod aggregate;
 pub mod baseline;
 pub mod clock;

@@ -13,6 +13,7 @@ use crate::model::Architecture;
 use crate::schedule::Segment;
 use rayon::prelude::*;
 use selvedge_nn::{Network, Update, loss, vector};
+use serde::{Deserialize, Serialize};
 
 /// Positions of the subset in one block of a sum.
 pub const BLOCK: usize = 32;
@@ -128,6 +129,8 @@ pub struct TowerWorkspace {
 struct Gradient {
     theta0: Vec<f32>,
     tower: Vec<f32>,
+    /// The sum of the losses.
+    loss: f64,
 }
 
 impl Gradient {
@@ -135,12 +138,14 @@ impl Gradient {
         Gradient {
             theta0: vec![0.0; architecture.combined.params()],
             tower: vec![0.0; tower.params()],
+            loss: 0.0,
         }
     }
 
     fn clear(&mut self) {
         self.theta0.fill(0.0);
         self.tower.fill(0.0);
+        self.loss = 0.0;
     }
 }
 
@@ -165,6 +170,20 @@ impl TowerWorkspace {
     }
 }
 
+/// What the hospital sees of an interval while it steps: the mean loss over its batch, with the devices' embeddings held
+/// still. Zeros if nobody is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Descended {
+    /// Before the first step, everything being fresh: a sample of F.
+    pub first: f64,
+    /// Before the second step, if there is one; else before the first.
+    pub second: f64,
+    /// Before the last step.
+    pub last: f64,
+    /// ‖g‖² of the first step's gradient by θ0 and θ1.
+    pub slope: f64,
+}
+
 /// The hospital's Q steps on θ0 and θ1, both from one backward pass, with ζ2 held still.
 pub fn hospital_steps(
     architecture: &Architecture,
@@ -173,9 +192,9 @@ pub fn hospital_steps(
     batch: Batch<'_>,
     thetas: (&mut [f32], &mut [f32]),
     workspace: &mut TowerWorkspace,
-) {
+) -> Descended {
     let context = (architecture, Side::Hospital);
-    tower_steps(context, descent, steps, batch, thetas, workspace);
+    tower_steps(context, descent, steps, batch, thetas, workspace)
 }
 
 /// Q steps on θ0 and the tower of one side, both from one backward pass, with the other side's embeddings held still.
@@ -186,10 +205,10 @@ pub(crate) fn tower_steps(
     batch: Batch<'_>,
     (theta0, theta): (&mut [f32], &mut [f32]),
     workspace: &mut TowerWorkspace,
-) {
+) -> Descended {
     let count = batch.len();
     if count == 0 {
-        return;
+        return Descended::default();
     }
     let level = architecture.level();
     let TowerWorkspace {
@@ -199,6 +218,7 @@ pub(crate) fn tower_steps(
         blocks,
     } = workspace;
     let wave = blocks.len();
+    let mut seen = Descended::default();
     for (step, rate) in steps.rates().enumerate() {
         architecture.combined.prepare(theta0, prepared0);
         architecture.tower(side).prepare(theta, prepared);
@@ -234,13 +254,29 @@ pub(crate) fn tower_steps(
             for (gradient, _) in blocks.iter() {
                 vector::add(level, &gradient.theta0, &mut sum.theta0);
                 vector::add(level, &gradient.tower, &mut sum.tower);
+                sum.loss += gradient.loss;
             }
+        }
+        seen.last = sum.loss / count as f64;
+        match step {
+            0 => {
+                (seen.first, seen.second) = (seen.last, seen.last);
+                let squared = squares(&sum.theta0) + squares(&sum.tower);
+                seen.slope = squared / (count as f64).powi(2);
+            }
+            1 => seen.second = seen.last,
+            _ => {}
         }
         let length = rate / count as f32;
         let decay = rate * descent.weight_decay;
         vector::descend(level, theta0, &sum.theta0, length, 0.0);
         vector::descend(level, theta, &sum.tower, length, decay);
     }
+    seen
+}
+
+fn squares(part: &[f32]) -> f64 {
+    part.iter().map(|x| f64::from(*x).powi(2)).sum()
 }
 
 /// What all blocks of one step read.
@@ -325,13 +361,8 @@ impl Tower<'_> {
         }
         let logits = combined.forward(self.theta0, &pass.embeddings, &mut pass.combined);
         let weight = self.descent.class_weights[label as usize];
-        loss::cross_entropy(
-            self.architecture.level(),
-            logits,
-            label,
-            weight,
-            &mut pass.d_logits,
-        );
+        let level = self.architecture.level();
+        gradient.loss += loss::cross_entropy(level, logits, label, weight, &mut pass.d_logits);
         combined.backward(
             self.prepared0,
             &pass.embeddings,

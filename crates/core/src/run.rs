@@ -8,12 +8,13 @@
 //!     watch.interval_ended    evaluation, if θ was aggregated; whether a target, a budget or the caller ends the run
 //! ```
 
+use crate::adaptive::Change;
 use crate::baseline::{centralised, device_only, fedavg, hospital_only, jfl, tdcd};
 use crate::evaluation::{budget, evaluate, is_due, target};
 use crate::experiment::{Algorithm, KEYS};
 use crate::group::Group;
 use crate::hsgd;
-use crate::state::{Evaluation, Reached, State};
+use crate::state::{Evaluation, Progress, Reached, State};
 use crate::task::Task;
 use std::ops::ControlFlow;
 
@@ -49,6 +50,15 @@ pub struct Interval<'a> {
     pub groups: &'a [Group],
     /// The evaluation, if this interval ended with one.
     pub evaluation: Option<&'a Evaluation>,
+}
+
+impl<'a> Interval<'a> {
+    /// The segment that begins here, if one was chosen.
+    pub fn change(&self) -> Option<&'a Change> {
+        let Progress { t, controller, .. } = &self.state.progress;
+        let change = controller.as_ref()?.change.as_ref();
+        change.filter(|change| change.t == *t)
+    }
 }
 
 /// Trains from `state` to the end with the experiment's algorithm. `after` is called behind the evaluation at t = 0 and
@@ -139,7 +149,10 @@ where
                 ending = target(task, &result).or(ending);
                 evaluation = Some(result);
             }
-            if !finite {
+            // Who steers goes back to a good model once it hears of the loss.
+            if !finite && state.safe.is_some() {
+                (evaluation, ending) = (None, None);
+            } else if !finite {
                 state.theta.copy_from(&state.good);
                 let t = state.progress.t;
                 return Ok(Some(Ending::Diverged {

@@ -18,6 +18,21 @@ pub struct Segment {
 }
 
 impl Segment {
+    /// The same with P and Q that fit into the iterations that are left.
+    #[must_use]
+    pub fn cut(self, left: u64) -> Self {
+        let global_interval = self.global_interval.min(left.max(1));
+        let fits = |q: &u64| global_interval.is_multiple_of(*q);
+        Segment {
+            global_interval,
+            local_interval: (1..=self.local_interval.min(global_interval))
+                .rev()
+                .find(fits)
+                .unwrap_or(1),
+            ..self
+        }
+    }
+
     /// Whether a local aggregation and an exchange happen at `t`.
     pub fn exchanges_at(&self, t: u64) -> bool {
         (t - self.start).is_multiple_of(self.local_interval)

@@ -1,8 +1,10 @@
 //! What a run is at the end of an interval: enough to go on from there to the same bits.
 
+use crate::adaptive::Controller;
 use crate::clock::Clock;
 use crate::codec::Codec;
 use crate::compression::Compression;
+use crate::experiment::Adaptive;
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
 use crate::model::{Model, Widths};
@@ -21,6 +23,8 @@ pub struct State {
     pub groups: Vec<Model>,
     /// The last model whose loss was seen to be finite: what is left of a run that diverges.
     pub good: Model,
+    /// The last model whose loss over fresh patients was good, where somebody steers.
+    pub safe: Option<Model>,
     /// The model with the best validation score so far.
     pub best: Option<Model>,
     /// What compression has lost of models so far.
@@ -70,6 +74,9 @@ pub struct Progress {
     pub evaluated: Option<u64>,
     /// The iteration and the score of the best model.
     pub best: Option<Best>,
+    /// Who steers the run, if anybody does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub controller: Option<Controller>,
     /// The target or budget that ended the run, once one has.
     pub reached: Option<Reached>,
     /// What was sent.
@@ -108,12 +115,14 @@ impl State {
                 aggregated: 0,
                 evaluated: None,
                 best: None,
+                controller: Controller::new(task),
                 reached: None,
                 ledger: Ledger::default(),
                 clock: Clock::new(groups),
             },
             groups: vec![theta.clone(); groups],
             good: theta.clone(),
+            safe: (task.experiment.train.adaptive != Adaptive::Off).then(|| theta.clone()),
             theta,
             best: None,
             residuals: Residuals::none(&task.compression, task.architecture.widths(), groups),

@@ -34,14 +34,14 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Outcome> {
         level: level(args.simd.as_deref())?,
         resume_command: resume_command(),
     };
-    let Some(all) = reproduce::reproduce(&plan, &options)? else {
+    let Some(runs) = reproduce::reproduce(&plan, &options)? else {
         return stopped(&options);
     };
-    let sections = reproduce::sections(&plan, &all, &options)?;
+    let sections = reproduce::sections(&plan, &runs, &options)?;
     if is_interrupted() {
         return stopped(&options);
     }
-    let text = reproduce::markdown(&all, &sections);
+    let text = reproduce::markdown(&runs.algorithms, &sections);
     reproduce::write(&plan.folder, &text, &sections)?;
     match args.json {
         true => print_json(&serde_json::to_value(&sections)?)?,

@@ -5,17 +5,12 @@
 //! without it.
 
 use super::drawing::{Drawing, WIDTH};
+pub(crate) use super::frame::ChartAxis;
+use super::frame::{BOTTOM, Entry, Frame, HEIGHT, LEFT, Look, RIGHT, TOP, write_legend};
 use super::mapping::{Mapping, range};
 use super::style::Style;
-use super::text::escape;
-use super::ticks::{Scale, Ticks, Unit, ticks};
+use super::ticks::Scale;
 use std::fmt::Write;
-
-const HEIGHT: f64 = 292.0;
-const LEFT: f64 = 52.0;
-const RIGHT: f64 = 14.0;
-const TOP: f64 = 34.0;
-const BOTTOM: f64 = 44.0;
 
 /// Markers on a line, so that it can be told apart without colour.
 const MARKERS: usize = 7;
@@ -27,12 +22,6 @@ pub(crate) struct Chart {
     pub(crate) x: ChartAxis,
     pub(crate) y: ChartAxis,
     pub(crate) lines: Vec<Line>,
-}
-
-pub(crate) struct ChartAxis {
-    pub(crate) title: String,
-    pub(crate) unit: Unit,
-    pub(crate) scale: Scale,
 }
 
 pub(crate) struct Line {
@@ -82,7 +71,7 @@ pub(crate) fn draw(chart: &Chart) -> Drawing {
     let x = Mapping::new(chart.x.scale, across, (LEFT, WIDTH - RIGHT));
     let y = Mapping::new(chart.y.scale, upwards, (HEIGHT - BOTTOM, TOP));
     let mut body = String::new();
-    let _ = write_frame(&mut body, chart, &x, &y);
+    let _ = Frame::new((&chart.x, &x), (&chart.y, &y)).write(&mut body);
     for (place, (line, points)) in lines.iter().enumerate() {
         let places: Vec<(f64, [f64; 3])> = points
             .iter()
@@ -90,7 +79,12 @@ pub(crate) fn draw(chart: &Chart) -> Drawing {
             .collect();
         let _ = write_line(&mut body, line, &places, place, lines.len());
     }
-    let legend_height = write_legend(&mut body, &chart.lines);
+    let entries = chart.lines.iter().map(|line| Entry {
+        style: Style { index: line.style },
+        look: Look::Line,
+        label: &line.label,
+    });
+    let legend_height = write_legend(&mut body, entries);
     Drawing {
         description: chart.description.clone(),
         body,
@@ -120,102 +114,6 @@ fn scale_name(scale: Scale) -> &'static str {
         Scale::Linear => "linear",
         Scale::Log => "log",
     }
-}
-
-fn with_unit(title: &str, ticks: &Ticks) -> String {
-    match ticks.unit {
-        Some(unit) => escape(&format!("{title} ({unit})")),
-        None => escape(title),
-    }
-}
-
-/// Grid, axis, ticks and texts.
-fn write_frame(out: &mut String, chart: &Chart, x: &Mapping, y: &Mapping) -> std::fmt::Result {
-    let x_ticks = ticks(x.lo, x.hi, 5, x.scale, chart.x.unit);
-    let y_ticks = ticks(y.lo, y.hi, 5, y.scale, chart.y.unit);
-    let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
-    write!(
-        out,
-        "<g class=\"chart-grid\" stroke=\"#e4e6ea\" stroke-width=\"1\">"
-    )?;
-    for tick in &y_ticks.ticks {
-        let at = y.at(tick.value);
-        write!(
-            out,
-            "<line x1=\"{LEFT}\" y1=\"{at:.1}\" x2=\"{right}\" y2=\"{at:.1}\"/>"
-        )?;
-    }
-    write!(
-        out,
-        "</g><g class=\"chart-axis\" stroke=\"#9aa0aa\" stroke-width=\"1\">"
-    )?;
-    write!(
-        out,
-        "<line x1=\"{LEFT}\" y1=\"{bottom}\" x2=\"{right}\" y2=\"{bottom}\"/>"
-    )?;
-    for tick in &x_ticks.ticks {
-        let at = x.at(tick.value);
-        write!(
-            out,
-            "<line x1=\"{at:.1}\" y1=\"{bottom}\" x2=\"{at:.1}\" y2=\"{}\"/>",
-            bottom + 4.0
-        )?;
-    }
-    write!(out, "</g>")?;
-    write_texts(out, chart, (x, &x_ticks), (y, &y_ticks))
-}
-
-/// What stands beside the ticks, and the titles.
-fn write_texts(
-    out: &mut String,
-    chart: &Chart,
-    (x, x_ticks): (&Mapping, &Ticks),
-    (y, y_ticks): (&Mapping, &Ticks),
-) -> std::fmt::Result {
-    let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
-    write!(
-        out,
-        "<g class=\"chart-text\" fill=\"#5b626e\" font-size=\"11\">"
-    )?;
-    for tick in &y_ticks.ticks {
-        let at = y.at(tick.value) + 3.8;
-        write!(
-            out,
-            "<text x=\"{}\" y=\"{at:.1}\" text-anchor=\"end\">{}</text>",
-            LEFT - 7.0,
-            tick.text
-        )?;
-    }
-    let mut free_from = 0.0;
-    for tick in &x_ticks.ticks {
-        let at = x.at(tick.value);
-        let half = 3.2 * tick.text.chars().count() as f64;
-        // Texts that would touch are left out; logarithmic ticks come close.
-        if at - half < free_from {
-            continue;
-        }
-        free_from = at + half + 5.0;
-        // The last one stays within the drawing, in the larger letters of small screens too.
-        let at = at.min(WIDTH - 1.2 * half - 1.0);
-        write!(
-            out,
-            "<text x=\"{at:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
-            bottom + 17.0,
-            tick.text
-        )?;
-    }
-    let middle = (LEFT + right) / 2.0;
-    write!(
-        out,
-        "<text x=\"{middle}\" y=\"{}\" text-anchor=\"middle\">{}</text></g>",
-        HEIGHT - 8.0,
-        with_unit(&chart.x.title, x_ticks)
-    )?;
-    write!(
-        out,
-        "<text class=\"chart-title\" x=\"8\" y=\"17\" font-size=\"13.5\" font-weight=\"600\" fill=\"#1d2127\">{}</text>",
-        with_unit(&chart.y.title, y_ticks)
-    )
 }
 
 /// A line with its band and markers; `place` of `all` keeps markers of different lines apart.
@@ -266,38 +164,9 @@ fn write_line(
     write!(out, "</g></g>")
 }
 
-/// The legend, in rows below the chart; gives the height that it takes.
-fn write_legend(out: &mut String, lines: &[Line]) -> f64 {
-    let (mut x, mut y) = (LEFT, HEIGHT + 12.0);
-    out.push_str("<g class=\"chart-legend\" font-size=\"11\" fill=\"#1d2127\">");
-    for line in lines {
-        let style = Style { index: line.style };
-        let label: String = match line.label.chars().count() {
-            n if n > 60 => line.label.chars().take(59).chain(['…']).collect(),
-            _ => line.label.clone(),
-        };
-        let width = 34.0 + 6.3 * label.chars().count() as f64 + 16.0;
-        if x + width > WIDTH && x > LEFT {
-            (x, y) = (LEFT, y + 18.0);
-        }
-        let _ = write!(
-            out,
-            "<g data-series=\"{}\"><g fill=\"currentColor\" color=\"{}\">{}</g><text x=\"{:.1}\" y=\"{:.1}\">{}</text></g>",
-            line.style,
-            style.colour(),
-            style.swatch(x, y),
-            x + 33.0,
-            y + 4.0,
-            escape(&label)
-        );
-        x += width;
-    }
-    out.push_str("</g>");
-    y + 12.0 - HEIGHT
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::ticks::Unit;
     use super::*;
 
     fn chart(scale: Scale, points: &[(f64, f64)]) -> Chart {

@@ -61,6 +61,17 @@ impl Style {
         }
     }
 
+    /// A short upright stripe, as legends show a place that is marked.
+    pub(crate) fn upright(self, x: f64, y: f64) -> String {
+        format!(
+            "<line x1=\"{0:.1}\" y1=\"{1:.1}\" x2=\"{0:.1}\" y2=\"{2:.1}\" stroke=\"currentColor\" stroke-width=\"8\" stroke-opacity=\"0.22\"{3}/>",
+            x + 13.0,
+            y - 7.0,
+            y + 7.0,
+            self.dash()
+        )
+    }
+
     /// A short stretch of the line with its marker, as legends show it.
     pub(crate) fn swatch(self, x: f64, y: f64) -> String {
         format!(

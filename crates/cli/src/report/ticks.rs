@@ -39,6 +39,18 @@ pub(super) fn ticks(lo: f64, hi: f64, wanted: usize, scale: Scale, unit: Unit) -
     }
 }
 
+/// Ticks at these values, written in full.
+pub(super) fn at_values(values: &[f64]) -> Ticks {
+    let tick = |value: &f64| Tick {
+        value: *value,
+        text: value.to_string(),
+    };
+    Ticks {
+        ticks: values.iter().map(tick).collect(),
+        unit: None,
+    }
+}
+
 fn linear(lo: f64, hi: f64, wanted: usize, unit: Unit) -> Ticks {
     let (factor, name) = match unit {
         Unit::Number => (1.0, None),

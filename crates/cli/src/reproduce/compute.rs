@@ -66,6 +66,7 @@ pub(super) fn table4(one: &Reproduced, options: &Options) -> Result<Section> {
         part: "table4",
         title: one.title("Table IV"),
         rows,
+        notes: Vec::new(),
         claims,
         figures: Vec::new(),
     })

@@ -87,6 +87,7 @@ pub(super) fn figure4(one: &Reproduced) -> Section {
         part: "fig4",
         title: one.title("Figure 4, AUC against time"),
         rows: vec![head(), row, starts],
+        notes: Vec::new(),
         claims,
         figures: vec![(
             file(one, "fig4"),
@@ -137,6 +138,7 @@ pub(super) fn figure5(one: &Reproduced) -> Section {
         part: "fig5",
         title: one.title("Figure 5, F1 against bytes"),
         rows: vec![head(), row, all],
+        notes: Vec::new(),
         claims,
         figures: vec![(
             file(one, "fig5"),
@@ -179,6 +181,7 @@ pub(super) fn figure6(one: &Reproduced) -> Section {
         part: "fig6",
         title: one.title("Figure 6, computation ten times shorter and longer"),
         rows,
+        notes: Vec::new(),
         claims,
         figures,
     }
@@ -220,7 +223,7 @@ fn widens<F: Fn(usize, &Evaluation) -> f64>(
 }
 
 /// The same series with other numbers in their evaluations.
-fn with(series: &[Series], change: impl Fn(usize, &mut Evaluation)) -> Vec<Series> {
+pub(super) fn with(series: &[Series], change: impl Fn(usize, &mut Evaluation)) -> Vec<Series> {
     let mut changed = series.to_vec();
     for (i, one) in changed.iter_mut().enumerate() {
         for evaluation in one.runs.iter_mut().flat_map(|run| &mut run.evaluations) {

@@ -2,34 +2,47 @@
 //!
 //! ```text
 //! for each data set at hand:  comparison of the five algorithms, each with its best learning rate of the same grid
+//!                             comparison of HSGD with many P, Q and η, for the figures of the adaptive strategies
 //!                                └──► sections: tables, figures, claims with a paired test
 //! ```
 //!
 //! A claim is an ordering that the paper prints or writes. Whether it holds is said as it is found.
 
+mod adaptive;
 pub(crate) mod claims;
 mod compute;
 mod figures;
+mod intervals;
+mod output;
 mod paper;
+mod sets;
+mod strategy2;
 mod tables;
+mod trend;
 
+pub(crate) use output::{markdown, write};
+pub(crate) use sets::sets_at_hand;
+
+use crate::Outcome;
 use crate::comparison::table::Table;
 use crate::comparison::targets::usual;
 use crate::comparison::{Comparison, Options, Variant, rates, run_all};
 use crate::load;
-use crate::presets;
 use crate::runs::{Series, series};
-use crate::{Outcome, args::DataDirectory};
 use anyhow::{Context, Result, anyhow, bail};
 use claims::Verdict;
-use paper::{NAMES, PaperSet, SETS};
-use selvedge_core::experiment::{Experiment, one_of};
+use intervals::Varied;
+use paper::{NAMES, PaperSet};
+use selvedge_core::experiment::one_of;
 use selvedge_core::state::Evaluation;
 use serde::Serialize;
+use sets::{load_silently, preset};
 use std::path::{Path, PathBuf};
 
 /// What can be reproduced.
-pub(crate) const PARTS: [&str; 6] = ["table2", "table3", "table4", "fig4", "fig5", "fig6"];
+pub(crate) const PARTS: [&str; 9] = [
+    "table2", "table3", "table4", "fig4", "fig5", "fig6", "fig7", "fig8", "fig9",
+];
 
 /// A table or a figure for one data set.
 #[derive(Clone, Debug, Serialize)]
@@ -38,6 +51,9 @@ pub(crate) struct Section {
     pub(crate) title: String,
     /// Rows under each other; the first has the headings.
     pub(crate) rows: Vec<Vec<String>>,
+    /// Sentences below the rows.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) notes: Vec<String>,
     pub(crate) claims: Vec<Claim>,
     /// Charts that belong to it: names of files and their contents.
     #[serde(skip)]
@@ -69,7 +85,7 @@ pub(crate) struct Reproduced {
 pub(crate) struct Plan {
     pub(crate) parts: Vec<&'static str>,
     pub(crate) sets: Vec<(&'static PaperSet, &'static str)>,
-    /// P = Q
+    /// P = Q of the comparisons of algorithms.
     pub(crate) intervals: Vec<u64>,
     pub(crate) seeds: u64,
     pub(crate) set: Vec<String>,
@@ -86,87 +102,40 @@ pub(crate) fn parts(name: &str) -> Result<Vec<&'static str>> {
     Ok(vec![found])
 }
 
-/// The sets to use: those named, which must be there, or all that are, whether of the paper or standing for one of it.
-pub(crate) fn sets_at_hand(
-    named: &[String],
-    data: &DataDirectory,
-) -> Result<Vec<(&'static PaperSet, &'static str)>> {
-    let all = || {
-        SETS.iter()
-            .flat_map(|set| set.experiments.iter().map(move |name| (set, *name)))
-    };
-    if !named.is_empty() {
-        let known: Vec<&str> = all().map(|(_, name)| name).collect();
-        let mut found: Vec<(&PaperSet, &str)> = Vec::new();
-        for name in named {
-            let set = all().find(|(_, known)| known == name);
-            let set = set.ok_or_else(|| anyhow!("--data {name}: {}", one_of(name, &known)))?;
-            if !found.iter().any(|(_, name)| *name == set.1) {
-                found.push(set);
-            }
-        }
-        return Ok(found);
+impl Plan {
+    /// The parts that vary P, Q and η of one algorithm.
+    fn parts_of_intervals(&self) -> Vec<&'static str> {
+        let of_intervals = |part: &&str| intervals::PARTS.contains(part);
+        self.parts.iter().copied().filter(of_intervals).collect()
     }
-    let is_there = |name: &str| -> bool {
-        let loaded = preset(name, &[]).and_then(|experiment| load_silently(&experiment, data));
-        let directory = data.data_dir.as_deref();
-        match loaded {
-            // A file that is there and cannot be read is another thing than one that is not there.
-            Err(error) if directory.is_some_and(|d| d.join(name).exists()) => {
-                crate::say(&format!("note: {name}: {error:#}"));
-                false
-            }
-            Ok(samples) if samples < ENOUGH => {
-                crate::say(&format!(
-                    "note: {name} is left out: {samples} training samples show nothing"
-                ));
-                false
-            }
-            loaded => loaded.is_ok(),
-        }
-    };
-    let mut found = Vec::new();
-    for set in &SETS {
-        let there: Vec<_> = set
-            .experiments
-            .iter()
-            .filter(|name| is_there(name))
-            .collect();
-        if there.is_empty() {
-            crate::say(&format!(
-                "note: {} is left out: nothing of {} is in the data folder",
-                set.name,
-                set.experiments.join(", ")
-            ));
-        }
-        found.extend(there.into_iter().map(|name| (set, *name)));
+
+    /// Whether any part compares algorithms.
+    fn compares_algorithms(&self) -> bool {
+        self.parts_of_intervals().len() < self.parts.len()
     }
-    if found.is_empty() {
-        bail!(
-            "no data set is at hand: `selvedge data fetch` lists where they come from, --data-dir says where they are"
-        );
+
+    /// Whether the user changes a key.
+    fn sets(&self, key: &str) -> bool {
+        let is_it = |change: &String| change.split('=').next().is_some_and(|k| k.trim() == key);
+        self.set.iter().any(is_it)
     }
-    Ok(found)
+
+    /// Seeds from an experiment's own upwards.
+    fn seeds_from(&self, first: u64) -> Result<Vec<u64>> {
+        let last = first.checked_add(self.seeds - 1);
+        let last = last.context("--seeds: the last seed is too large")?;
+        Ok((first..=last).collect())
+    }
 }
 
-/// Fewer training samples are a demonstration of a set, like that of MIMIC-III, and not the set.
-const ENOUGH: usize = 1000;
-
-/// The training samples of an experiment, if they can be loaded; what there is to say of them is said when they are used.
-fn load_silently(experiment: &Experiment, data: &DataDirectory) -> Result<usize> {
-    load::check_directory_of(experiment, data)?;
-    let directory = data.data_dir.as_deref();
-    let loaded = selvedge_data::load_with_notes(&experiment.data, experiment.seed, directory)?;
-    Ok(loaded.dataset.training_samples())
-}
-
-fn preset(name: &str, set: &[String]) -> Result<Experiment> {
-    let preset = presets::find(name).with_context(|| format!("no experiment `{name}`"))?;
-    Experiment::parse(preset.text, set).map_err(|e| anyhow!("{name}: {e}"))
+/// What a plan needed, run.
+pub(crate) struct Runs {
+    pub(crate) algorithms: Vec<Reproduced>,
+    pub(crate) intervals: Vec<Varied>,
 }
 
 /// Runs what a plan needs, or finds it done; nothing if it was interrupted.
-pub(crate) fn reproduce(plan: &Plan, options: &Options) -> Result<Option<Vec<Reproduced>>> {
+pub(crate) fn reproduce(plan: &Plan, options: &Options) -> Result<Option<Runs>> {
     // What cannot be is said before anything is run.
     for key in [
         "train.global_interval",
@@ -174,32 +143,43 @@ pub(crate) fn reproduce(plan: &Plan, options: &Options) -> Result<Option<Vec<Rep
         "time.compute",
         "train.algorithm",
     ] {
-        let is_set = |change: &String| change.split('=').next().is_some_and(|k| k.trim() == key);
-        if plan.set.iter().any(is_set) {
+        if plan.sets(key) {
             bail!(
-                "--set {key}: the paper's tables and figures decide that; --intervals chooses P = Q"
+                "--set {key}: the paper's tables and figures decide that; --intervals chooses P = Q of those that compare algorithms"
             );
         }
     }
     let mut prepared = Vec::new();
-    for (paper, name) in &plan.sets {
-        for interval in &plan.intervals {
-            let comparison = comparison(plan, paper, name, *interval)?;
-            comparison.cells(Path::new(""))?;
-            prepared.push((*paper, *interval, comparison));
+    if plan.compares_algorithms() {
+        for (paper, name) in &plan.sets {
+            for interval in &plan.intervals {
+                let comparison = comparison(plan, paper, name, *interval)?;
+                comparison.cells(Path::new(""))?;
+                prepared.push((*paper, *interval, comparison));
+            }
         }
     }
+    let varied = intervals::prepare(plan)?;
     for (_, name) in &plan.sets {
         load_silently(&preset(name, &plan.set)?, &options.data)?;
     }
-    let mut all = Vec::new();
+    let mut runs = Runs {
+        algorithms: Vec::new(),
+        intervals: Vec::new(),
+    };
     for (paper, interval, comparison) in prepared {
         let Some(one) = one(plan, paper, comparison, interval, options)? else {
             return Ok(None);
         };
-        all.push(one);
+        runs.algorithms.push(one);
     }
-    Ok(Some(all))
+    for prepared in varied {
+        let Some(one) = prepared.run(plan, options)? else {
+            return Ok(None);
+        };
+        runs.intervals.push(one);
+    }
+    Ok(Some(runs))
 }
 
 /// The algorithms on one data set with one P = Q.
@@ -213,8 +193,6 @@ fn comparison(plan: &Plan, paper: &PaperSet, name: &str, interval: u64) -> Resul
     }
     set.extend(plan.set.iter().cloned());
     let experiment = load::for_comparison(preset(name, &set)?)?;
-    let last = experiment.seed.checked_add(plan.seeds - 1);
-    let last = last.context("--seeds: the last seed is too large")?;
     let variant = |name: &&str| {
         let set = vec![format!("train.algorithm={name}")];
         Variant::new((*name).into(), set)
@@ -224,7 +202,7 @@ fn comparison(plan: &Plan, paper: &PaperSet, name: &str, interval: u64) -> Resul
         kind: "compare".into(),
         experiment: serde_json::to_value(&experiment)?,
         variants: NAMES.iter().map(variant).collect(),
-        seeds: (experiment.seed..=last).collect(),
+        seeds: plan.seeds_from(experiment.seed)?,
         rates: None,
     })
 }
@@ -266,17 +244,26 @@ fn one(
 }
 
 /// The sections of what was run.
-pub(crate) fn sections(plan: &Plan, all: &[Reproduced], options: &Options) -> Result<Vec<Section>> {
+pub(crate) fn sections(plan: &Plan, runs: &Runs, options: &Options) -> Result<Vec<Section>> {
     let mut sections = Vec::new();
     for part in &plan.parts {
-        for one in all {
+        for one in &runs.intervals {
+            match *part {
+                "fig7" => sections.push(adaptive::figure7(one)),
+                "fig8" => sections.push(adaptive::figure8(one, options)?),
+                "fig9" => sections.push(adaptive::figure9(one)),
+                _ => {}
+            }
+        }
+        for one in &runs.algorithms {
             match *part {
                 "table2" => sections.push(tables::table2(one)),
                 "table3" => sections.push(tables::table3(one)),
                 "table4" => sections.push(compute::table4(one, options)?),
                 "fig4" => sections.push(figures::figure4(one)),
                 "fig5" => sections.push(figures::figure5(one)),
-                _ => sections.push(figures::figure6(one)),
+                "fig6" => sections.push(figures::figure6(one)),
+                _ => {}
             }
         }
     }
@@ -284,16 +271,10 @@ pub(crate) fn sections(plan: &Plan, all: &[Reproduced], options: &Options) -> Re
 }
 
 impl Reproduced {
-    /// `ESR` or `MIMIC-III (physionet2012 stands for it)`, with P and Q.
+    /// What is shown, of which set, with P and Q.
     fn title(&self, what: &str) -> String {
-        let stands_for = match self.paper.experiments[0] == self.experiment {
-            true => String::new(),
-            false => format!(" ({} stands for it)", self.experiment),
-        };
-        format!(
-            "{what} · {}{stands_for} · P = Q = {}",
-            self.paper.name, self.interval
-        )
+        let set = self.paper.shown(&self.experiment);
+        format!("{what} · {set} · P = Q = {}", self.interval)
     }
 
     /// What each seed of an algorithm costs until a target.
@@ -350,67 +331,4 @@ fn against_hsgd(
         })
     };
     (1..NAMES.len()).filter_map(claim).collect()
-}
-
-/// Everything as one text in Markdown, which is readable as it is.
-pub(crate) fn markdown(all: &[Reproduced], sections: &[Section]) -> String {
-    let mut out = String::new();
-    for one in all {
-        if let Some(rates) = &one.comparison.rates {
-            out += &format!(
-                "## {}\n\n```text\n{}```\n\n",
-                one.title("Learning rates"),
-                rates.text()
-            );
-        }
-    }
-    for section in sections {
-        out += &format!("## {}\n\n", section.title);
-        for (name, _) in &section.figures {
-            out += &format!("![{name}]({name})\n\n");
-        }
-        out += &format!("```text\n{}```\n\n", crate::format::table(&section.rows));
-        if section.claims.is_empty() {
-            continue;
-        }
-        out += "| claim | paper | | found here (first / second) |\n| --- | --- | --- | --- |\n";
-        for claim in &section.claims {
-            out += &format!(
-                "| {} | {} | {} | {} |\n",
-                claim.text,
-                claim.paper,
-                claim.verdict.name(),
-                claim.found
-            );
-        }
-        out.push('\n');
-    }
-    out += &counts(sections);
-    out
-}
-
-/// How many claims hold.
-fn counts(sections: &[Section]) -> String {
-    let claims: Vec<&Claim> = sections.iter().flat_map(|s| &s.claims).collect();
-    let count = |verdict| claims.iter().filter(|c| c.verdict == verdict).count();
-    format!(
-        "{} claims: {} hold, {} are reversed, {} show no difference, in {} neither gets there.\n",
-        claims.len(),
-        count(Verdict::Holds),
-        count(Verdict::Reversed),
-        count(Verdict::Open),
-        count(Verdict::Unreached)
-    )
-}
-
-/// Writes the text, the charts and the data behind them.
-pub(crate) fn write(folder: &Path, text: &str, sections: &[Section]) -> Result<()> {
-    use crate::files::write_whole;
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    for (name, contents) in sections.iter().flat_map(|s| &s.figures) {
-        write_whole(&folder.join(name), contents.as_bytes())?;
-    }
-    write_whole(&folder.join("reproduction.md"), text.as_bytes())?;
-    let json = serde_json::to_string_pretty(sections)?;
-    write_whole(&folder.join("reproduction.json"), json.as_bytes())
 }

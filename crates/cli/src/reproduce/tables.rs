@@ -43,6 +43,7 @@ pub(super) fn table2(one: &Reproduced) -> Section {
         part: "table2",
         title: one.title("Table II"),
         rows,
+        notes: Vec::new(),
         claims,
         figures: Vec::new(),
     }
@@ -94,6 +95,7 @@ pub(super) fn table3(one: &Reproduced) -> Section {
         part: "table3",
         title,
         rows,
+        notes: Vec::new(),
         claims,
         figures: Vec::new(),
     }

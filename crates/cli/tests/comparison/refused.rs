@@ -180,6 +180,21 @@ fn settings_that_cannot_be_are_named() {
             &["reproduce", "fig4", "--data", "esr", "--data-dir", "none"],
             &["--data-dir none", "no such folder"],
         ),
+        (
+            &["reproduce", "fig7", "--data", "mednist"],
+            &["fig7", "esr, mimic3 or physionet2012"],
+        ),
+        (
+            &[
+                "reproduce",
+                "fig8",
+                "--data",
+                "esr",
+                "--set",
+                "train.local_interval=5",
+            ],
+            &["--set train.local_interval", "tables and figures decide"],
+        ),
         // The first of two would be right.
         (
             &[

@@ -2,8 +2,14 @@
 //!
 //! Before the first iteration, and again whenever that costs less than a twentieth of the bytes since, all groups *probe*
 //! ([`estimate`]): gradients that are measured and not applied give ρ, δ² and, at first, ‖∇F‖. In between, F is what
-//! hospitals report, and ‖∇F‖ follows from how far θ has moved. At each global aggregation strategy 2 gives P = Q for the η
-//! there is, and strategy 3 then η for that Q; both go at most by a factor of four at once, and small changes are not made.
+//! hospitals report, and ‖∇F‖ follows from how far θ has moved. At each global aggregation strategy 2 gives P = Q for the
+//! experiment's η, and strategy 3 then η for that Q; both go at most by a factor of four at once, and small changes are not
+//! made.
+//!
+//! Strategy 2 does not get the η that strategy 3 found last. Each taking the other's answer, they run away: Q* grows as
+//! η^(−3/2), η* falls as 1/Q, and what is left after a few global aggregations is Q in the thousands and η near zero. The
+//! reason is in the bound itself: with P = Q what it promises of an interval, ηQ·(‖∇F‖²/4 − 3ρδ²·ηQ − 24ρ²δ²·(ηQ)²), depends
+//! on ηQ alone.
 
 use super::Decision;
 use crate::clock::Traffic;
@@ -24,6 +30,8 @@ use serde::{Deserialize, Serialize};
 const STEPS: usize = 6;
 /// Probes cost at most this share of all bytes, but for the first.
 const SHARE: f64 = 0.05;
+/// How much of ‖∇F‖² is the newest.
+const SMOOTHING: f64 = 0.2;
 /// P, Q and η change by at most this factor at once, and by at least [`WORTHWHILE`].
 const LARGEST_CHANGE: f64 = 4.0;
 const WORTHWHILE: f64 = 1.2;
@@ -33,6 +41,8 @@ const WORTHWHILE: f64 = 1.2;
 pub struct Bound {
     /// The last probe, if there was one.
     pub known: Option<Known>,
+    /// ‖∇F‖² as the last global intervals show it, newer ones weighing more; noise can take it below zero.
+    pub gradient: f64,
 }
 
 /// What a probe has found.
@@ -58,7 +68,8 @@ impl Bound {
     ) -> Decision {
         let known = probe(task, 0, theta, ledger);
         self.known = Some(known);
-        let (loss, gradient) = (known.point.loss, known.point.gradient.sqrt());
+        self.gradient = known.point.gradient;
+        let (loss, gradient) = (known.point.loss, self.gradient.sqrt());
         decide(
             task,
             &known,
@@ -93,12 +104,14 @@ impl Bound {
             None => probe(task, t, theta, ledger),
         };
         self.known = Some(known);
-        let gradient = gradient(task, &known.point, segment, (before, theta));
+        let squared = gradient(task, &known.point, segment, (before, theta));
+        self.gradient += SMOOTHING * (squared - self.gradient);
+        let gradient = self.gradient.max(0.0).sqrt();
         decide(task, &known, (seen.first, gradient), segment, left)
     }
 }
 
-/// ‖∇F‖ from how far θ has moved in a global interval, less what noise adds to it.
+/// ‖∇F‖² from how far θ has moved in a global interval, less what noise adds to it.
 fn gradient(
     task: &Task<'_>,
     point: &Point,
@@ -112,7 +125,7 @@ fn gradient(
     let [theta0, theta1, theta2] = point.variance;
     let fresh = segment.global_interval as f64 / segment.local_interval as f64;
     let noise = (theta0 + theta1 + theta2 / selected) * squared_weights / fresh;
-    (moved * moved - noise).max(0.0).sqrt()
+    moved * moved - noise
 }
 
 fn mean_selected(task: &Task<'_>) -> f64 {
@@ -141,6 +154,7 @@ fn decide(
         variance: known.point.largest_variance(),
     };
     let (q, rate) = (segment.local_interval as f64, segment.learning_rate);
+    let reference = task.experiment.train.learning_rate;
     let near = |new: f64, old: f64| {
         let new = new.clamp(old / LARGEST_CHANGE, old * LARGEST_CHANGE);
         match (1.0 / WORTHWHILE..WORTHWHILE).contains(&(new / old)) {
@@ -151,7 +165,7 @@ fn decide(
     let chosen = equal_intervals(
         &constants,
         &bill(task),
-        rate,
+        reference,
         left.max(1) as f64,
         Root::Corrected,
     );

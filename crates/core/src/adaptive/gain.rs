@@ -9,8 +9,8 @@
 //! learnt yet and the batch is a fresh sample; before the second; and before the last.
 //!
 //! - **How far to go, ηQ.** *Learnt* = ln(first/last), the share of the loss that the interval takes off its own batch. It
-//!   grows with ηQ in proportion, so one look is enough to set ηQ: to `aim`/learnt times what it was. Aim is a half (the
-//!   batch's loss falls to 60 %), less after windows of intervals in which the loss over fresh patients rose, and slowly back
+//!   grows with ηQ in proportion, so one look is enough to set ηQ: to `aim`/learnt times what it was. Aim is 0.6 (the
+//!   batch's loss falls to 55 %), less after windows of intervals in which the loss over fresh patients rose, and slowly back
 //!   after others.
 //! - **η.** The first step should take η‖g‖² off the batch's loss, less what curvature gives back. *Kept* = what it took of
 //!   that: 1 − ηκ/2 with the curvature κ along the gradient. Above 0.8, η can be doubled without harm, and Q halved: the same
@@ -28,7 +28,7 @@ use crate::schedule::Segment;
 use serde::{Deserialize, Serialize};
 
 /// ln(first/last) of a good interval.
-const AIM: f64 = 0.5;
+const AIM: f64 = 0.6;
 /// `kept` above which η is doubled, and below which it is halved.
 const KEPT: [f64; 2] = [0.1, 0.8];
 /// Below this `kept`, a batch's loss that hardly falls is no reason to go further: steps go back and forth.
@@ -99,18 +99,17 @@ impl Gain {
     /// How far the next interval goes, and in which steps.
     fn go(&self, seen: &Descended, rate: f64, q: f64) -> Decision {
         let kept = (seen.first - seen.second) / (rate * seen.slope);
-        // `last` is before the last step.
-        let learnt = (seen.first / seen.last).ln() * (q / (q - 1.0)).powf(env("EXTRA", 1.0));
+        let learnt = (seen.first / seen.last).ln();
         let next_rate = match kept {
-            k if k > env("CHIGH", 0.8) => 2.0 * rate,
-            k if k < env("CLOW", 0.1) => rate / 2.0,
+            k if k > KEPT[1] => 2.0 * rate,
+            k if k < KEPT[0] => rate / 2.0,
             _ => rate,
         };
         let factor = match learnt > 0.0 {
-            true => self.aim / 0.5 * env("AIM", 0.5) / learnt,
+            true => self.aim / learnt,
             false => 0.5,
         };
-        let factor = match factor > 1.0 && kept < env("SMOOTH", 0.5) {
+        let factor = match factor > 1.0 && kept < SMOOTH {
             true => 1.0,
             false => factor.clamp(1.0 / LARGEST_CHANGE, LARGEST_CHANGE),
         };
@@ -120,7 +119,7 @@ impl Gain {
         };
         let next = (rate * q * factor / next_rate).round().clamp(2.0, LONGEST);
         // The shortest interval is two steps: below it, only η can make the way shorter.
-        let next_rate = match rate * q * factor < next_rate * env("ETACUT", 1.0) {
+        let next_rate = match rate * q * factor < next_rate {
             true => next_rate / 2.0,
             false => next_rate,
         };
@@ -143,16 +142,12 @@ impl Gain {
         }
         let (old, new) = self.fresh.split_at(WINDOW);
         let chance = (error_of_mean(old).powi(2) + error_of_mean(new).powi(2)).sqrt();
-        self.aim = match mean(new) > mean(old) + env("SIGMA", 1.0) * chance {
+        self.aim = match mean(new) > mean(old) + 2.0 * chance {
             true => 0.7 * self.aim,
             false => (1.15 * self.aim).min(AIM),
         };
         self.fresh.drain(..WINDOW);
     }
-}
-
-fn env(name: &str, or: f64) -> f64 {
-    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(or)
 }
 
 fn mean(x: &[f64]) -> f64 {

@@ -145,6 +145,10 @@ pub const KEYS: &[KeyInfo] = &[
         "T0, halve the learning rate every so many iterations; 0 is never",
     ),
     key(
+        "train.adaptive",
+        "who chooses P, Q and η while training, from these on: off | bound | gain (hsgd, c-hsgd)",
+    ),
+    key(
         "train.participation",
         "α, the share of a group's devices that takes part in an interval",
     ),

@@ -25,7 +25,8 @@ pub use data::{DataSettings, Features};
 pub use keys::{KEYS, KeyInfo, nearest, one_of};
 pub use read::ExperimentError;
 pub use settings::{
-    Broadcast, ClassWeights, Compute, ModelSettings, StopSettings, TimeSettings, TrainSettings,
+    Adaptive, Broadcast, ClassWeights, Compute, ModelSettings, StopSettings, TimeSettings,
+    TrainSettings,
 };
 pub use table::{Categorical, TableSettings};
 

@@ -1,7 +1,7 @@
 //! From text to a checked experiment.
 
 use super::keys::{KEYS, nearest, one_of};
-use super::{Compute, Experiment};
+use super::{Adaptive, Algorithm, Compute, Experiment};
 use crate::compression::Compression;
 use toml::de::{DeTable, DeValue};
 
@@ -229,6 +229,7 @@ impl Experiment {
             )
         })?;
         positive("train.learning_rate", t.learning_rate)?;
+        self.check_adaptive()?;
         let alpha = t.participation;
         require("train.participation", alpha > 0.0 && alpha <= 1.0, || {
             let problem = if alpha > 1.0 {
@@ -244,6 +245,22 @@ impl Experiment {
             decay >= 0.0 && decay.is_finite(),
             || format!("train.weight_decay = {decay} must be 0 or more"),
         )
+    }
+
+    fn check_adaptive(&self) -> Result<(), ExperimentError> {
+        let t = &self.train;
+        if t.adaptive == Adaptive::Off {
+            return Ok(());
+        }
+        let (name, key) = (t.algorithm.name(), "train.adaptive");
+        let can = matches!(t.algorithm, Algorithm::Hsgd | Algorithm::CHsgd);
+        require(key, can, || {
+            format!("{key}: only hsgd and c-hsgd can be steered, not {name}: use \"off\"")
+        })?;
+        require("train.halve_every", t.halve_every == 0, || {
+            let halve = t.halve_every;
+            format!("train.halve_every = {halve}: {key} chooses η, so use 0")
+        })
     }
 
     fn check_time_and_stop(&self) -> Result<(), ExperimentError> {

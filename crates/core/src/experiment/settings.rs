@@ -20,6 +20,9 @@ pub struct TrainSettings {
     pub learning_rate: f64,
     /// T0: halve the learning rate every so many iterations; 0 is never
     pub halve_every: u64,
+    /// Who chooses P, Q and η while training: nobody (`off`), the convergence `bound`, or what an interval `gain`s
+    #[serde(skip_serializing_if = "Adaptive::is_off")]
+    pub adaptive: Adaptive,
     /// α: the share of a group's devices that takes part in an interval
     pub participation: f64,
     /// How the participants are drawn: `uniform`
@@ -49,6 +52,7 @@ impl Default for TrainSettings {
             local_interval: 5,
             learning_rate: 0.1,
             halve_every: 0,
+            adaptive: Adaptive::Off,
             participation: 0.1,
             selection: "uniform".into(),
             weight_decay: 0.0,
@@ -107,6 +111,25 @@ impl TryFrom<ClassWeightsText> for ClassWeights {
                 )),
             },
         }
+    }
+}
+
+/// Who chooses P, Q and η while training.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Adaptive {
+    /// Nobody: they are as the experiment says.
+    Off,
+    /// The paper's strategies 2 and 3, with constants measured on the run.
+    Bound,
+    /// What an interval gains on its own patients, against fresh ones.
+    Gain,
+}
+
+impl Adaptive {
+    /// Whether nobody steers; such experiments are written as they were before anybody could, so that their runs go on.
+    pub fn is_off(&self) -> bool {
+        *self == Adaptive::Off
     }
 }
 

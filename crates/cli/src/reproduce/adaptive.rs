@@ -1,0 +1,359 @@
+//! Figures 7 to 9: what the three adaptive strategies say of P, Q and η, in bytes until a target.
+
+use super::claims::{Comparison, compare};
+use super::figures::with;
+use super::intervals::{FIGURE7, FIGURE8, FIGURE9, Setting, Varied};
+use super::strategy2::{Choice, strategy2};
+use super::trend::{Costs, Shape, Trend};
+use super::{Claim, Section, mean_text};
+use crate::comparison::Options;
+use crate::comparison::targets::Target;
+use crate::format::{bytes, count};
+use crate::load;
+use crate::report::chart::ChartAxis;
+use crate::report::chart_file;
+use crate::report::points::{Mark, Measured, PointChart, PointRow, draw, scale_for};
+use crate::report::ticks::{Scale, Unit};
+use crate::runs::{Axis, Series};
+use anyhow::Result;
+
+/// What the text says that P = Q saves at Q = 1, against the other three P.
+const SAVED: [&str; 3] = ["20 % saved", "27 % saved", "29 % saved"];
+
+/// The curves that are drawn of a trend have so many points.
+const CURVE: u32 = 80;
+
+/// A figure's costs as the paper counts them: what its claims are about.
+fn counted(one: &Varied, setting: Setting, target: &Target) -> Vec<Option<f64>> {
+    one.costs(setting, target, |e| e.bytes_paper)
+}
+
+/// The headings above [`cells`].
+fn head(target: &Target) -> Vec<String> {
+    let heads = ["bytes as the paper counts", "every byte", "iterations"];
+    let heads = heads.map(String::from).to_vec();
+    row(format!("until {}", target.name()), heads)
+}
+
+/// What a setting takes until a target.
+fn cells(one: &Varied, setting: Setting, target: &Target) -> Vec<String> {
+    let exact = one.costs(setting, target, |e| e.bytes_exact);
+    let iterations = one.costs(setting, target, |e| e.t as f64);
+    vec![
+        mean_text(&counted(one, setting, target), bytes),
+        mean_text(&exact, bytes),
+        mean_text(&iterations, |t| count(t.round() as u64)),
+    ]
+}
+
+fn row(name: String, cells: Vec<String>) -> Vec<String> {
+    std::iter::once(name).chain(cells).collect()
+}
+
+fn claim(text: String, paper: &str, found: &Comparison) -> Claim {
+    Claim {
+        text,
+        paper: paper.into(),
+        verdict: found.verdict(true),
+        found: found.text(),
+    }
+}
+
+/// Means of a row of settings, each at its x, joined by lines where all seeds get there.
+fn joined(label: String, style: usize, points: Vec<Measured>) -> PointRow {
+    let curve = points.iter().filter_map(|p| Some((p.x, p.whole()?)));
+    PointRow {
+        label,
+        style,
+        curve: curve.collect(),
+        points,
+    }
+}
+
+/// A chart of a group's bytes.
+fn chart(
+    target: &str,
+    x: (&str, Scale, Vec<f64>),
+    rows: Vec<PointRow>,
+    marks: Vec<Mark>,
+) -> String {
+    let (title, scale, x_ticks) = x;
+    let all = rows.iter().flat_map(|row| &row.points);
+    let means = all.filter_map(|p| p.y.map(|(mean, _)| mean));
+    let labels: Vec<&str> = rows.iter().map(|row| row.label.as_str()).collect();
+    let y = ChartAxis {
+        title: format!("Bytes as the paper counts until {target}"),
+        unit: Unit::Bytes,
+        scale: scale_for(means),
+    };
+    let description = format!("{} against {title}: {}", y.title, labels.join(", "));
+    let x = ChartAxis {
+        title: title.into(),
+        unit: Unit::Number,
+        scale,
+    };
+    let chart = PointChart {
+        description,
+        x,
+        y,
+        x_ticks,
+        rows,
+        marks,
+    };
+    draw(&chart).file()
+}
+
+/// AUC against bytes as the paper counts them, of some settings.
+fn curves(one: &Varied, name: &str, settings: impl Iterator<Item = Setting>) -> (String, String) {
+    let series: Vec<Series> = settings.filter_map(|s| one.series(s).cloned()).collect();
+    let series = with(&series, |_, e| e.bytes_exact = e.bytes_paper);
+    let title = "bytes as the paper counts, mean per group";
+    let file = format!("{name}-{}.svg", one.experiment);
+    (file, chart_file(&series, "auc", Axis::Bytes, Some(title)))
+}
+
+/// P = Q against larger P, for three Q: strategy 1.
+pub(super) fn figure7(one: &Varied) -> Section {
+    let target = Target::new("auc", one.targets.figure7);
+    let (all_q, ratios) = FIGURE7;
+    let mut rows = vec![head(&target)];
+    let (mut claims, mut lines, mut figures) = (Vec::new(), Vec::new(), Vec::new());
+    for (style, q) in all_q.into_iter().enumerate() {
+        let costs = ratios.map(|ratio| counted(one, Setting::new(ratio * q, q), &target));
+        for (i, ratio) in ratios.into_iter().enumerate() {
+            let p = ratio * q;
+            let equal = if p == q { " (P = Q)" } else { "" };
+            let cells = cells(one, Setting::new(p, q), &target);
+            rows.push(row(format!("Q = {q}, P = {p}{equal}"), cells));
+            if p > q {
+                claims.push(claim(
+                    format!("bytes until {}, Q = {q}: P = {q} < P = {p}", target.name()),
+                    if q == 1 {
+                        SAVED[i - 1]
+                    } else {
+                        "P = Q needs the least"
+                    },
+                    &compare(&costs[0], &costs[i]),
+                ));
+            }
+        }
+        let at = |(ratio, costs): (u64, &Vec<_>)| Measured::of(ratio as f64, costs);
+        let points = ratios.into_iter().zip(&costs).map(at).collect();
+        lines.push(joined(format!("Q = {q}"), style, points));
+        let settings = ratios.into_iter().map(|ratio| Setting::new(ratio * q, q));
+        figures.push(curves(one, &format!("fig7-q{q}"), settings));
+    }
+    let ticks = ratios.map(|ratio| ratio as f64).to_vec();
+    let marks = vec![Mark {
+        label: "P = Q, strategy 1".into(),
+        x: 1.0,
+    }];
+    let svg = chart(&target.name(), ("P / Q", Scale::Log, ticks), lines, marks);
+    figures.push((format!("fig7-{}.svg", one.experiment), svg));
+    Section {
+        part: "fig7",
+        title: one.title("Figure 7, P above Q"),
+        rows,
+        notes: Vec::new(),
+        claims,
+        figures,
+    }
+}
+
+/// Bytes against P = Q: strategy 2.
+pub(super) fn figure8(one: &Varied, options: &Options) -> Result<Section> {
+    let dataset = load::dataset(&one.base, &options.data)?;
+    let choice = strategy2(&one.base, &dataset);
+    let (auc, loss) = one.targets.figure8;
+    let targets = [Target::new("auc", auc), Target::new("loss", loss)];
+    let mut rows = Vec::new();
+    let (mut claims, mut notes, mut lines) = (Vec::new(), Vec::new(), Vec::new());
+    for (style, target) in targets.iter().enumerate() {
+        rows.push(head(target));
+        let cells = |q| cells(one, Setting::new(q, q), target);
+        rows.extend(FIGURE8.map(|q| row(format!("P = Q = {q}"), cells(q))));
+        let of = |q| (q, counted(one, Setting::new(q, q), target));
+        let costs: Vec<Costs> = FIGURE8.map(of).collect();
+        let shape = Shape::of(&costs);
+        let (line, note) = trend_line(&costs, &shape, target, style);
+        lines.push(line);
+        notes.push(note);
+        claims.extend(shape_claims(&shape, target));
+        claims.extend(choice.iter().flat_map(|c| choice_claims(c, &costs, target)));
+    }
+    notes.push("The lowest is, for each seed, what it needs with that P = Q which the other seeds find lowest.".into());
+    notes.push(match &choice {
+        Some(choice) => choice.sentence(),
+        None => {
+            "Strategy 2 chooses nothing: its constants cannot be estimated at the initial model."
+                .into()
+        }
+    });
+    let ticks = [1.0, 5.0, 10.0, 15.0, 20.0].to_vec();
+    let x = ("P = Q", Scale::Linear, ticks);
+    let svg = chart("a target", x, lines, marks(choice.as_ref()));
+    Ok(Section {
+        part: "fig8",
+        title: one.title("Figure 8, P = Q from 1 to 20"),
+        rows,
+        notes,
+        claims,
+        figures: vec![(format!("fig8-{}.svg", one.experiment), svg)],
+    })
+}
+
+/// The points of a target with their fitted curve, and a sentence on their shape. Only means over all seeds are fitted.
+fn trend_line(costs: &[Costs], shape: &Shape, target: &Target, style: usize) -> (PointRow, String) {
+    let at = |(q, costs): &Costs| Measured::of(*q as f64, costs);
+    let points: Vec<Measured> = costs.iter().map(at).collect();
+    let whole = |p: &Measured| Some((p.x, p.whole()?));
+    let whole: Vec<(f64, f64)> = points.iter().filter_map(whole).collect();
+    let found = match shape.lowest {
+        Some(q) => format!("the least bytes are with P = Q = {q}"),
+        None => "with no P = Q do all seeds get there".to_owned(),
+    };
+    let mut note = format!("Until {}: {found}; {}.", target.name(), shape.sentence());
+    let ends = whole.first().zip(whole.last());
+    let trend = Trend::fit(&whole).zip(ends);
+    let mut curve = Vec::new();
+    if let Some((trend, ((from, _), (to, _)))) = trend {
+        let step = (to / from).powf(1.0 / f64::from(CURVE));
+        let places = (0..=CURVE).map(|i| from * step.powi(i as i32));
+        curve = places.map(|q| (q, trend.at(q))).collect();
+        let course = match trend.lowest(*from, *to) {
+            lowest if lowest == *from => "rises all the way".to_owned(),
+            lowest if lowest == *to => "falls all the way".to_owned(),
+            lowest => format!("is lowest at P = Q = {lowest:.1}"),
+        };
+        note += &format!(
+            " The fitted curve, quadratic in logarithms over {} means, {course}.",
+            whole.len()
+        );
+    }
+    let with_trend = if curve.is_empty() {
+        ""
+    } else {
+        ", with its trend"
+    };
+    let row = PointRow {
+        label: format!("until {}{with_trend}", target.name()),
+        style,
+        points,
+        curve,
+    };
+    (row, note)
+}
+
+/// With growing P = Q bytes first fall and then rise.
+fn shape_claims(shape: &Shape, target: &Target) -> Vec<Claim> {
+    let (first, last) = (*FIGURE8.start(), *FIGURE8.end());
+    let text = |what: &str, end| {
+        format!(
+            "bytes until {} {what}: the lowest < P = Q = {end}",
+            target.name()
+        )
+    };
+    vec![
+        claim(text("first fall", first), "decrease first", &shape.falls),
+        claim(text("then rise", last), "and then increase", &shape.rises),
+    ]
+}
+
+/// Strategy 2 needs less than the shortest and the longest interval, which the paper's text compares it with.
+fn choice_claims(choice: &Choice, costs: &[Costs], target: &Target) -> Vec<Claim> {
+    let of = |q: u64| costs.iter().find(|(other, _)| *other == q).map(|(_, c)| c);
+    let chosen = choice.corrected.interval;
+    let ends = [*FIGURE8.start(), *FIGURE8.end()];
+    let against = ends.into_iter().filter(|end| *end != chosen);
+    let claim = |end: u64| {
+        Some(claim(
+            format!(
+                "bytes until {}: strategy 2's P = Q = {chosen} < P = Q = {end}",
+                target.name()
+            ),
+            "substantially less",
+            &compare(of(chosen)?, of(end)?),
+        ))
+    };
+    against.filter_map(claim).collect()
+}
+
+/// What strategy 2 chooses, as far as it is on the chart.
+fn marks(choice: Option<&Choice>) -> Vec<Mark> {
+    let Some(choice) = choice else {
+        return Vec::new();
+    };
+    let (corrected, printed) = (choice.corrected.interval, choice.printed.interval);
+    let named = match corrected == printed {
+        true => vec![("corrected and printed root", corrected)],
+        false => vec![("corrected root", corrected), ("printed root", printed)],
+    };
+    let is_shown = |(_, q): &(&str, u64)| FIGURE8.contains(q);
+    let mark = |(root, q): (&str, u64)| Mark {
+        label: format!("strategy 2, {root}: {q}"),
+        x: q as f64,
+    };
+    named.into_iter().filter(is_shown).map(mark).collect()
+}
+
+/// η against its half and its quarter, for three pairs of P and Q: strategy 3.
+pub(super) fn figure9(one: &Varied) -> Section {
+    let target = Target::new("auc", one.targets.figure9);
+    let (pairs, all_halvings) = FIGURE9;
+    let base = one.base.train.learning_rate;
+    let setting = |(p, q), halvings| Setting { halvings, q, p };
+    let mut rows = vec![head(&target)];
+    let (mut lines, mut figures) = (Vec::new(), Vec::new());
+    for (style, (p, q)) in pairs.into_iter().enumerate() {
+        let mut points = Vec::new();
+        for setting in all_halvings.map(|halvings| setting((p, q), halvings)) {
+            let rate = setting.rate(base);
+            let name = format!("P = {p}, Q = {q}, η = {rate}");
+            rows.push(row(name, cells(one, setting, &target)));
+            points.push(Measured::of(rate, &counted(one, setting, &target)));
+        }
+        points.reverse();
+        lines.push(joined(format!("P = {p}, Q = {q}"), style, points));
+        let settings = all_halvings.map(|halvings| setting((p, q), halvings));
+        figures.push(curves(
+            one,
+            &format!("fig9-p{p}-q{q}"),
+            settings.into_iter(),
+        ));
+    }
+    let mut ticks = all_halvings.map(|h| setting(pairs[0], h).rate(base));
+    ticks.reverse();
+    let x = ("η", Scale::Log, ticks.to_vec());
+    let svg = chart(&target.name(), x, lines, Vec::new());
+    figures.push((format!("fig9-{}.svg", one.experiment), svg));
+    let claims = FIGURE9_CLAIMS.map(|(pair, less, more, paper)| {
+        let (less, more) = (setting(pair, less), setting(pair, more));
+        let [a, b] = [less, more].map(|s| counted(one, s, &target));
+        let text = format!(
+            "bytes until {}, P = {}, Q = {}: η = {} < η = {}",
+            target.name(),
+            pair.0,
+            pair.1,
+            less.rate(base),
+            more.rate(base)
+        );
+        claim(text, paper, &compare(&a, &b))
+    });
+    Section {
+        part: "fig9",
+        title: one.title("Figure 9, learning rates"),
+        rows,
+        notes: Vec::new(),
+        claims: claims.to_vec(),
+        figures,
+    }
+}
+
+/// P and Q, how often η is halved where fewer bytes are claimed and where more are, and what the text says: at Q = 5 the
+/// best η falls as P goes from 10 to 20, and at P/Q = 2 as Q goes from 5 to 10.
+const FIGURE9_CLAIMS: [((u64, u64), u32, u32, &str); 4] = [
+    ((10, 5), 0, 2, "0.01 needs less than 0.0025"),
+    ((20, 5), 2, 0, "0.0025 needs less than 0.01"),
+    ((10, 5), 1, 2, "0.005 needs less than 0.0025"),
+    ((20, 10), 2, 1, "0.0025 needs less than 0.005"),
+];

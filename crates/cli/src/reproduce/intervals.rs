@@ -1,0 +1,312 @@
+//! The runs of Figures 7 to 9: HSGD with many P, Q and η, in one folder per data set, so that a run which several figures
+//! need is trained once.
+
+use super::Plan;
+use super::paper::{Adaptive, PaperSet};
+use super::sets::preset;
+use crate::Outcome;
+use crate::comparison::table::Table;
+use crate::comparison::targets::Target;
+use crate::comparison::{Comparison, Options, Variant, run_all};
+use crate::runs::{Series, series};
+use anyhow::{Result, bail};
+use selvedge_core::experiment::Experiment;
+use selvedge_core::state::Evaluation;
+use std::path::Path;
+
+/// The parts that are made of these runs.
+pub(super) const PARTS: [&str; 3] = ["fig7", "fig8", "fig9"];
+
+/// Q of Figure 7, and what P is a multiple of it by. The paper shows four P for each of three Q and does not say which.
+pub(super) const FIGURE7: ([u64; 3], [u64; 4]) = ([1, 5, 10], [1, 2, 4, 10]);
+
+/// P = Q of Figure 8.
+pub(super) const FIGURE8: std::ops::RangeInclusive<u64> = 1..=20;
+
+/// P and Q of Figure 9, each with the experiment's η, its half and its quarter.
+pub(super) const FIGURE9: ([(u64, u64); 3], [u32; 3]) = ([(10, 5), (20, 5), (20, 10)], [0, 1, 2]);
+
+/// What one run has of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Setting {
+    /// How often the experiment's η is halved.
+    pub(super) halvings: u32,
+    pub(super) q: u64,
+    pub(super) p: u64,
+}
+
+impl Setting {
+    pub(super) const fn new(p: u64, q: u64) -> Self {
+        Setting { halvings: 0, q, p }
+    }
+
+    /// The learning rate, given that of the experiment.
+    pub(super) fn rate(self, base: f64) -> f64 {
+        base / 2_f64.powi(self.halvings as i32)
+    }
+
+    /// `P=10 Q=5`, with η where it is not the experiment's.
+    fn label(self, base: &Experiment) -> String {
+        let Setting { halvings, q, p } = self;
+        match halvings {
+            0 => format!("P={p} Q={q}"),
+            _ => format!("P={p} Q={q} eta={}", self.rate(base.train.learning_rate)),
+        }
+    }
+
+    /// The experiment with this setting. T becomes a multiple of P; evaluations come no further apart than they do in the
+    /// experiment, unless P is.
+    fn variant(self, base: &Experiment) -> Variant {
+        let Setting { halvings, q, p } = self;
+        let iterations = base.train.iterations.div_ceil(p).saturating_mul(p);
+        let apart = (base.train.evaluate_every.unwrap_or(1) / p).max(1) * p;
+        let mut set = vec![
+            format!("train.global_interval={p}"),
+            format!("train.local_interval={q}"),
+            format!("train.iterations={iterations}"),
+            format!("train.evaluate_every={apart}"),
+        ];
+        if halvings > 0 {
+            let rate = self.rate(base.train.learning_rate);
+            set.push(format!("train.learning_rate={rate}"));
+        }
+        Variant::new(self.label(base), set)
+    }
+}
+
+/// What a figure needs.
+fn settings_of(part: &str) -> Vec<Setting> {
+    match part {
+        "fig7" => {
+            let (all, ratios) = FIGURE7;
+            let of = |q| ratios.map(|ratio| Setting::new(ratio * q, q));
+            all.into_iter().flat_map(of).collect()
+        }
+        "fig8" => FIGURE8.map(|q| Setting::new(q, q)).collect(),
+        _ => {
+            let (pairs, halvings) = FIGURE9;
+            let of = |(p, q)| halvings.map(|halvings| Setting { halvings, q, p });
+            pairs.into_iter().flat_map(of).collect()
+        }
+    }
+}
+
+/// What some figures need together, each once.
+fn settings(parts: &[&str]) -> Vec<Setting> {
+    let mut all: Vec<Setting> = parts.iter().flat_map(|part| settings_of(part)).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// A comparison of settings that is yet to be run.
+pub(super) struct Prepared {
+    paper: &'static PaperSet,
+    targets: &'static Adaptive,
+    base: Experiment,
+    comparison: Comparison,
+}
+
+/// Settings on one data set, run.
+pub(crate) struct Varied {
+    pub(super) paper: &'static PaperSet,
+    pub(super) targets: &'static Adaptive,
+    /// The name of the experiment that stands for the set.
+    pub(super) experiment: String,
+    /// What all runs have in common.
+    pub(super) base: Experiment,
+    series: Vec<Series>,
+}
+
+/// The comparisons that a plan needs for Figures 7 to 9: none if it has none of them.
+pub(super) fn prepare(plan: &Plan) -> Result<Vec<Prepared>> {
+    let parts = plan.parts_of_intervals();
+    if parts.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut prepared = Vec::new();
+    for (paper, name) in &plan.sets {
+        let Some(targets) = &paper.adaptive else {
+            crate::say(&format!(
+                "note: {name} is left out of Figures 7 to 9, which are of MIMIC-III in the paper and also of ESR here"
+            ));
+            continue;
+        };
+        let base = base(plan, name, targets)?;
+        let settings = settings(&parts).into_iter();
+        let comparison = Comparison {
+            name: (*name).into(),
+            kind: "sweep".into(),
+            experiment: serde_json::to_value(&base)?,
+            variants: settings.map(|setting| setting.variant(&base)).collect(),
+            seeds: plan.seeds_from(base.seed)?,
+            rates: None,
+        };
+        comparison.cells(Path::new(""))?;
+        prepared.push(Prepared {
+            paper,
+            targets,
+            base,
+            comparison,
+        });
+    }
+    if prepared.is_empty() && !plan.compares_algorithms() {
+        bail!(
+            "{}: none of these sets has targets: use --data with esr, mimic3 or physionet2012",
+            parts.join(", ")
+        );
+    }
+    Ok(prepared)
+}
+
+/// What all settings are changes of.
+fn base(plan: &Plan, name: &str, of: &Adaptive) -> Result<Experiment> {
+    let mut set: Vec<String> = [
+        "train.algorithm=hsgd",
+        "train.global_interval=1",
+        "train.local_interval=1",
+    ]
+    .map(Into::into)
+    .to_vec();
+    for (key, value) in [
+        ("train.iterations", of.iterations),
+        ("train.evaluate_every", of.evaluate_every),
+    ] {
+        set.push(format!("{key}={value}"));
+    }
+    set.extend(plan.set.iter().cloned());
+    preset(name, &set)
+}
+
+impl Prepared {
+    /// Runs it, or finds it done; nothing if it was interrupted.
+    pub(super) fn run(mut self, plan: &Plan, options: &Options) -> Result<Option<Varied>> {
+        let name = self.comparison.name.clone();
+        let folder = plan.folder.join(format!("{name}-intervals"));
+        let settings = self.comparison.variants.len();
+        crate::say(&format!(
+            "{name}, {settings} settings of P, Q and η: {}",
+            folder.display()
+        ));
+        self.comparison.check(&folder, None)?;
+        let _lock = Comparison::lock(&folder)?;
+        self.comparison.write(&folder)?;
+        if let Outcome::Interrupted = run_all(&self.comparison, &folder, options)? {
+            return Ok(None);
+        }
+        let mut series = series(std::slice::from_ref(&folder))?;
+        // In the same order whichever figure was asked for first.
+        series.sort_by_key(|s| {
+            let train = &s.first().experiment.train;
+            let is_slower = train.learning_rate < self.base.train.learning_rate;
+            (is_slower, train.local_interval, train.global_interval)
+        });
+        let table = Table::new(&series, &targets(self.targets));
+        let note = format!(
+            "The learning rate is {} where a variant names no other",
+            self.base.train.learning_rate
+        );
+        let report = crate::report::page(&series, &table, &[note]);
+        crate::files::write_whole(&folder.join("report.html"), report.as_bytes())?;
+        Ok(Some(Varied {
+            paper: self.paper,
+            targets: self.targets,
+            experiment: name,
+            base: self.base,
+            series,
+        }))
+    }
+}
+
+/// The targets of all three figures, each once.
+fn targets(of: &Adaptive) -> Vec<Target> {
+    let mut all = vec![
+        Target::new("auc", of.figure7),
+        Target::new("auc", of.figure8.0),
+        Target::new("auc", of.figure9),
+        Target::new("loss", of.figure8.1),
+    ];
+    all.dedup();
+    all
+}
+
+impl Varied {
+    /// What is shown, and of which set.
+    pub(super) fn title(&self, what: &str) -> String {
+        format!("{what} · {}", self.paper.shown(&self.experiment))
+    }
+
+    /// The runs of a setting; none if it was not asked for.
+    pub(super) fn series(&self, setting: Setting) -> Option<&Series> {
+        let label = setting.label(&self.base);
+        self.series.iter().find(|s| s.label == label)
+    }
+
+    /// What each seed of a setting costs until a target.
+    pub(super) fn costs(
+        &self,
+        setting: Setting,
+        target: &Target,
+        cost: impl Fn(&Evaluation) -> f64,
+    ) -> Vec<Option<f64>> {
+        let runs = self.series(setting).map(|s| &s.runs[..]);
+        let runs = runs.unwrap_or_default().iter();
+        runs.map(|run| target.reached(run).map(&cost)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn experiment(name: &str, iterations: u64) -> Experiment {
+        preset(name, &[format!("train.iterations={iterations}")]).unwrap()
+    }
+
+    #[test]
+    fn what_several_figures_need_is_trained_once() {
+        let count = |parts: &[&str]| settings(parts).len();
+        assert_eq!(PARTS.map(|part| count(&[part])), [12, 20, 9]);
+        // P = Q of 1, 5 and 10 are in Figures 7 and 8; (10, 5), (20, 5) and (20, 10) in 7 and 9.
+        assert_eq!(count(&PARTS), 12 + 20 - 3 + 9 - 3);
+        for part in PARTS {
+            let all = settings(&PARTS);
+            assert!(settings_of(part).iter().all(|s| all.contains(s)), "{part}");
+        }
+    }
+
+    #[test]
+    fn every_variant_is_possible_and_has_a_folder_of_its_own() {
+        for (name, iterations) in [("esr", 3000), ("physionet2012", 200), ("mimic3", 1)] {
+            let base = experiment(name, iterations);
+            let (mut folders, mut texts) = (BTreeSet::new(), BTreeSet::new());
+            for setting in settings(&PARTS) {
+                let variant = setting.variant(&base);
+                let found = base.with(&variant.set).unwrap();
+                let train = &found.train;
+                assert!(train.iterations.is_multiple_of(setting.p));
+                assert!((iterations..iterations + setting.p).contains(&train.iterations));
+                let every = train.evaluate_every.unwrap();
+                assert!(every.is_multiple_of(setting.p), "{setting:?} {every}");
+                assert!(folders.insert(variant.folder), "{setting:?}");
+                assert!(texts.insert(found.to_toml()), "{setting:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn rates_are_halved() {
+        let base = experiment("physionet2012", 100);
+        let setting = Setting {
+            halvings: 2,
+            q: 5,
+            p: 20,
+        };
+        let variant = setting.variant(&base);
+        assert_eq!(variant.label, "P=20 Q=5 eta=0.025");
+        let found = base.with(&variant.set).unwrap();
+        assert_eq!(found.train.learning_rate, 0.025);
+        assert_eq!(Setting::new(20, 5).label(&base), "P=20 Q=5");
+    }
+}

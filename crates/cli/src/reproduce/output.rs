@@ -1,0 +1,72 @@
+//! What a reproduction leaves: a text, its charts, and the data behind them.
+
+use super::claims::Verdict;
+use super::{Claim, Reproduced, Section};
+use anyhow::{Context, Result};
+use std::path::Path;
+
+/// Everything as one text in Markdown, which is readable as it is.
+pub(crate) fn markdown(all: &[Reproduced], sections: &[Section]) -> String {
+    let mut out = String::new();
+    for one in all {
+        if let Some(rates) = &one.comparison.rates {
+            out += &format!(
+                "## {}\n\n```text\n{}```\n\n",
+                one.title("Learning rates"),
+                rates.text()
+            );
+        }
+    }
+    for section in sections {
+        out += &format!("## {}\n\n", section.title);
+        for (name, _) in &section.figures {
+            out += &format!("![{name}]({name})\n\n");
+        }
+        out += &format!("```text\n{}```\n\n", crate::format::table(&section.rows));
+        for note in &section.notes {
+            out += &format!("{note}\n\n");
+        }
+        if section.claims.is_empty() {
+            continue;
+        }
+        out += "| claim | paper | | found here (first / second) |\n| --- | --- | --- | --- |\n";
+        for claim in &section.claims {
+            out += &format!(
+                "| {} | {} | {} | {} |\n",
+                claim.text,
+                claim.paper,
+                claim.verdict.name(),
+                claim.found
+            );
+        }
+        out.push('\n');
+    }
+    out += &counts(sections);
+    out
+}
+
+/// How many claims hold.
+fn counts(sections: &[Section]) -> String {
+    let claims: Vec<&Claim> = sections.iter().flat_map(|s| &s.claims).collect();
+    let count = |verdict| claims.iter().filter(|c| c.verdict == verdict).count();
+    format!(
+        "{} claims: {} hold, {} are reversed, {} show no difference, in {} neither gets there.\n",
+        claims.len(),
+        count(Verdict::Holds),
+        count(Verdict::Reversed),
+        count(Verdict::Open),
+        count(Verdict::Unreached)
+    )
+}
+
+/// Writes the text, the charts and the data behind them.
+pub(crate) fn write(folder: &Path, text: &str, sections: &[Section]) -> Result<()> {
+    use crate::files::write_whole;
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    for (name, contents) in sections.iter().flat_map(|s| &s.figures) {
+        write_whole(&folder.join(name), contents.as_bytes())?;
+    }
+    write_whole(&folder.join("reproduction.md"), text.as_bytes())?;
+    let json = serde_json::to_string_pretty(sections)?;
+    write_whole(&folder.join("reproduction.json"), json.as_bytes())
+}

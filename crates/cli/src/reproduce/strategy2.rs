@@ -1,0 +1,124 @@
+//! What strategy 2 would choose for P = Q, given what can be measured before anything is trained.
+
+use selvedge_core::dataset::Dataset;
+use selvedge_core::experiment::Experiment;
+use selvedge_core::gradient::Federation;
+use selvedge_core::task::Task;
+use selvedge_core::theory::bill::Bill;
+use selvedge_core::theory::bound::Constants;
+use selvedge_core::theory::estimate::{Problem, curvature, point};
+use selvedge_core::theory::strategies::{EqualIntervals, Root, equal_intervals};
+
+/// Steps of power iteration at most.
+const STEPS: usize = 20;
+
+/// The subset that is probed: that of iteration 0.
+const DRAW: u64 = 0;
+
+/// Strategy 2's choice and what it follows from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Choice {
+    /// Δ = F0, ρ and δ² at the initial model.
+    pub(super) constants: Constants,
+    pub(super) learning_rate: f64,
+    pub(super) iterations: u64,
+    pub(super) corrected: EqualIntervals,
+    /// With the root as the paper prints it.
+    pub(super) printed: EqualIntervals,
+}
+
+/// The choice for an experiment's η and T, with F0, δ² and the largest ρ of all groups at its initial model. Nothing where
+/// these do not exist, as for a loss that is flat there.
+pub(super) fn strategy2(experiment: &Experiment, dataset: &Dataset) -> Option<Choice> {
+    let task = Task::new(experiment, dataset).ok()?;
+    let model = task.architecture.initial(experiment.seed);
+    let problem = Federation(&task);
+    let found = point(&problem, DRAW, &model);
+    let rho = (0..problem.groups())
+        .map(|m| curvature(&problem, (m, DRAW), &model, None, STEPS).rho)
+        .fold(0.0, f64::max);
+    let constants = Constants {
+        drop: found.loss,
+        rho,
+        variance: found.largest_variance(),
+    };
+    let Constants { drop, variance, .. } = constants;
+    if ![drop, rho, variance]
+        .iter()
+        .all(|x| x.is_finite() && *x > 0.0)
+    {
+        return None;
+    }
+    let selected = task.selected.iter().sum::<usize>() as f64 / task.selected.len() as f64;
+    let bill = Bill {
+        widths: task.architecture.widths(),
+        selected,
+    };
+    let (eta, iterations) = (
+        experiment.train.learning_rate,
+        experiment.train.iterations as f64,
+    );
+    let with = |root| equal_intervals(&constants, &bill, eta, iterations, root);
+    Some(Choice {
+        constants,
+        learning_rate: eta,
+        iterations: experiment.train.iterations,
+        corrected: with(Root::Corrected),
+        printed: with(Root::Printed),
+    })
+}
+
+impl Choice {
+    /// The choice and where it comes from, in words.
+    pub(super) fn sentence(&self) -> String {
+        let Constants {
+            drop,
+            rho,
+            variance,
+        } = self.constants;
+        let whole = |c: &EqualIntervals| format!("P = Q = {} (real Q* {:.3})", c.interval, c.real);
+        let valid = match self.corrected.is_valid {
+            true => String::new(),
+            false => "; ρη > 1/8, so that the bound holds for no interval, and 1 is what is left"
+                .to_owned(),
+        };
+        format!(
+            "Strategy 2 with ρ {rho:.3}, δ² {variance:.4}, F0 {drop:.3} at the initial model, η {} and T {}: {} by the corrected root, {} by the printed one{valid}.",
+            self.learning_rate,
+            crate::format::count(self.iterations),
+            whole(&self.corrected),
+            whole(&self.printed)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_choice_follows_from_the_initial_model() {
+        let text = "[data]\nset = \"synthetic\"\n";
+        let set = |rate: f64| format!("train.learning_rate={rate}");
+        let experiment = Experiment::parse(text, &[set(0.1)]).unwrap();
+        let loaded = selvedge_data::load_with_notes(&experiment.data, experiment.seed, None);
+        let dataset = loaded.unwrap().dataset;
+        let choice = strategy2(&experiment, &dataset).unwrap();
+        // Two classes, not yet told apart.
+        assert!((choice.constants.drop - 2_f64.ln()).abs() < 0.3);
+        let ratio = choice.printed.real / choice.corrected.real;
+        assert!((ratio - 0.1_f64.sqrt()).abs() < 1e-9, "{ratio}");
+        assert!(choice.sentence().contains("by the corrected root"));
+        // Slow enough, the bound holds and the interval is long.
+        let slow = Experiment::parse(text, &[set(1e-4)]).unwrap();
+        let slow = strategy2(&slow, &dataset).unwrap();
+        assert!(slow.corrected.is_valid && slow.corrected.interval > choice.corrected.interval);
+        // So fast that it holds nowhere.
+        let fast = Experiment::parse(text, &[set(1e3)]).unwrap();
+        let fast = strategy2(&fast, &dataset).unwrap();
+        assert_eq!(
+            (fast.corrected.interval, fast.corrected.is_valid),
+            (1, false)
+        );
+    }
+}
