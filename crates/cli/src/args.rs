@@ -14,6 +14,7 @@ Examples:
   selvedge train                                    train on generated data: needs no files
   selvedge train esr --data-dir data                train on the ESR data set
   selvedge data fetch physionet2012                 download a data set
+  selvedge tune esr --data-dir data                 choose P, Q and η
   selvedge data inspect esr --data-dir data         see what each group would hold
   selvedge evaluate runs/synthetic-42               exact metrics of a finished run
   selvedge report runs/synthetic-42                 charts and tables of a run as one HTML page
@@ -32,6 +33,8 @@ pub(crate) enum Command {
     Compare(CompareArgs),
     /// Train with several values of any keys, and compare them in the same way
     Sweep(SweepArgs),
+    /// Choose P, Q and η from the convergence bound and from short trials
+    Tune(TuneArgs),
     /// Make the paper's tables and figures, and see which of its claims hold
     Reproduce(ReproduceArgs),
     /// Get data, and look at it as training would see it
@@ -112,6 +115,36 @@ pub(crate) struct TrainArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) simd: Option<String>,
     /// Print the result as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Arguments)]
+#[command(after_help = "\
+Examples:
+  selvedge tune esr --data-dir data
+  selvedge tune physionet2012 --data-dir data --target auc=0.82 --apply
+  selvedge tune my.toml --budget 50e6 --apply my-tuned.toml
+
+A short pre-training run measures what the convergence bound needs; the strategies of the paper follow from it. Since the
+bound is loose, what it recommends and what it does not know of are then tried for a while, with the same bytes each.
+Trials are judged on the validation samples where there are any, else on the test samples.")]
+pub(crate) struct TuneArgs {
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArgs,
+    /// Bytes of one group that a training may send, like 50e6: what learns most from them is chosen
+    #[arg(long, value_name = "BYTES", conflicts_with = "target")]
+    pub(crate) budget: Option<f64>,
+    /// What is to be reached, like auc=0.82 or loss=0.8: what needs the fewest bytes for it is chosen
+    #[arg(long, value_name = "METRIC=VALUE")]
+    pub(crate) target: Option<String>,
+    /// Write the tuned experiment; by default as NAME-tuned.toml
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    pub(crate) apply: Option<Option<PathBuf>>,
+    /// Instructions to use: avx512, avx2 or plain; the result is the same with any
+    #[arg(long, value_name = "NAME")]
+    pub(crate) simd: Option<String>,
+    /// Print everything as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -23,6 +23,7 @@ mod run_directory;
 mod runs;
 mod summary;
 mod training;
+mod tune;
 mod weights;
 
 use clap::Parser;

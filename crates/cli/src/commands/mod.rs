@@ -9,6 +9,7 @@ mod fetch;
 mod report;
 mod reproduce;
 mod train;
+mod tune;
 
 use crate::Outcome;
 use crate::args::{Args, Command, DataCommand};
@@ -18,6 +19,7 @@ use anyhow::Result;
 pub(crate) fn run(args: Args) -> Result<Outcome> {
     match args.command {
         Command::Train(args) => train::run(args),
+        Command::Tune(args) => tune::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
         Command::Compare(args) => compare::compare(&args),
         Command::Sweep(args) => compare::sweep(&args),

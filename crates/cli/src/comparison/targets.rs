@@ -55,7 +55,7 @@ impl Target {
         }
     }
 
-    fn is_met(&self, found: f64) -> bool {
+    pub(crate) fn is_met(&self, found: f64) -> bool {
         match self.metric {
             "loss" => found <= self.value,
             _ => found >= self.value,

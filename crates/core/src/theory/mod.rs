@@ -12,4 +12,5 @@
 pub mod bill;
 pub mod bound;
 pub mod estimate;
+pub mod pretraining;
 pub mod strategies;

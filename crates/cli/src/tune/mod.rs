@@ -1,0 +1,248 @@
+//! `selvedge tune`: P, Q and η from the bound, and from trials.
+//!
+//! ```text
+//! pre-training ──► Δ, ρ, δ², ‖∇F‖ ──► strategies 1 to 3 ──► candidates ──► trials with the same bytes ──► the choice
+//! ```
+//!
+//! Nothing here depends on how fast the machine is: trials end by bytes, iterations and targets, never by seconds.
+
+pub(crate) mod output;
+mod predict;
+mod trials;
+
+use crate::comparison::targets::Target;
+use crate::progress::terminal_bar;
+use crate::training::is_interrupted;
+use anyhow::{Result, bail};
+pub(crate) use predict::Prediction;
+use selvedge_core::dataset::Dataset;
+use selvedge_core::experiment::{Adaptive, Algorithm, Experiment};
+use selvedge_core::schedule::Segment;
+use selvedge_core::task::Task;
+use selvedge_core::theory::pretraining::{self, Pretraining, pretrain};
+use selvedge_core::theory::strategies::{
+    EqualIntervals, Root, best_rate, equal_intervals, exchanges,
+};
+use selvedge_nn::simd::Level;
+use std::ops::ControlFlow;
+pub(crate) use trials::Trial;
+
+/// What is wanted.
+#[derive(Clone, Debug)]
+pub(crate) enum Goal {
+    /// To reach this with the fewest bytes.
+    Target(Target),
+    /// To learn most from so many bytes of one group.
+    Budget(f64),
+    /// Nothing that anybody said: to learn most from a twentieth of what the experiment would send.
+    Open,
+}
+
+/// Settings that are considered.
+pub(crate) struct Candidate {
+    /// What the table calls it.
+    pub(crate) label: String,
+    pub(crate) experiment: Experiment,
+    pub(crate) prediction: Prediction,
+    pub(crate) trial: Option<Trial>,
+}
+
+/// What was found.
+pub(crate) struct Tuned {
+    pub(crate) pretraining: Pretraining,
+    pub(crate) groups: usize,
+    pub(crate) strategies: Strategies,
+    pub(crate) candidates: Vec<Candidate>,
+    /// Bytes of one group in a trial.
+    pub(crate) budget: f64,
+    pub(crate) target: Option<Target>,
+    /// Whether trials are judged on validation samples.
+    pub(crate) validated: bool,
+    chosen: usize,
+}
+
+impl Tuned {
+    pub(crate) fn chosen(&self) -> &Candidate {
+        &self.candidates[self.chosen]
+    }
+}
+
+/// What the paper's strategies say of an experiment.
+pub(crate) struct Strategies {
+    /// Λ* for the experiment's P, and the Ξ it keeps.
+    pub(crate) exchanges: Option<u64>,
+    pub(crate) wanted: f64,
+    pub(crate) corrected: EqualIntervals,
+    pub(crate) printed: EqualIntervals,
+    /// η* for the experiment's P and Q.
+    pub(crate) rate: f64,
+    /// η* for the corrected P = Q.
+    pub(crate) rate_there: f64,
+}
+
+/// Refuses what cannot be tuned, before anything is loaded.
+pub(crate) fn check(experiment: &Experiment, goal: &Goal) -> Result<()> {
+    let algorithm = experiment.train.algorithm;
+    if !matches!(algorithm, Algorithm::Hsgd | Algorithm::CHsgd) {
+        bail!(
+            "train.algorithm = \"{algorithm}\": the bound is about hsgd and c-hsgd, so tune one of these"
+        );
+    }
+    if let Goal::Target(target) = goal
+        && !["loss", "auc", "f1", "accuracy"].contains(&target.metric)
+    {
+        bail!(
+            "--target {}={}: tune knows loss, auc, f1 and accuracy",
+            target.metric,
+            target.value
+        );
+    }
+    Ok(())
+}
+
+/// Measures, asks the strategies, tries, and chooses; nothing if somebody interrupted it.
+pub(crate) fn tune(
+    experiment: &Experiment,
+    dataset: &Dataset,
+    goal: &Goal,
+    level: Level,
+) -> Result<Option<Tuned>> {
+    // Pre-training and what it is compared with are the experiment as it is, with nobody steering.
+    let given = experiment.with(&["train.adaptive=off".into()])?;
+    let mut task = Task::new(&given, dataset)?;
+    task.architecture = task.architecture.with_level(level);
+    let steps = pretraining::PROBES + trials::MOST;
+    let template = "{prefix} {bar:30.cyan/dim} {msg}";
+    let bar = terminal_bar("tune", template, Some(steps as u64));
+    let step = |done: usize, what: &str| match &bar {
+        Some(bar) => {
+            bar.set_position(done as u64);
+            bar.set_message(what.to_owned());
+        }
+        None => crate::say(what),
+    };
+    step(0, "pre-training");
+    let measured = pretrain(&task, |done| {
+        if let Some(bar) = &bar {
+            bar.set_position(done as u64);
+        }
+        match is_interrupted() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+    let Some(measured) = measured else {
+        return Ok(None);
+    };
+    let strategies = ask(&task, &measured);
+    let target = match goal {
+        Goal::Target(target) => Some(target.clone()),
+        _ => None,
+    };
+    let mut trials = trials::Trials::new(&given, dataset, goal, level, &measured)?;
+    let run = |trials: &mut trials::Trials<'_>, label: &str, changes: &[String]| {
+        step(
+            pretraining::PROBES + trials.candidates.len(),
+            &format!("trying {label}"),
+        );
+        trials.run(label, changes)
+    };
+    run(
+        &mut trials,
+        "steered by gain",
+        &[format!("train.adaptive={}", "gain")],
+    )?;
+    run(&mut trials, "as it is", &[])?;
+    let change = |q: u64, rate: f64| settings(&given, q, q, rate);
+    let corrected = strategies.corrected.interval;
+    run(
+        &mut trials,
+        "strategies 2 and 3",
+        &change(corrected, strategies.rate_there),
+    )?;
+    if strategies.printed.interval != corrected {
+        let q = strategies.printed.interval;
+        let rate = best_rate(
+            &measured.constants(),
+            q as f64,
+            q as f64,
+            measured.gradient().value,
+        );
+        run(
+            &mut trials,
+            "strategy 2 as printed, and 3",
+            &change(q, rate),
+        )?;
+    }
+    if let Some((q, rate)) = trials.usual_of_steered() {
+        run(&mut trials, "what gain did most", &change(q, rate))?;
+        run(&mut trials, "twice as far", &change(2 * q, rate))?;
+        let (q, rate) = match q > 1 {
+            true => (q / 2, rate),
+            false => (1, rate / 2.0),
+        };
+        run(&mut trials, "half as far", &change(q, rate))?;
+    }
+    if let Some(bar) = &bar {
+        bar.finish_and_clear();
+    }
+    if is_interrupted() {
+        return Ok(None);
+    }
+    let chosen = trials.best();
+    Ok(Some(Tuned {
+        groups: dataset.groups.len(),
+        strategies,
+        budget: trials.budget,
+        validated: !dataset.validation.is_empty(),
+        candidates: trials.candidates,
+        pretraining: measured,
+        target,
+        chosen,
+    }))
+}
+
+/// The changes that make an experiment one of these P, Q and η; T becomes a multiple of P.
+fn settings(experiment: &Experiment, p: u64, q: u64, rate: f64) -> Vec<String> {
+    let iterations = experiment.train.iterations.div_ceil(p).saturating_mul(p);
+    vec![
+        format!("train.iterations={iterations}"),
+        format!("train.global_interval={p}"),
+        format!("train.local_interval={q}"),
+        format!("train.learning_rate={rate}"),
+    ]
+}
+
+/// Strategies 1 to 3 for what was measured.
+fn ask(task: &Task<'_>, measured: &Pretraining) -> Strategies {
+    let Segment {
+        global_interval,
+        local_interval,
+        learning_rate,
+        ..
+    } = task.segment();
+    let constants = measured.constants();
+    let iterations = task.experiment.train.iterations as f64;
+    let bill = selvedge_core::adaptive::bound::bill(task);
+    let choose = |root| equal_intervals(&constants, &bill, learning_rate, iterations, root);
+    let (corrected, printed) = (choose(Root::Corrected), choose(Root::Printed));
+    let (p, q) = (global_interval as f64, local_interval as f64);
+    let often = predict::setting(p, 1.0, learning_rate, iterations);
+    // A tenth more than if everybody exchanged at every iteration.
+    let wanted = 1.1 * constants.bound(often).total();
+    let gradient = measured.gradient().value;
+    let there = corrected.interval as f64;
+    Strategies {
+        exchanges: exchanges(&constants, often, wanted),
+        wanted,
+        corrected,
+        printed,
+        rate: best_rate(&constants, p, q, gradient),
+        rate_there: best_rate(&constants, there, there, gradient),
+    }
+}
+
+/// Whether an experiment chooses for itself.
+pub(crate) fn is_steered(experiment: &Experiment) -> bool {
+    experiment.train.adaptive != Adaptive::Off
+}

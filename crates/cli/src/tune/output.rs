@@ -1,0 +1,283 @@
+//! What `selvedge tune` prints.
+
+use super::{Candidate, Tuned, is_steered, predict};
+use crate::format::{bytes, count, seconds, table};
+use anyhow::Result;
+use selvedge_core::theory::pretraining::Spread;
+use serde_json::{Value, json};
+
+/// A number of any size.
+fn number(x: f64) -> String {
+    match x.abs() {
+        a if a == 0.0 || (1e-3..1e4).contains(&a) => format!("{x:.4}"),
+        _ => format!("{x:.2e}"),
+    }
+}
+
+fn spread(of: &Spread) -> String {
+    format!(
+        "{}  ({} to {})",
+        number(of.value),
+        number(of.least),
+        number(of.largest)
+    )
+}
+
+pub(crate) fn text(name: &str, tuned: &Tuned) -> String {
+    [
+        estimates(name, tuned),
+        strategies(tuned),
+        plot(tuned),
+        candidates(tuned),
+        certainty(tuned),
+    ]
+    .join("\n")
+}
+
+fn estimates(name: &str, tuned: &Tuned) -> String {
+    let measured = &tuned.pretraining;
+    let cost = measured.ledger.exact() as f64 / tuned.groups as f64;
+    let rows = [
+        ("F0, the loss at first", number(measured.start())),
+        ("ρ, how fast gradients change", spread(&measured.rho())),
+        (
+            "δ², variance of what is applied",
+            spread(&measured.variance()),
+        ),
+        (
+            "  of it between groups",
+            format!("{:.0} %", 100.0 * measured.between()),
+        ),
+        ("‖∇F‖", spread(&measured.gradient())),
+    ];
+    let rows: Vec<Vec<String>> = rows.map(|(a, b)| vec![a.to_owned(), b]).to_vec();
+    format!(
+        "{name}: measured in {} iterations of pre-training and {} probes, {} of a group\n\n{}",
+        measured.rates.len(),
+        measured.probes.len(),
+        bytes(cost),
+        left(&rows)
+    )
+}
+
+/// Two columns, both to the left.
+fn left(rows: &[Vec<String>]) -> String {
+    let width = rows.iter().map(|r| r[0].chars().count()).max().unwrap_or(0);
+    let line = |row: &Vec<String>| format!("  {:<width$}   {}\n", row[0], row[1]);
+    rows.iter().map(line).collect()
+}
+
+fn strategies(tuned: &Tuned) -> String {
+    let s = &tuned.strategies;
+    let lambda = match s.exchanges {
+        Some(lambda) => format!("Λ = {lambda}"),
+        None => "no Λ".into(),
+    };
+    let valid = |valid: bool| match valid {
+        true => "",
+        false => "; ρη > 1/8, so that the bound holds for no interval",
+    };
+    let rows = [
+        (
+            "1, exchanges in a global interval".to_owned(),
+            format!(
+                "{lambda} keeps Γ ≤ {}, a tenth above that of Q = 1",
+                number(s.wanted)
+            ),
+        ),
+        (
+            "2, P* = Q*".to_owned(),
+            format!(
+                "{} (Q* {}){}",
+                s.corrected.interval,
+                number(s.corrected.real),
+                valid(s.corrected.is_valid)
+            ),
+        ),
+        (
+            "   as the paper prints it".to_owned(),
+            format!("{} (Q* {})", s.printed.interval, number(s.printed.real)),
+        ),
+        (
+            "3, η* for these P and Q".to_owned(),
+            format!(
+                "{}, and {} for strategy 2's",
+                number(s.rate),
+                number(s.rate_there)
+            ),
+        ),
+    ];
+    let rows: Vec<Vec<String>> = rows.map(|(a, b)| vec![a, b]).to_vec();
+    format!("Strategies\n\n{}", left(&rows))
+}
+
+/// Γ·C of P = Q, for the experiment's η.
+fn product(tuned: &Tuned) -> Vec<(u64, f64)> {
+    let train = &tuned.candidates[0].experiment.train;
+    let constants = tuned.pretraining.constants();
+    // C is the same multiple of 1/Q for every Q: its scale is left out.
+    let of = |q: u64| {
+        let setting = predict::setting(
+            q as f64,
+            q as f64,
+            train.learning_rate,
+            train.iterations as f64,
+        );
+        (q, constants.bound(setting).total() / q as f64)
+    };
+    [1, 2, 3, 5, 8, 12, 20, 30, 50, 80].map(of).to_vec()
+}
+
+fn plot(tuned: &Tuned) -> String {
+    const WIDTH: f64 = 48.0;
+    let points = product(tuned);
+    let least = points.iter().map(|p| p.1).fold(f64::INFINITY, f64::min);
+    let most = points.iter().map(|p| p.1).fold(0.0, f64::max);
+    let scale = (most / least).ln().max(f64::MIN_POSITIVE);
+    let mut out =
+        String::from("Γ·C against P = Q, on a logarithmic scale; the bars begin at the least\n\n");
+    for (q, value) in points {
+        let bar = "█".repeat(((value / least).ln() / scale * WIDTH).round() as usize);
+        let mark = if value == least { " ◄ least" } else { "" };
+        out += &format!("  {q:>3}  {:>6.2} ×  {bar}{mark}\n", value / least);
+    }
+    out
+}
+
+fn settings_text(c: &Candidate) -> [String; 3] {
+    let train = &c.experiment.train;
+    let from = if is_steered(&c.experiment) {
+        "from "
+    } else {
+        ""
+    };
+    [
+        format!("{from}{}", train.global_interval),
+        format!("{from}{}", train.local_interval),
+        format!("{from}{}", short(train.learning_rate)),
+    ]
+}
+
+/// Three digits.
+fn short(x: f64) -> String {
+    match x {
+        x if x >= 1e-3 => format!("{}", (x * 1e4).round() / 1e4),
+        x => format!("{x:.1e}"),
+    }
+}
+
+fn candidates(tuned: &Tuned) -> String {
+    let judged = if tuned.validated {
+        "validation"
+    } else {
+        "test"
+    };
+    let headings = ["", "P", "Q", "η", "Γ", "bytes", "time"].map(str::to_owned);
+    let mut headings = headings.to_vec();
+    headings.extend([format!("loss ({judged})"), "AUC".into(), "its bytes".into()]);
+    if let Some(target) = &tuned.target {
+        headings.push(format!("until {} {}", target.metric, target.value));
+    }
+    let mut rows = vec![headings];
+    for c in &tuned.candidates {
+        let mut row = vec![c.label.clone()];
+        row.extend(settings_text(c));
+        let p = &c.prediction;
+        match is_steered(&c.experiment) {
+            true => row.extend(["–", "–", "–"].map(str::to_owned)),
+            false => row.extend([
+                format!("{}{}", number(p.bound), if p.is_valid { "" } else { " *" }),
+                bytes(p.bytes),
+                seconds(p.seconds),
+            ]),
+        }
+        if let Some(t) = &c.trial {
+            let loss = match t.diverged {
+                true => "diverged".into(),
+                false => format!("{:.3}", t.loss),
+            };
+            row.extend([loss, crate::format::score(t.auc), bytes(t.bytes)]);
+            if tuned.target.is_some() {
+                row.push(t.reached.map_or("–".into(), bytes));
+            }
+        }
+        rows.push(row);
+    }
+    let t = tuned.candidates[0].experiment.train.iterations;
+    format!(
+        "Predicted for {} iterations (bytes of one group), then tried with at most {} of a group\n\n{}  * η > 1/(8Pρ): Theorem 1 does not hold there\n",
+        count(t),
+        bytes(tuned.budget),
+        table(&rows)
+    )
+}
+
+fn certainty(tuned: &Tuned) -> String {
+    let (measured, bound) = tuned.pretraining.looseness();
+    let loose = bound.total() / measured;
+    let chosen = tuned.chosen();
+    let train = &chosen.experiment.train;
+    let what = match is_steered(&chosen.experiment) {
+        true => format!(
+            "train.adaptive = \"gain\", from P = {}, Q = {}, η = {}",
+            train.global_interval,
+            train.local_interval,
+            short(train.learning_rate)
+        ),
+        false => format!(
+            "P = {}, Q = {}, η = {}",
+            train.global_interval,
+            train.local_interval,
+            short(train.learning_rate)
+        ),
+    };
+    format!(
+        "How sure is this? In pre-training ‖∇F‖² was {} in the mean, and the bound allows {}: it is {:.0} times too\nlarge there. What it says of Q and η errs on the safe, slow side; so the choice is by the trials. They have one\nseed each: within 25 % in bytes or 3 % in loss they are the same, and the first of them is chosen.\n\nChoice    {} ({what})\n",
+        number(measured),
+        number(bound.total()),
+        loose,
+        chosen.label,
+    )
+}
+
+pub(crate) fn json(tuned: &Tuned) -> Result<Value> {
+    let measured = &tuned.pretraining;
+    let (gradient, bound) = measured.looseness();
+    let s = &tuned.strategies;
+    let of = |c: &Candidate| {
+        let train = &c.experiment.train;
+        json!({
+            "label": c.label,
+            "p": train.global_interval,
+            "q": train.local_interval,
+            "eta": train.learning_rate,
+            "adaptive": train.adaptive,
+            "predicted": c.prediction,
+            "trial": c.trial,
+        })
+    };
+    Ok(json!({
+        "estimates": {
+            "f0": measured.start(),
+            "rho": measured.rho(),
+            "variance": measured.variance(),
+            "between": measured.between(),
+            "gradient": measured.gradient(),
+            "bytes": measured.ledger.exact() as f64 / tuned.groups as f64,
+            "measured_gradient_squared": gradient,
+            "bound_there": bound.total(),
+        },
+        "strategies": {
+            "exchanges": s.exchanges,
+            "wanted": s.wanted,
+            "corrected": s.corrected,
+            "printed": s.printed,
+            "eta": s.rate,
+            "eta_of_corrected": s.rate_there,
+        },
+        "product": product(tuned),
+        "candidates": tuned.candidates.iter().map(of).collect::<Vec<_>>(),
+        "choice": of(tuned.chosen()),
+        "experiment": tuned.chosen().experiment,
+    }))
+}
