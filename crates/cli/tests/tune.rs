@@ -102,7 +102,7 @@ fn what_cannot_be_tuned_is_refused_with_what_would_be_right() {
     let place = Place::new("tune");
     for (arguments, said) in [
         (
-            &["--budget", "-1"][..],
+            &["--budget=-1"][..],
             "--budget -1: bytes of one group, above 0",
         ),
         (&["--target", "auc=2"], "auc is above 0 and at most 1"),
