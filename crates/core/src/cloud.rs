@@ -1,13 +1,14 @@
 //! Global aggregation (lines 3–10 of Algorithm 1): what groups send to the cloud, what it makes of it, and what it sends
 //! back.
 
-use crate::adaptive;
+use crate::adaptive::{self, Report};
 use crate::aggregate::{global_mean, global_mean_of};
 use crate::clock::Rates;
 use crate::codec::{Codec, with_feedback};
-use crate::compression::message_key;
+use crate::compression::{Compression, message_key};
 use crate::ledger::{Direction, Kind, Payload};
 use crate::model::Model;
+use crate::role::Numbers;
 use crate::state::{Progress, Residuals, State};
 use crate::task::Task;
 use rayon::prelude::*;
@@ -19,15 +20,26 @@ const KINDS: [Kind; 3] = [Kind::Theta0, Kind::Theta1, Kind::Theta2];
 /// θ = Σ_m (K_m/K) `θ[m]` over the groups that are there; all adopt it. (What an absent group does until it returns is
 /// never aggregated, since it returns by adopting θ; so it may as well adopt it now.)
 pub(crate) fn aggregate(task: &Task<'_>, state: &mut State) {
-    let there: Vec<usize> = (0..state.groups.len())
-        .filter(|m| !task.absent().group(state.progress.t, *m))
-        .collect();
+    let absent = |m: &usize| task.absent().group(state.progress.t, *m);
+    let (away, there): (Vec<usize>, Vec<usize>) = (0..state.groups.len()).partition(absent);
+    for m in away {
+        // What it has lost since is lost with the rest.
+        state.residuals.forget(m);
+        if let Some(controller) = &mut state.progress.controller {
+            controller.reports[m] = Report::default();
+        }
+    }
     upload(task, state, &there);
+    gather(task, state, &there);
+}
+
+/// What the cloud does once the models of those who are there have arrived: the mean, what comes next, and the download.
+pub(crate) fn gather(task: &Task<'_>, state: &mut State, there: &[usize]) -> Announced {
     // The θ that the groups started from, for who steers.
     let before = state.safe.is_some().then(|| state.theta.clone());
-    mean(task, state, &there);
-    if let Some(before) = before {
-        steer(task, state, before);
+    let mut announced = mean(task, state, there);
+    if before.is_some_and(|before| steer(task, state, before)) {
+        announced = None;
     }
     let State {
         progress,
@@ -38,24 +50,29 @@ pub(crate) fn aggregate(task: &Task<'_>, state: &mut State) {
     groups
         .par_iter_mut()
         .for_each(|model| model.copy_from(theta));
-    account(task, progress, &there);
+    account(task, progress, there);
     progress.aggregated = progress.t;
+    announced
 }
 
+/// θ0, θ1 and θ2 as differences to the θ before, as they are sent; nothing where they are sent as they are.
+pub(crate) type Announced = Option<[Numbers; 3]>;
+
 /// Lets the controller look at the aggregated θ: it may begin a segment, or put the last good model in its place. `before` is
-/// good if nothing is wrong with what the groups saw of it.
-fn steer(task: &Task<'_>, state: &mut State, before: Model) {
+/// good if nothing is wrong with what the groups saw of it. True if it was put there.
+fn steer(task: &Task<'_>, state: &mut State, before: Model) -> bool {
     let State {
         progress,
         theta,
         safe,
         ..
     } = state;
-    if !adaptive::steer(task, progress, (&before, theta)) {
-        *safe = Some(before);
-    } else if let Some(safe) = safe {
-        theta.copy_from(safe);
+    let restore = adaptive::steer(task, progress, (&before, theta));
+    match safe {
+        Some(safe) if restore => theta.copy_from(safe),
+        _ => *safe = Some(before),
     }
+    restore
 }
 
 /// Some parts of θ become the mean of all groups, which adopt it: for algorithms that send it their own way.
@@ -78,8 +95,8 @@ pub(crate) fn adopt_mean(task: &Task<'_>, state: &mut State, parts: &[usize]) {
 
 /// Groups send their models. `θ[m]` becomes what the cloud reads of it.
 fn upload(task: &Task<'_>, state: &mut State, there: &[usize]) {
-    let codec = task.compression.global_upload;
-    if codec == Codec::None {
+    let codecs = &task.compression;
+    if codecs.global_upload == Codec::None {
         return;
     }
     let State {
@@ -89,15 +106,24 @@ fn upload(task: &Task<'_>, state: &mut State, there: &[usize]) {
         residuals: Residuals { uploads, .. },
         ..
     } = state;
-    let keep = task.compression.error_feedback;
     for &m in there {
-        let key = |kind| message_key(task.experiment.seed, m, kind, progress.t).with(UP);
-        step(codec, keep, key, theta, &mut groups[m], &mut uploads[m]);
+        let parts = theta.parts().into_iter().zip(groups[m].parts_mut());
+        for (((known, model), lost), kind) in parts.zip(uploads[m].parts_mut()).zip(KINDS) {
+            let key = message_key(task.experiment.seed, m, kind, progress.t).with(UP);
+            step(
+                codecs.global_upload,
+                codecs.error_feedback,
+                key,
+                known,
+                model,
+                lost,
+            );
+        }
     }
 }
 
 /// θ becomes the groups' mean, or what the groups read of it.
-fn mean(task: &Task<'_>, state: &mut State, there: &[usize]) {
+fn mean(task: &Task<'_>, state: &mut State, there: &[usize]) -> Announced {
     let (level, codec) = (task.architecture.level(), task.compression.global_download);
     let State {
         progress,
@@ -110,47 +136,113 @@ fn mean(task: &Task<'_>, state: &mut State, there: &[usize]) {
     let models: Vec<(u64, &Model)> = there.iter().map(|&m| (devices(m), &groups[m])).collect();
     if codec == Codec::None || there.is_empty() {
         global_mean(level, &models, theta);
-        return;
+        return None;
     }
     let mut mean = theta.clone();
     global_mean(level, &models, &mut mean);
     let keep = task.compression.error_feedback;
-    let key = |kind| message_key(task.experiment.seed, usize::MAX, kind, progress.t).with(DOWN);
-    step(codec, keep, key, theta, &mut mean, &mut residuals.cloud);
+    let mut sent = Vec::new();
+    let parts = theta.parts().into_iter().zip(mean.parts_mut());
+    for (((known, mean), lost), kind) in parts.zip(residuals.cloud.parts_mut()).zip(KINDS) {
+        let key = message_key(task.experiment.seed, usize::MAX, kind, progress.t).with(DOWN);
+        sent.push(match step(codec, keep, key, known, mean, lost) {
+            Some(frame) => Numbers::Frame(frame),
+            None => Numbers::Dense(mean.clone()),
+        });
+    }
     theta.copy_from(&mean);
+    sent.try_into().ok()
 }
 
 const UP: u64 = 1;
 const DOWN: u64 = 2;
 
-/// Sends `model` as its difference to `known`, which the receiver has. `model` becomes what the receiver then has. One
-/// that is no longer finite goes as it is: codecs would make it so, and nobody would see that the run has diverged.
+/// Sends a part of a model as its difference to `known`, which the receiver has. `model` becomes what the receiver then
+/// has. One that is no longer finite goes as it is, and not as a frame: codecs would make it finite, and nobody would see
+/// that the run has diverged.
 fn step(
     codec: Codec,
     keep: bool,
-    key: impl Fn(Kind) -> Key,
-    known: &Model,
-    model: &mut Model,
-    residual: &mut Model,
-) {
-    if !model.is_finite() {
-        return;
+    key: Key,
+    known: &[f32],
+    model: &mut [f32],
+    residual: &mut [f32],
+) -> Option<Vec<u8>> {
+    if !model.iter().all(|x| x.is_finite()) {
+        return None;
     }
-    let (mut difference, mut sent, mut frame) = (Vec::new(), Vec::new(), Vec::new());
-    let parts = known.parts().into_iter().zip(model.parts_mut());
-    for (((known, model), residual), kind) in parts.zip(residual.parts_mut()).zip(KINDS) {
-        difference.clear();
-        difference.extend(model.iter().zip(known).map(|(new, old)| new - old));
-        sent.clear();
-        sent.resize(difference.len(), 0.0);
-        if !keep {
-            residual.fill(0.0);
+    let difference: Vec<f32> = model
+        .iter()
+        .zip(known)
+        .map(|(new, old)| new - old)
+        .collect();
+    let (mut sent, mut frame) = (vec![0.0; difference.len()], Vec::new());
+    if !keep {
+        residual.fill(0.0);
+    }
+    with_feedback(codec, key, &difference, residual, &mut sent, &mut frame);
+    for ((model, known), sent) in model.iter_mut().zip(known).zip(&sent) {
+        *model = known + sent;
+    }
+    Some(frame)
+}
+
+/// A part of a group's model on its way to the cloud, which knows the one it began with.
+pub(crate) fn pack_upload(
+    codecs: &Compression,
+    key: Key,
+    known: &[f32],
+    model: &[f32],
+    residual: &mut [f32],
+) -> Numbers {
+    let mut model = model.to_vec();
+    let frame = match codecs.global_upload {
+        Codec::None => None,
+        codec => {
+            let keep = codecs.error_feedback;
+            step(codec, keep, key.with(UP), known, &mut model, residual)
         }
-        let key = key(kind);
-        with_feedback(codec, key, &difference, residual, &mut sent, &mut frame);
-        for ((model, known), sent) in model.iter_mut().zip(known).zip(&sent) {
-            *model = known + sent;
-        }
+    };
+    frame.map_or(Numbers::Dense(model), Numbers::Frame)
+}
+
+/// What the cloud reads of it.
+pub(crate) fn unpack_upload(
+    codec: Codec,
+    key: Key,
+    sent: &Numbers,
+    known: &[f32],
+) -> Option<Vec<f32>> {
+    let read = sent.unpack(codec, key.with(UP), known.len())?;
+    Some(match sent {
+        Numbers::Dense(_) => read,
+        Numbers::Frame(_) => known
+            .iter()
+            .zip(read)
+            .map(|(known, sent)| known + sent)
+            .collect(),
+    })
+}
+
+/// What a group reads of a part of θ: whole, or a difference to the θ of the aggregation that it has.
+pub(crate) fn unpack_download(
+    codec: Codec,
+    key: Key,
+    sent: &Numbers,
+    (since, has): (Option<u64>, u64),
+    known: &[f32],
+) -> Option<Vec<f32>> {
+    let read = sent.unpack(codec, key.with(DOWN), known.len())?;
+    match sent {
+        Numbers::Dense(_) => Some(read),
+        Numbers::Frame(_) if since == Some(has) => Some(
+            known
+                .iter()
+                .zip(read)
+                .map(|(known, sent)| known + sent)
+                .collect(),
+        ),
+        Numbers::Frame(_) => None,
     }
 }
 

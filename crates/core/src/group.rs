@@ -391,7 +391,7 @@ impl Upload {
 }
 
 /// Tells a device's upload from the download of the same kind.
-const UP: u64 = 1;
+pub(crate) const UP: u64 = 1;
 
 /// What the device at some places of the batch owns and was sent. Its rows lie one after the other.
 fn owned<'a>(

@@ -69,6 +69,7 @@ pub mod ledger;
 pub mod local_steps;
 pub mod metrics;
 pub mod model;
+pub mod role;
 pub mod run;
 pub mod schedule;
 pub mod selection;

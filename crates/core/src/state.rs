@@ -61,6 +61,19 @@ impl Residuals {
     }
 }
 
+impl Residuals {
+    /// A group was absent: what it has sent since was not used, and it begins anew.
+    pub(crate) fn forget(&mut self, group: usize) {
+        self.hospitals[group].fill(0.0);
+        if let Some(upload) = self.uploads.get_mut(group) {
+            upload
+                .parts_mut()
+                .into_iter()
+                .for_each(|lost| lost.fill(0.0));
+        }
+    }
+}
+
 /// Everything in a [`State`] but the models.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Progress {

@@ -238,12 +238,15 @@ impl<'a> Task<'a> {
         (groups + 64) * model + 64 * tapes + selected.unwrap_or(0) * (d1 + d2) as u128
     }
 
-    /// The first segment.
+    /// The first segment. Who steers begins with P = Q, by strategy 1.
     pub fn segment(&self) -> Segment {
         let train = &self.experiment.train;
         Segment {
             start: 0,
-            global_interval: train.global_interval,
+            global_interval: match train.adaptive.is_off() {
+                true => train.global_interval,
+                false => train.local_interval,
+            },
             local_interval: match train.algorithm.is_never_stale() {
                 true => 1,
                 false => train.local_interval,

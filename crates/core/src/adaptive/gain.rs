@@ -27,16 +27,22 @@ use crate::local_steps::Descended;
 use crate::schedule::Segment;
 use serde::{Deserialize, Serialize};
 
-/// ln(first/last) of a good interval.
+/// ln(first/last) of a good interval, to begin with; and within which bounds it is learnt.
 const AIM: f64 = 0.6;
-/// `kept` above which η is doubled, and below which it is halved.
+/// The largest.
+const LARGEST_AIM: f64 = 2.0;
+/// `kept` below which η is halved, and above which it grows.
 const KEPT: [f64; 2] = [0.1, 0.8];
 /// Below this `kept`, a batch's loss that hardly falls is no reason to go further: steps go back and forth.
 const SMOOTH: f64 = 0.5;
+/// A first step that promises less than this share of the loss shows nothing but rounding.
+const NOTHING: f64 = 1e-3;
 /// ηQ changes by at most this factor at once, and only if it would by more than [`WORTHWHILE`].
 const LARGEST_CHANGE: f64 = 4.0;
 const WORTHWHILE: f64 = 1.4;
-/// Intervals whose losses over fresh patients are compared with as many before them.
+/// Patients that a decision needs: fewer are more chance than signal.
+const PATIENTS: f64 = 100.0;
+/// Decisions whose losses over fresh patients are looked at together.
 const WINDOW: usize = 10;
 /// The longest Q.
 const LONGEST: f64 = 200.0;
@@ -46,82 +52,122 @@ const LONGEST: f64 = 200.0;
 pub struct Gain {
     /// ln(first/last) that intervals are to have.
     pub aim: f64,
-    /// Losses over fresh patients, newest last: at most two windows.
+    /// What was seen since the last decision: sums over patients, and how many these are.
+    pub seen: Descended,
+    /// Patients.
+    pub patients: f64,
+    /// The loss over fresh patients at the first decision.
+    pub start: Option<f64>,
+    /// Losses over fresh patients at the decisions of this window.
     pub fresh: Vec<f64>,
+    /// The window with the lowest mean: that mean, and its error.
+    pub best: Option<(f64, f64)>,
 }
 
 impl Default for Gain {
     fn default() -> Self {
         Gain {
             aim: AIM,
+            seen: Descended::default(),
+            patients: 0.0,
+            start: None,
             fresh: Vec::new(),
+            best: None,
         }
     }
 }
 
 impl Gain {
-    /// What follows from a global interval with `segment`, in which this was seen. `finite` is whether the aggregated model
-    /// still is.
-    pub fn steer(&mut self, seen: &Descended, finite: bool, segment: Segment) -> Decision {
+    /// What follows from a global interval with `segment`, in which this was seen of so many patients. `finite` is whether the
+    /// aggregated model still is.
+    pub fn steer(
+        &mut self,
+        seen: &Descended,
+        patients: f64,
+        finite: bool,
+        segment: Segment,
+    ) -> Decision {
         let (rate, q) = (segment.learning_rate, segment.local_interval);
+        let stay = |reason: &str| Decision {
+            interval: q,
+            learning_rate: rate,
+            restore: false,
+            reason: reason.into(),
+        };
         let numbers = seen.first + seen.second + seen.last + seen.slope;
-        let usual = mean(&self.fresh);
-        let doubled = !self.fresh.is_empty() && seen.first > 2.0 * usual;
-        if !finite || !numbers.is_finite() || doubled {
-            // What comes back has another loss than what was seen of late.
-            self.fresh.clear();
-            let loss = match doubled {
-                true => format!(
-                    "the loss over fresh patients is {:.3}, {usual:.3} before",
-                    seen.first
-                ),
-                false => "the loss is no number any more".into(),
-            };
-            return Decision {
-                interval: q.div_ceil(2).max(2),
-                learning_rate: rate / 4.0,
-                restore: true,
-                reason: format!("{loss}: back to the last good model, with η / 4 and Q / 2"),
-            };
+        if !finite || !numbers.is_finite() {
+            return self.back(rate, q, "the loss is no number any more");
+        }
+        self.add(seen, patients);
+        if self.patients < PATIENTS {
+            return stay("too few patients to tell");
+        }
+        let seen = self.mean();
+        let start = *self.start.get_or_insert(seen.first);
+        if seen.first > 2.0 * start {
+            let loss = format!(
+                "the loss over fresh patients is {:.3}, {start:.3} at first",
+                seen.first
+            );
+            return self.back(rate, q, &loss);
         }
         self.look_at(seen.first);
         if q == 1 {
-            return Decision {
-                interval: 2,
-                learning_rate: rate,
-                restore: false,
-                reason: "one step shows nothing of what it changes: Q = 2".into(),
-            };
+            let mut next = stay("one step shows nothing of what it changes: Q = 2");
+            next.interval = 2;
+            return next;
         }
-        self.go(seen, rate, q as f64)
+        self.go(&seen, rate, q as f64)
+    }
+
+    fn add(&mut self, seen: &Descended, patients: f64) {
+        let Descended {
+            first,
+            second,
+            last,
+            slope,
+        } = &mut self.seen;
+        *first += patients * seen.first;
+        *second += patients * seen.second;
+        *last += patients * seen.last;
+        *slope += patients * seen.slope;
+        self.patients += patients;
+    }
+
+    /// The mean since the last decision, which begins anew.
+    fn mean(&mut self) -> Descended {
+        let n = std::mem::take(&mut self.patients);
+        let sums = std::mem::take(&mut self.seen);
+        Descended {
+            first: sums.first / n,
+            second: sums.second / n,
+            last: sums.last / n,
+            slope: sums.slope / n,
+        }
+    }
+
+    /// Back to the last good model, more carefully.
+    fn back(&mut self, rate: f64, q: u64, why: &str) -> Decision {
+        (self.seen, self.patients) = (Descended::default(), 0.0);
+        self.fresh.clear();
+        let interval = q.div_ceil(2).max(2);
+        Decision {
+            interval,
+            learning_rate: rate / 4.0,
+            restore: true,
+            reason: format!("{why}: back to the last good model, with η / 4 and Q = {interval}"),
+        }
     }
 
     /// How far the next interval goes, and in which steps.
     fn go(&self, seen: &Descended, rate: f64, q: f64) -> Decision {
+        let promised = rate * seen.slope / seen.first;
         let kept = (seen.first - seen.second) / (rate * seen.slope);
         let learnt = (seen.first / seen.last).ln();
-        let next_rate = match kept {
-            k if k > KEPT[1] => 2.0 * rate,
-            k if k < KEPT[0] => rate / 2.0,
-            _ => rate,
-        };
-        let factor = match learnt > 0.0 {
-            true => self.aim / learnt,
-            false => 0.5,
-        };
-        let factor = match factor > 1.0 && kept < SMOOTH {
-            true => 1.0,
-            false => factor.clamp(1.0 / LARGEST_CHANGE, LARGEST_CHANGE),
-        };
-        let factor = match (1.0 / WORTHWHILE..WORTHWHILE).contains(&factor) {
-            true => 1.0,
-            false => factor,
-        };
-        let next = (rate * q * factor / next_rate).round().clamp(2.0, LONGEST);
-        // The shortest interval is two steps: below it, only η can make the way shorter.
-        let next_rate = match rate * q * factor < next_rate {
-            true => next_rate / 2.0,
-            false => next_rate,
+        let (next_rate, next) = if promised < NOTHING {
+            (LARGEST_CHANGE * rate, q)
+        } else {
+            self.far(kept, learnt, rate, q)
         };
         Decision {
             interval: next as u64,
@@ -134,20 +180,61 @@ impl Gain {
         }
     }
 
-    /// Notes a loss over fresh patients. At the end of a window in which it rose, beyond what chance does, the aim is lowered.
+    fn far(&self, kept: f64, learnt: f64, rate: f64, q: f64) -> (f64, f64) {
+        let factor = match learnt > 0.0 {
+            true => self.aim / learnt,
+            false => 0.5,
+        };
+        let factor = match factor > 1.0 && kept < SMOOTH {
+            true => 1.0,
+            false => factor.clamp(1.0 / LARGEST_CHANGE, LARGEST_CHANGE),
+        };
+        let factor = match (1.0 / WORTHWHILE..WORTHWHILE).contains(&factor) {
+            true => 1.0,
+            false => factor,
+        };
+        let way = rate * q * factor;
+        let rate = match kept {
+            // Steps as large as they may be come first, fewer or more of them second.
+            k if k > KEPT[1] => rate * factor.max(2.0),
+            k if k < KEPT[0] => rate / 2.0,
+            _ => rate,
+        };
+        // The shortest interval is two steps: below it, only η can make the way shorter.
+        let rate = rate.min(way);
+        (rate, (way / rate).round().clamp(2.0, LONGEST))
+    }
+
+    /// Notes a loss over fresh patients. At the end of a window: the aim falls if the loss is above that of the best window,
+    /// beyond what chance does, and else grows.
     fn look_at(&mut self, fresh: f64) {
         self.fresh.push(fresh);
-        if self.fresh.len() < 2 * WINDOW {
+        if self.fresh.len() < WINDOW {
             return;
         }
-        let (old, new) = self.fresh.split_at(WINDOW);
-        let chance = (error_of_mean(old).powi(2) + error_of_mean(new).powi(2)).sqrt();
-        self.aim = match mean(new) > mean(old) + 2.0 * chance {
-            true => 0.7 * self.aim,
-            false => (1.15 * self.aim).min(AIM),
+        let window = std::mem::take(&mut self.fresh);
+        let (now, error) = (mean(&window), error_of_mean(&window));
+        let (best, of_best) = *self.best.get_or_insert((now, error));
+        let chance = (error.powi(2) + of_best.powi(2)).sqrt();
+        let factor = if now > best + 2.0 * chance {
+            0.7
+        } else if now < best - chance {
+            1.15
+        } else {
+            0.95
         };
-        self.fresh.drain(..WINDOW);
+        self.aim = (factor * self.aim).clamp(env("FLOOR", 0.2), env("TOP", 1.0));
+        if now < best {
+            self.best = Some((now, error));
+        }
     }
+}
+
+fn env(name: &str, or: f64) -> f64 {
+    std::env::var(name)
+        .ok()
+        .and_then(|v| v.parse().ok())
+        .unwrap_or(or)
 }
 
 fn mean(x: &[f64]) -> f64 {

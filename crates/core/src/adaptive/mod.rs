@@ -195,10 +195,12 @@ pub(crate) fn steer(
     let Some(seen) = mean(&weights(task), &controller.reports) else {
         return false;
     };
+    let each = controller.reports.iter().zip(&task.selected);
+    let patients = each.map(|(r, a)| r.intervals as f64 * *a as f64).sum();
     controller.reports.fill(Report::default());
     let segment = progress.segment;
     let decision = match &mut controller.memory {
-        Memory::Gain(gain) => gain.steer(&seen, theta.is_finite(), segment),
+        Memory::Gain(gain) => gain.steer(&seen, patients, theta.is_finite(), segment),
         Memory::Bound(bound) => {
             let left = task.experiment.train.iterations - progress.t;
             bound.steer(

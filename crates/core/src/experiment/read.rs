@@ -417,6 +417,7 @@ mod tests {
         let mut experiment = Experiment::parse("", &[]).unwrap();
         let some = Some(0.5);
         experiment.train.raw_bytes = Some(1);
+        experiment.train.adaptive = Adaptive::Gain;
         let compression = &mut experiment.compression;
         for codec in [
             &mut compression.theta0,
