@@ -31,6 +31,15 @@ pub(crate) fn bytes(n: f64) -> String {
     format!("{value:.decimals$} {}", units[unit])
 }
 
+/// `0.125`, `12.5`, `1.25e-5`: a learning rate that nobody chose has more digits than anybody reads.
+pub(crate) fn rate(x: f64) -> String {
+    let digits = format!("{x:.2e}");
+    match digits.parse::<f64>() {
+        Ok(short) if (1e-4..1e6).contains(&short) => short.to_string(),
+        _ => digits,
+    }
+}
+
 /// `1 h 02 min`, `3 min 04 s`, `5.6 s`, `78 ms`
 pub(crate) fn seconds(s: f64) -> String {
     let whole = s.round() as u64;

@@ -1,10 +1,10 @@
 //! What a person sees while training or a download runs: a bar in a terminal, plain lines elsewhere.
 
-use crate::format::{bytes, score, seconds};
+use crate::format::{bytes, rate, score, seconds};
 use crate::training::Display;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use selvedge_core::run::Interval;
-use selvedge_core::state::Evaluation;
+use selvedge_core::state::{self, Evaluation};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,8 @@ pub(crate) struct Progress {
     started: Instant,
     first: u64,
     printed: Option<Instant>,
+    /// What the last evaluation found.
+    found: String,
 }
 
 impl Progress {
@@ -30,6 +32,7 @@ impl Progress {
             started: Instant::now(),
             first: 0,
             printed: None,
+            found: String::new(),
         }
     }
 }
@@ -52,25 +55,28 @@ impl Display for Progress {
 
     fn update(&mut self, interval: &Interval<'_>) {
         let t = interval.state.progress.t;
+        if let Some(evaluation) = interval.evaluation {
+            self.found = line(evaluation);
+        }
+        let now = format!("{}{}", self.found, settings(&interval.state.progress));
         if let Some(bar) = &self.bar {
             bar.set_position(t);
-            if let Some(evaluation) = interval.evaluation {
-                bar.set_message(line(evaluation));
+            if interval.evaluation.is_some() || interval.change().is_some() {
+                bar.set_message(now);
             }
             return;
         }
-        let Some(evaluation) = interval.evaluation else {
+        if interval.evaluation.is_none() {
             return;
-        };
+        }
         let due = self.printed.is_none_or(|last| last.elapsed() >= LINE_EVERY) || t == self.total;
         if due {
             self.printed = Some(Instant::now());
             let spent = self.started.elapsed().as_secs_f64();
             let left = spent / (t - self.first).max(1) as f64 * (self.total - t) as f64;
             crate::say(&format!(
-                "t {t}/{}  {}  about {} left",
+                "t {t}/{}  {now}  about {} left",
                 self.total,
-                line(evaluation),
                 seconds(left)
             ));
         }
@@ -151,6 +157,16 @@ impl Bytes {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
+    }
+}
+
+/// P, Q and η as they are now, where somebody steers; else they are what the experiment says.
+fn settings(progress: &state::Progress) -> String {
+    let segment = &progress.segment;
+    let (p, q) = (segment.global_interval, segment.local_interval);
+    match progress.controller {
+        Some(_) => format!("  P {p}  Q {q}  η {}", rate(segment.learning_rate)),
+        None => String::new(),
     }
 }
 

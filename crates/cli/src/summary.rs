@@ -1,6 +1,6 @@
 //! What a person reads when a run has ended, and what a script reads instead.
 
-use crate::format::{bytes, count, score, seconds};
+use crate::format::{bytes, count, rate, score, seconds};
 use crate::run_directory::Manifest;
 use selvedge_core::run::Ending;
 use selvedge_core::state::{Evaluation, State};
@@ -53,14 +53,12 @@ impl Finished {
         let progress = &self.state.progress;
         writeln!(
             out,
-            "{} · {} · {} of {} iterations · P {}, Q {}, η {} · seed {}",
+            "{} · {} · {} of {} iterations · {} · seed {}",
             self.manifest.name,
             train["algorithm"].as_str().unwrap_or_default(),
             count(progress.t),
             count(train["iterations"].as_u64().unwrap_or_default()),
-            train["global_interval"],
-            train["local_interval"],
-            train["learning_rate"],
+            self.settings(),
             self.manifest.experiment["seed"],
         )?;
         self.write_ending(out)?;
@@ -77,6 +75,21 @@ impl Finished {
         )?;
         writeln!(out, "Files   {}", self.path.display())?;
         writeln!(out, "Next    {}", self.next)
+    }
+
+    /// P, Q and η, and what became of them where somebody steers.
+    fn settings(&self) -> String {
+        let train = &self.manifest.experiment["train"];
+        let (p, q) = (&train["global_interval"], &train["local_interval"]);
+        let given = format!("P {p}, Q {q}, η {}", train["learning_rate"]);
+        let (progress, mode) = (&self.state.progress, train["adaptive"].as_str());
+        let Some(mode) = mode.filter(|_| progress.controller.is_some()) else {
+            return given;
+        };
+        let segment = &progress.segment;
+        let (p, q) = (segment.global_interval, segment.local_interval);
+        let eta = rate(segment.learning_rate);
+        format!("{given}, by {mode} now P {p}, Q {q}, η {eta}")
     }
 
     fn write_ending(&self, out: &mut String) -> std::fmt::Result {

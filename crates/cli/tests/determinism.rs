@@ -6,6 +6,8 @@
 mod common;
 #[path = "determinism/resumed.rs"]
 mod resumed;
+#[path = "determinism/steered.rs"]
+mod steered;
 
 use common::process::Live;
 use common::run::{Run, number, same_results};

@@ -1,7 +1,7 @@
 //! Global aggregation (lines 3–10 of Algorithm 1): what groups send to the cloud, what it makes of it, and what it sends
 //! back.
 
-use crate::adaptive::{self, Report};
+use crate::adaptive::{self, Report, Verdict};
 use crate::aggregate::{global_mean, global_mean_of};
 use crate::clock::Rates;
 use crate::codec::{Codec, with_feedback};
@@ -38,8 +38,9 @@ pub(crate) fn gather(task: &Task<'_>, state: &mut State, there: &[usize]) -> Ann
     // The θ that the groups started from, for who steers.
     let before = state.safe.is_some().then(|| state.theta.clone());
     let mut announced = mean(task, state, there);
-    if before.is_some_and(|before| steer(task, state, before)) {
-        announced = None;
+    let restored = before.is_some_and(|before| steer(task, state, there, before));
+    if restored {
+        announced = Announced::Restored;
     }
     let State {
         progress,
@@ -50,29 +51,47 @@ pub(crate) fn gather(task: &Task<'_>, state: &mut State, there: &[usize]) -> Ann
     groups
         .par_iter_mut()
         .for_each(|model| model.copy_from(theta));
-    account(task, progress, there);
+    account(task, progress, there, restored);
     progress.aggregated = progress.t;
     announced
 }
 
-/// θ0, θ1 and θ2 as differences to the θ before, as they are sent; nothing where they are sent as they are.
-pub(crate) type Announced = Option<[Numbers; 3]>;
+/// How θ goes to the groups.
+pub(crate) enum Announced {
+    /// As it is.
+    Whole,
+    /// As it is, being a model of before: all begin anew.
+    Restored,
+    /// θ0, θ1 and θ2 as differences to the θ before.
+    Differences([Numbers; 3]),
+}
 
-/// Lets the controller look at the aggregated θ: it may begin a segment, or put the last good model in its place. `before` is
-/// good if nothing is wrong with what the groups saw of it. True if it was put there.
-fn steer(task: &Task<'_>, state: &mut State, before: Model) -> bool {
+/// Lets the controller look at the aggregated θ: it may begin a segment, or put the last good model in its place. True if it
+/// did the latter.
+fn steer(task: &Task<'_>, state: &mut State, there: &[usize], before: Model) -> bool {
     let State {
         progress,
         theta,
         safe,
+        residuals,
         ..
     } = state;
-    let restore = adaptive::steer(task, progress, (&before, theta));
-    match safe {
-        Some(safe) if restore => theta.copy_from(safe),
-        _ => *safe = Some(before),
+    match adaptive::steer(task, progress, there, (&before, theta)) {
+        Verdict::Unknown => false,
+        Verdict::Good => {
+            *safe = Some(before);
+            false
+        }
+        Verdict::Restore => {
+            if let Some(safe) = safe {
+                theta.copy_from(safe);
+            }
+            // What was lost of models that nobody wants is not to be added to others, being as large as they had become.
+            let groups = task.dataset.groups.len();
+            *residuals = Residuals::none(&task.compression, task.architecture.widths(), groups);
+            true
+        }
     }
-    restore
 }
 
 /// Some parts of θ become the mean of all groups, which adopt it: for algorithms that send it their own way.
@@ -136,7 +155,7 @@ fn mean(task: &Task<'_>, state: &mut State, there: &[usize]) -> Announced {
     let models: Vec<(u64, &Model)> = there.iter().map(|&m| (devices(m), &groups[m])).collect();
     if codec == Codec::None || there.is_empty() {
         global_mean(level, &models, theta);
-        return None;
+        return Announced::Whole;
     }
     let mut mean = theta.clone();
     global_mean(level, &models, &mut mean);
@@ -151,7 +170,8 @@ fn mean(task: &Task<'_>, state: &mut State, there: &[usize]) -> Announced {
         });
     }
     theta.copy_from(&mean);
-    sent.try_into().ok()
+    sent.try_into()
+        .map_or(Announced::Whole, Announced::Differences)
 }
 
 const UP: u64 = 1;
@@ -246,13 +266,17 @@ pub(crate) fn unpack_download(
     }
 }
 
-/// What the aggregation has sent, and how long it takes.
-fn account(task: &Task<'_>, progress: &mut Progress, there: &[usize]) {
+/// What the aggregation has sent, and how long it takes. A model that was restored goes whole: groups do not have what a
+/// difference to it would be.
+fn account(task: &Task<'_>, progress: &mut Progress, there: &[usize], restored: bool) {
     let w = task.architecture.widths();
     let theta = [w.n0, w.n1, w.n2];
     let codecs = &task.compression;
     let up = theta.map(|numbers| Payload::coded(codecs.global_upload, numbers));
-    let down = theta.map(|numbers| Payload::coded(codecs.global_download, numbers));
+    let down = theta.map(|numbers| match restored {
+        true => Payload::dense(numbers),
+        false => Payload::coded(codecs.global_download, numbers),
+    });
     let before = progress.aggregated;
     for &m in there {
         progress.ledger.charge_global(&up, Direction::Up);
@@ -261,6 +285,9 @@ fn account(task: &Task<'_>, progress: &mut Progress, there: &[usize]) {
             // Who was absent last time has fetched θ since: all of it, not having what a difference is to.
             let whole = theta.map(Payload::dense);
             progress.ledger.charge_global(&whole, Direction::Down);
+            if progress.controller.is_some() {
+                adaptive::announce(&mut progress.ledger);
+            }
         }
     }
     let rates = Rates::new(&task.experiment.time);

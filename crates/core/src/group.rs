@@ -50,8 +50,8 @@ pub struct Group {
     pub drawn: u64,
     /// How large its messages are.
     pub messages: Messages,
-    /// What its hospital saw while it stepped.
-    pub descended: Descended,
+    /// What its hospital saw while it stepped, if anybody was there.
+    pub descended: Option<Descended>,
     /// The subset's rows of the group's samples, device by device.
     pub(crate) rows: Vec<u32>,
     /// Position `i` owns `rows[starts[i]..starts[i + 1]]`.

@@ -171,7 +171,7 @@ impl TowerWorkspace {
 }
 
 /// What the hospital sees of an interval while it steps: the mean loss over its batch, with the devices' embeddings held
-/// still. Zeros if nobody is there.
+/// still.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Descended {
     /// Before the first step, everything being fresh: a sample of F.
@@ -184,7 +184,7 @@ pub struct Descended {
     pub slope: f64,
 }
 
-/// The hospital's Q steps on θ0 and θ1, both from one backward pass, with ζ2 held still.
+/// The hospital's Q steps on θ0 and θ1, both from one backward pass, with ζ2 held still. None if nobody is there.
 pub fn hospital_steps(
     architecture: &Architecture,
     descent: &Descent,
@@ -192,12 +192,13 @@ pub fn hospital_steps(
     batch: Batch<'_>,
     thetas: (&mut [f32], &mut [f32]),
     workspace: &mut TowerWorkspace,
-) -> Descended {
+) -> Option<Descended> {
     let context = (architecture, Side::Hospital);
     tower_steps(context, descent, steps, batch, thetas, workspace)
 }
 
 /// Q steps on θ0 and the tower of one side, both from one backward pass, with the other side's embeddings held still.
+/// Nobody being there, nothing is seen.
 pub(crate) fn tower_steps(
     (architecture, side): (&Architecture, Side),
     descent: &Descent,
@@ -205,10 +206,10 @@ pub(crate) fn tower_steps(
     batch: Batch<'_>,
     (theta0, theta): (&mut [f32], &mut [f32]),
     workspace: &mut TowerWorkspace,
-) -> Descended {
+) -> Option<Descended> {
     let count = batch.len();
     if count == 0 {
-        return Descended::default();
+        return None;
     }
     let level = architecture.level();
     let TowerWorkspace {
@@ -272,7 +273,7 @@ pub(crate) fn tower_steps(
         vector::descend(level, theta0, &sum.theta0, length, 0.0);
         vector::descend(level, theta, &sum.tower, length, decay);
     }
-    seen
+    Some(seen)
 }
 
 fn squares(part: &[f32]) -> f64 {

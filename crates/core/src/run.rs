@@ -82,6 +82,24 @@ pub fn train<E>(
     }
 }
 
+/// The last model that is known to be good takes θ's place, and is evaluated: the safe one, or the last one whose loss was
+/// seen to be finite, should there be patients for whom that of the safe one is not.
+fn fall_back(task: &Task<'_>, state: &mut State) -> Evaluation {
+    if let Some(safe) = &state.safe {
+        state.theta.copy_from(safe);
+    }
+    let mut result = evaluate(task, state);
+    if !result.loss_train.is_finite() {
+        state.theta.copy_from(&state.good);
+        result = evaluate(task, state);
+    }
+    state.good.copy_from(&state.theta);
+    for model in &mut state.groups {
+        model.copy_from(&state.theta);
+    }
+    result
+}
+
 /// Evaluates a run where that is due, tells the caller, and knows when it is over.
 pub(crate) struct Watch<'a, F> {
     task: &'a Task<'a>,
@@ -149,9 +167,12 @@ where
                 ending = target(task, &result).or(ending);
                 evaluation = Some(result);
             }
-            // Who steers goes back to a good model once it hears of the loss.
             if !finite && state.safe.is_some() {
-                (evaluation, ending) = (None, None);
+                // Who steers goes back to a good model once it hears of the loss. Where it will not, the run does.
+                ending = budget(task, &state.progress);
+                evaluation = last.then(|| fall_back(task, state));
+                let reached = evaluation.as_ref().and_then(|result| target(task, result));
+                ending = reached.or(ending);
             } else if !finite {
                 state.theta.copy_from(&state.good);
                 let t = state.progress.t;

@@ -56,6 +56,33 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_is_left_cuts_a_segment_to_intervals_that_fit() {
+        let cut = |p: u64, q: u64, left: u64| {
+            let segment = Segment {
+                start: 30,
+                global_interval: p,
+                local_interval: q,
+                learning_rate: 0.1,
+                halve_every: None,
+            };
+            let cut = segment.cut(left);
+            assert_eq!((cut.start, cut.learning_rate), (30, 0.1));
+            (cut.global_interval, cut.local_interval)
+        };
+        assert_eq!(cut(12, 4, 100), (12, 4), "all of it fits");
+        assert_eq!(cut(12, 4, 12), (12, 4));
+        assert_eq!(cut(12, 12, 7), (7, 7), "P = Q stays so");
+        assert_eq!(cut(12, 4, 10), (10, 2), "the largest Q that divides P");
+        assert_eq!(cut(12, 6, 7), (7, 1));
+        assert_eq!(cut(12, 4, 1), (1, 1));
+        assert_eq!(cut(12, 4, 0), (1, 1), "nothing is left: never zero");
+        for (p, q, left) in [(60, 20, 59), (60, 15, 44), (200, 200, 199), (8, 2, 3)] {
+            let (p, q) = cut(p, q, left);
+            assert!(p <= left && p.is_multiple_of(q) && q >= 1);
+        }
+    }
+
+    #[test]
     fn the_learning_rate_halves_from_the_segments_start() {
         let segment = Segment {
             start: 100,

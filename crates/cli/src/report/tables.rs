@@ -222,6 +222,9 @@ fn kind(name: &str) -> String {
         "theta2" => "θ2, device tower".into(),
         "zeta1" => "ζ1, hospital embeddings".into(),
         "zeta2" => "ζ2, device embeddings".into(),
+        "raw" => "raw data".into(),
+        "report" => "what the hospital saw, for who steers".into(),
+        "settings" => "P, Q and η of a new segment".into(),
         other => other.into(),
     }
 }

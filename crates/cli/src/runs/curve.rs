@@ -2,6 +2,7 @@
 
 use super::{Series, value};
 use crate::summary::mean_and_deviation;
+use selvedge_core::experiment::Adaptive;
 use selvedge_core::state::Evaluation;
 use std::collections::BTreeMap;
 
@@ -42,16 +43,42 @@ pub(crate) struct Point {
     pub(crate) seeds: usize,
 }
 
+/// What a run has at `t`, on the straight line between the evaluations before and after it; nothing outside of them.
+fn between(run: &[(u64, [f64; 2])], t: u64) -> Option<[f64; 2]> {
+    let after = run.partition_point(|(at, _)| *at < t);
+    let (end, b) = *run.get(after)?;
+    if end == t {
+        return Some(b);
+    }
+    let (start, a) = run[after.checked_sub(1)?];
+    let share = (t - start) as f64 / (end - start) as f64;
+    Some([0, 1].map(|i| a[i] + share * (b[i] - a[i])))
+}
+
 impl Series {
-    /// A metric of [`super::METRICS`] at every iteration where any seed has a value, by rising t.
+    /// A metric of [`super::METRICS`] at every iteration where any seed has a value, by rising t; where somebody steers, at
+    /// those of the seed that has most.
     pub(crate) fn curve(&self, metric: &str, axis: Axis) -> Vec<Point> {
         let mut at: BTreeMap<u64, (Vec<f64>, Vec<f64>)> = BTreeMap::new();
-        for evaluation in self.runs.iter().flat_map(|run| &run.evaluations) {
-            if let Some(y) = value(evaluation, metric) {
-                let (xs, ys) = at.entry(evaluation.t).or_default();
-                xs.push(axis.of(evaluation));
-                ys.push(y);
+        let runs = self.runs.iter().map(|run| {
+            let values = run.evaluations.iter();
+            let values = values.filter_map(|e| Some((e.t, [axis.of(e), value(e, metric)?])));
+            values.collect::<Vec<_>>()
+        });
+        let mut runs: Vec<_> = runs.collect();
+        if self.first().experiment.train.adaptive != Adaptive::Off {
+            // Each seed has intervals of its own, and is evaluated at other iterations than the others.
+            let most = runs.iter().max_by_key(|run| run.len());
+            let at: Vec<u64> = most.into_iter().flatten().map(|(t, _)| *t).collect();
+            for run in &mut runs {
+                let between = at.iter().filter_map(|t| Some((*t, between(run, *t)?)));
+                *run = between.collect();
             }
+        }
+        for (t, [x, y]) in runs.into_iter().flatten() {
+            let (xs, ys) = at.entry(t).or_default();
+            xs.push(x);
+            ys.push(y);
         }
         let point = |(t, (xs, ys)): (u64, (Vec<f64>, Vec<f64>))| {
             let (mean, deviation) = mean_and_deviation(&ys);

@@ -271,3 +271,24 @@ fn what_is_no_run_is_refused() {
     let error = complaint(series(&[folder.0.join("nowhere")]));
     assert!(error.contains("there is no such folder"), "{error}");
 }
+
+#[test]
+fn seeds_that_are_steered_are_compared_at_the_same_iterations() {
+    let folder = Folder::new();
+    let set = |seed: &'static str| ["train.adaptive=gain", seed];
+    let one = folder.run("one", &set("seed=1"), &[4.0, 3.0, 2.0, 1.0]);
+    let other = folder.run("other", &set("seed=2"), &[]);
+    let lines = [(0, 6.0), (15, 3.0), (30, 0.0)].map(|(t, loss)| evaluation(t, loss).to_string());
+    folder.write("other/metrics.jsonl", &(lines.join("\n") + "\n"));
+    let found = series(&[one, other]).unwrap();
+    let curve = found[0].curve("loss", Axis::Bytes);
+    let points: Vec<_> = curve.iter().map(|p| (p.t, p.x, p.mean, p.seeds)).collect();
+    // The second seed has 6, 4, 2, 0 there.
+    let want = [
+        (0, 0.0, 5.0, 2),
+        (10, 400.0, 3.5, 2),
+        (20, 800.0, 2.0, 2),
+        (30, 1200.0, 0.5, 2),
+    ];
+    assert_eq!(points, want);
+}

@@ -98,6 +98,48 @@ fn a_value_of_the_wrong_type_is_named_with_what_is_expected() {
 }
 
 #[test]
+fn a_run_that_cannot_be_steered_is_refused_with_what_can() {
+    let place = Place::new("steered");
+    refuses_set(
+        &place,
+        &["train.adaptive=best"],
+        &[
+            "--set train.adaptive=best",
+            "`best`",
+            "`off`",
+            "`bound`",
+            "`gain`",
+        ],
+    );
+    for algorithm in ["jfl", "tdcd", "centralised", "fedavg"] {
+        let set = format!("train.algorithm={algorithm}");
+        refuses_set(
+            &place,
+            &[&set, "train.adaptive=gain"],
+            &[
+                "--set train.adaptive=gain",
+                algorithm,
+                "hsgd and c-hsgd",
+                "use \"off\"",
+            ],
+        );
+    }
+    for mode in ["gain", "bound"] {
+        let set = format!("train.adaptive={mode}");
+        refuses_set(
+            &place,
+            &[&set, "train.halve_every=100"],
+            &["--set train.halve_every=100", "train.adaptive", "use 0"],
+        );
+    }
+    refuses_text(
+        &place,
+        "[train]\nadaptive = \"gains\"\n",
+        &["my.toml", "line 2", "gains", "`gain`"],
+    );
+}
+
+#[test]
 fn intervals_that_do_not_divide_are_refused_with_some_that_do() {
     let place = Place::new("intervals");
     refuses_set(

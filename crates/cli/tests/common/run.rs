@@ -140,13 +140,14 @@ pub fn read_tensors(bytes: &[u8]) -> BTreeMap<String, Tensor> {
 }
 
 /// What must be the same to the bit in two runs of one experiment.
-const RESULTS: [&str; 6] = [
+const RESULTS: [&str; 7] = [
     "initial.safetensors",
     "model.safetensors",
     "best.safetensors",
     "metrics.jsonl",
     "ledger.csv",
     "trace.jsonl",
+    "segments.jsonl",
 ];
 
 /// Two runs must have the same results to the bit; those that the first lacks, the second must lack too.

@@ -1,6 +1,6 @@
 //! The paper's strategies, with constants measured on the run itself (`adaptive = "bound"`).
 //!
-//! Before the first iteration, and again whenever that costs less than a twentieth of the bytes since, all groups *probe*
+//! Before the first iteration, and again whenever that costs less than a twentieth of the bytes since, the groups *probe*
 //! ([`estimate`]): gradients that are measured and not applied give ρ, δ² and, at first, ‖∇F‖. In between, F is what
 //! hospitals report, and ‖∇F‖ follows from how far θ has moved. At each global aggregation strategy 2 gives P = Q for the
 //! experiment's η, and strategy 3 then η for that Q; both go at most by a factor of four at once, and small changes are not
@@ -12,8 +12,9 @@
 //! on ηQ alone.
 
 use super::Decision;
-use crate::clock::Traffic;
+use crate::clock::{Clock, Rates, Traffic};
 use crate::gradient::Federation;
+use crate::hsgd::compute;
 use crate::ledger::{Direction, Kind, Ledger, Link, Messages, Payload};
 use crate::local_steps::Descended;
 use crate::model::Model;
@@ -21,7 +22,7 @@ use crate::schedule::Segment;
 use crate::task::Task;
 use crate::theory::bill::Bill;
 use crate::theory::bound::Constants;
-use crate::theory::estimate::{self, Point};
+use crate::theory::estimate::{self, Point, Probe, Problem};
 use crate::theory::strategies::{Root, best_rate, equal_intervals};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,8 @@ use serde::{Deserialize, Serialize};
 const STEPS: usize = 6;
 /// Probes cost at most this share of all bytes, but for the first.
 const SHARE: f64 = 0.05;
+/// A loss so many times that at the start is no model to go on with.
+const WORST: f64 = 4.0;
 /// How much of ‖∇F‖² is the newest.
 const SMOOTHING: f64 = 0.2;
 /// P, Q and η change by at most this factor at once, and by at least [`WORTHWHILE`].
@@ -41,6 +44,8 @@ const WORTHWHILE: f64 = 1.2;
 pub struct Bound {
     /// The last probe, if there was one.
     pub known: Option<Known>,
+    /// The loss over fresh patients in the first interval.
+    pub start: Option<f64>,
     /// ‖∇F‖² as the last global intervals show it, newer ones weighing more; noise can take it below zero.
     pub gradient: f64,
 }
@@ -58,15 +63,50 @@ pub struct Known {
     pub cost: u64,
 }
 
+impl Known {
+    fn is_finite(&self) -> bool {
+        let Point {
+            loss,
+            gradient,
+            variance,
+            between,
+        } = self.point;
+        let numbers = [self.rho, loss, gradient].into_iter();
+        numbers
+            .chain(variance)
+            .chain(between)
+            .all(|x| x.is_finite())
+    }
+}
+
+/// Where probes are written down: what they send, and how long that takes.
+#[derive(Debug)]
+pub struct Books<'a> {
+    /// Bytes.
+    pub ledger: &'a mut Ledger,
+    /// Simulated time.
+    pub clock: &'a mut Clock,
+}
+
 impl Bound {
     pub(super) fn begin(
         &mut self,
         task: &Task<'_>,
         segment: Segment,
         theta: &Model,
-        ledger: &mut Ledger,
+        books: Books<'_>,
     ) -> Decision {
-        let known = probe(task, 0, theta, ledger);
+        let all: Vec<usize> = (0..task.dataset.groups.len()).collect();
+        let known = probe((task, &all, 0), theta, books);
+        if !known.is_finite() {
+            return Decision {
+                interval: segment.local_interval,
+                learning_rate: segment.learning_rate,
+                restore: false,
+                good: true,
+                reason: "the experiment's Q and η: gradients are no numbers".into(),
+            };
+        }
         self.known = Some(known);
         self.gradient = known.point.gradient;
         let (loss, gradient) = (known.point.loss, self.gradient.sqrt());
@@ -81,28 +121,37 @@ impl Bound {
 
     pub(super) fn steer(
         &mut self,
-        task: &Task<'_>,
+        (task, there, t): (&Task<'_>, &[usize], u64),
         (seen, segment, left): (&Descended, Segment, u64),
         (before, theta): (&Model, &Model),
-        t: u64,
-        ledger: &mut Ledger,
+        books: Books<'_>,
     ) -> Decision {
-        if !theta.is_finite() || !seen.first.is_finite() {
-            return Decision {
-                interval: segment.local_interval,
-                learning_rate: segment.learning_rate / 4.0,
-                restore: true,
-                reason: "the loss is no number any more: back to the last good model, with η / 4"
-                    .into(),
-            };
-        }
-        let due = |known: &Known| {
-            known.cost as f64 <= SHARE * (ledger.exact() - known.bytes) as f64 && left > 0
+        let start = *self.start.get_or_insert(seen.first);
+        let back = || Decision {
+            interval: segment.local_interval,
+            learning_rate: segment.learning_rate / 4.0,
+            restore: true,
+            good: false,
+            reason: format!(
+                "the loss over fresh patients is {:.3}, {start:.3} at first: back to the last good model, with η / 4",
+                seen.first
+            ),
         };
+        // Not `>`: what is no number is not good either.
+        let good = seen.first <= WORST * start;
+        if !theta.is_finite() || !good {
+            return back();
+        }
+        let (bytes, most) = (books.ledger.exact(), largest_cost(task, there) as f64);
+        let due = |known: &Known| most <= SHARE * (bytes - known.bytes) as f64 && left > 0;
         let known = match self.known.filter(|known| !due(known)) {
             Some(known) => known,
-            None => probe(task, t, theta, ledger),
+            None => probe((task, there, t), theta, books),
         };
+        // θ can be finite where its gradients are not; what is not a number cannot be saved either.
+        if !known.is_finite() {
+            return back();
+        }
         self.known = Some(known);
         let squared = gradient(task, &known.point, segment, (before, theta));
         self.gradient += SMOOTHING * (squared - self.gradient);
@@ -175,6 +224,7 @@ fn decide(
         interval: interval as u64,
         learning_rate,
         restore: false,
+        good: true,
         reason: format!(
             "ρ {:.3}, δ² {:.3}, F {loss:.3}, ‖∇F‖ {gradient:.3}: Q* {:.2}, η ≤ {:.2e}",
             known.rho,
@@ -185,35 +235,81 @@ fn decide(
     }
 }
 
-/// All groups probe θ, with the patients that they would draw for `t`.
-pub fn probe(task: &Task<'_>, t: u64, theta: &Model, ledger: &mut Ledger) -> Known {
-    let federation = Federation(task);
+/// The groups that are there, as the estimators see them.
+struct There<'a>(Federation<'a>, &'a [usize]);
+
+impl Problem for There<'_> {
+    fn groups(&self) -> usize {
+        self.1.len()
+    }
+
+    fn weight(&self, group: usize) -> f64 {
+        let all: f64 = self.1.iter().map(|m| self.0.weight(*m)).sum();
+        self.0.weight(self.1[group]) / all
+    }
+
+    fn probe(&self, group: usize, draw: u64, model: &Model) -> Probe {
+        self.0.probe(self.1[group], draw, model)
+    }
+}
+
+/// The groups that are there probe θ, with the patients that they would draw for `t`.
+pub fn probe(
+    (task, there, t): (&Task<'_>, &[usize], u64),
+    theta: &Model,
+    books: Books<'_>,
+) -> Known {
+    let federation = There(Federation(task), there);
     let point = estimate::point(&federation, t, theta);
-    let found: Vec<(f64, usize)> = (0..task.dataset.groups.len())
+    let found: Vec<(f64, usize)> = (0..there.len())
         .into_par_iter()
-        .map(|m| {
-            let found = estimate::curvature(&federation, (m, t), theta, None, STEPS);
-            (found.rho, found.probes)
+        .map(|i| {
+            let found = estimate::curvature(&federation, (i, t), theta, None, STEPS);
+            (found.rho, found.probes + second(task, there[i]))
         })
         .collect();
+    let Books { ledger, clock } = books;
     let before = ledger.exact();
-    for (m, (_, probes)) in found.iter().enumerate() {
-        charge(task, m, *probes, ledger);
+    for (m, (_, probes)) in there.iter().zip(&found) {
+        let taken = charge(task, *m, *probes, ledger);
+        clock.advance(*m, taken);
     }
+    let w = task.architecture.widths();
+    let up = [w.n0, w.n1, w.n2].map(Payload::dense);
+    let rates = Rates::new(&task.experiment.time);
+    clock.meet(rates.global_aggregation(&up, &[Payload::default(); 3]));
     let bytes = ledger.exact();
     Known {
+        // Not `max`, which would pass over what is no number.
         rho: found
             .iter()
-            .fold(0.0, |largest, (rho, _)| largest.max(*rho)),
+            .fold(0.0, |largest, (rho, _)| match *rho <= largest {
+                true => largest,
+                false => *rho,
+            }),
         point,
         bytes,
         cost: bytes - before,
     }
 }
 
+/// How many probes a group makes more because one device alone shows no spread.
+fn second(task: &Task<'_>, m: usize) -> usize {
+    usize::from(task.selected[m] == 1 && task.dataset.groups[m].devices() > 1)
+}
+
+/// The most that probing these groups can send.
+fn largest_cost(task: &Task<'_>, there: &[usize]) -> u64 {
+    let mut ledger = Ledger::default();
+    for &m in there {
+        charge(task, m, 1 + STEPS + second(task, m), &mut ledger);
+    }
+    ledger.exact()
+}
+
 /// What a group's probes send: each the messages of an exchange and the devices' gradients, as large as their models; to
-/// the cloud the mean gradient once, and scalars.
-pub fn charge(task: &Task<'_>, m: usize, probes: usize, ledger: &mut Ledger) {
+/// the cloud the mean gradient once, and scalars. Gives the seconds that the group takes, but for what goes to the cloud.
+pub fn charge(task: &Task<'_>, m: usize, probes: usize, ledger: &mut Ledger) -> f64 {
     let sizes = Messages::new(
         task.architecture.widths(),
         &crate::compression::Compression::NONE,
@@ -247,4 +343,7 @@ pub fn charge(task: &Task<'_>, m: usize, probes: usize, ledger: &mut Ledger) {
         1,
         Payload::dense(5),
     );
+    let rates = Rates::new(&task.experiment.time);
+    let each = rates.exchange(&sizes, traffic) + rates.local_aggregation(&sizes, devices);
+    probes as f64 * (each + compute(task, 1, None))
 }

@@ -9,16 +9,19 @@
 //! learnt yet and the batch is a fresh sample; before the second; and before the last.
 //!
 //! - **How far to go, ηQ.** *Learnt* = ln(first/last), the share of the loss that the interval takes off its own batch. It
-//!   grows with ηQ in proportion, so one look is enough to set ηQ: to `aim`/learnt times what it was. Aim is 0.6 (the
-//!   batch's loss falls to 55 %), less after windows of intervals in which the loss over fresh patients rose, and slowly back
-//!   after others.
+//!   grows with ηQ in proportion, so one look is enough to set ηQ: to `aim`/learnt times what it was. Aim is 0.6 at first (the
+//!   batch's loss falls to 55 %). After every window of decisions it falls by 30 % if the loss over fresh patients is above
+//!   that of the best window, beyond what chance does; it grows by 15 % if that loss is a new best, beyond chance; else it
+//!   falls by 5 %: what no longer helps is done with less.
 //! - **η.** The first step should take η‖g‖² off the batch's loss, less what curvature gives back. *Kept* = what it took of
-//!   that: 1 − ηκ/2 with the curvature κ along the gradient. Above 0.8, η can be doubled without harm, and Q halved: the same
-//!   way in fewer steps. Below 0.1 a step is hardly worth taking: η is halved. Between, nothing happens; one doubling or
-//!   halving does not lead from one end to the other. The lower end is low on purpose: a small η lets curvature grow until it
-//!   is too large as well, and a large one keeps curvature away.
-//! - **If it goes wrong.** Where the loss over fresh patients has doubled or is no number, the last good model comes back
-//!   with an eighth of ηQ. Downloads carry it instead of the mean: it costs nothing but the interval.
+//!   that: 1 − ηκ/2 with the curvature κ along the gradient. Above 0.8, η grows, and with it the way, before Q does: the same
+//!   way in fewer steps. Below 0.1 a step is hardly worth taking: η is halved. Between, nothing happens. The lower end is low on
+//!   purpose: a small η lets curvature grow until it is too large as well, and a large one keeps curvature away. A step that
+//!   promises less than a thousandth of the loss shows nothing but rounding, and η grows fourfold.
+//! - **Enough to tell.** A decision takes a hundred patients: where intervals have fewer, it waits for several of them.
+//! - **If it goes wrong.** Where the loss over fresh patients is twice that at the start, ten times that over a few of them, or no
+//!   number, the last good model comes
+//!   back with an eighth of ηQ. Downloads carry it instead of the mean: it costs nothing but the intervals.
 //!
 //! None of these numbers depends on units or sizes.
 
@@ -27,10 +30,9 @@ use crate::local_steps::Descended;
 use crate::schedule::Segment;
 use serde::{Deserialize, Serialize};
 
-/// ln(first/last) of a good interval, to begin with; and within which bounds it is learnt.
+/// ln(first/last) of a good interval, to begin with, and the bounds that it stays within.
 const AIM: f64 = 0.6;
-/// The largest.
-const LARGEST_AIM: f64 = 2.0;
+const AIMS: [f64; 2] = [0.2, 1.0];
 /// `kept` below which η is halved, and above which it grows.
 const KEPT: [f64; 2] = [0.1, 0.8];
 /// Below this `kept`, a batch's loss that hardly falls is no reason to go further: steps go back and forth.
@@ -42,6 +44,9 @@ const LARGEST_CHANGE: f64 = 4.0;
 const WORTHWHILE: f64 = 1.4;
 /// Patients that a decision needs: fewer are more chance than signal.
 const PATIENTS: f64 = 100.0;
+/// A loss so many times that of the start is bad if a hundred patients show it, or a disaster that any number of them does.
+const BAD: f64 = 2.0;
+const DISASTER: f64 = 10.0;
 /// Decisions whose losses over fresh patients are looked at together.
 const WINDOW: usize = 10;
 /// The longest Q.
@@ -56,7 +61,7 @@ pub struct Gain {
     pub seen: Descended,
     /// Patients.
     pub patients: f64,
-    /// The loss over fresh patients at the first decision.
+    /// The loss over fresh patients in the first interval.
     pub start: Option<f64>,
     /// Losses over fresh patients at the decisions of this window.
     pub fresh: Vec<f64>,
@@ -92,29 +97,31 @@ impl Gain {
             interval: q,
             learning_rate: rate,
             restore: false,
+            good: false,
             reason: reason.into(),
         };
         let numbers = seen.first + seen.second + seen.last + seen.slope;
         if !finite || !numbers.is_finite() {
             return self.back(rate, q, "the loss is no number any more");
         }
+        let start = *self.start.get_or_insert(seen.first);
+        let above =
+            |loss: f64| format!("the loss over fresh patients is {loss:.3}, {start:.3} at first");
+        if seen.first > DISASTER * start {
+            return self.back(rate, q, &above(seen.first));
+        }
         self.add(seen, patients);
         if self.patients < PATIENTS {
             return stay("too few patients to tell");
         }
         let seen = self.mean();
-        let start = *self.start.get_or_insert(seen.first);
-        if seen.first > 2.0 * start {
-            let loss = format!(
-                "the loss over fresh patients is {:.3}, {start:.3} at first",
-                seen.first
-            );
-            return self.back(rate, q, &loss);
+        if seen.first > BAD * start {
+            return self.back(rate, q, &above(seen.first));
         }
         self.look_at(seen.first);
         if q == 1 {
             let mut next = stay("one step shows nothing of what it changes: Q = 2");
-            next.interval = 2;
+            (next.interval, next.good) = (2, true);
             return next;
         }
         self.go(&seen, rate, q as f64)
@@ -155,6 +162,7 @@ impl Gain {
             interval,
             learning_rate: rate / 4.0,
             restore: true,
+            good: false,
             reason: format!("{why}: back to the last good model, with η / 4 and Q = {interval}"),
         }
     }
@@ -173,6 +181,7 @@ impl Gain {
             interval: next as u64,
             learning_rate: next_rate,
             restore: false,
+            good: true,
             reason: format!(
                 "learnt {learnt:.2} of its patients (aim {:.2}), kept {kept:.2} of a step, loss {:.3}",
                 self.aim, seen.first
@@ -223,18 +232,11 @@ impl Gain {
         } else {
             0.95
         };
-        self.aim = (factor * self.aim).clamp(env("FLOOR", 0.2), env("TOP", 1.0));
+        self.aim = (factor * self.aim).clamp(AIMS[0], AIMS[1]);
         if now < best {
             self.best = Some((now, error));
         }
     }
-}
-
-fn env(name: &str, or: f64) -> f64 {
-    std::env::var(name)
-        .ok()
-        .and_then(|v| v.parse().ok())
-        .unwrap_or(or)
 }
 
 fn mean(x: &[f64]) -> f64 {
@@ -247,3 +249,6 @@ fn error_of_mean(x: &[f64]) -> f64 {
     let squares: f64 = x.iter().map(|x| (x - mean).powi(2)).sum();
     (squares / (x.len() * (x.len() - 1)) as f64).sqrt()
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,13 +16,13 @@ pub mod bound;
 pub mod gain;
 
 use crate::experiment::Adaptive;
-use crate::ledger::{Direction, Kind, Link, Payload};
+use crate::ledger::{Direction, Kind, Ledger, Link, Payload};
 use crate::local_steps::Descended;
 use crate::model::Model;
 use crate::schedule::Segment;
 use crate::state::{Progress, State};
 use crate::task::Task;
-use bound::Bound;
+use bound::{Books, Bound};
 use gain::Gain;
 use serde::{Deserialize, Serialize};
 
@@ -40,10 +40,8 @@ impl Report {
     const NUMBERS: usize = 4;
 
     /// Adds an interval; one in which nobody was there shows nothing.
-    pub fn add(&mut self, seen: Descended) {
-        if seen == Descended::default() {
-            return;
-        }
+    pub fn add(&mut self, seen: Option<Descended>) {
+        let Some(seen) = seen else { return };
         self.intervals += 1;
         self.seen.first += seen.first;
         self.seen.second += seen.second;
@@ -126,6 +124,8 @@ pub struct Decision {
     pub learning_rate: f64,
     /// Whether the last model that is known to be good takes the place of the one that has just been aggregated.
     pub restore: bool,
+    /// Whether the model that the groups started from is now known to be good.
+    pub good: bool,
     /// Why.
     pub reason: String,
 }
@@ -168,57 +168,98 @@ pub(crate) fn begin(task: &Task<'_>, state: &mut State) {
             interval: segment.local_interval,
             learning_rate: segment.learning_rate,
             restore: false,
+            good: true,
             reason: "the experiment's Q and η".into(),
         },
-        Memory::Bound(bound) => bound.begin(task, segment, &state.theta, &mut progress.ledger),
+        Memory::Bound(bound) => {
+            let Progress { ledger, clock, .. } = progress;
+            bound.begin(task, segment, &state.theta, Books { ledger, clock })
+        }
     };
-    enter(task, progress, decision);
+    enter(task, progress, &[], decision);
 }
 
-/// At a global aggregation, between the mean and its download: `before` is the θ that the groups started from. True if θ
-/// is to be replaced by the last good model.
+/// What is known, at a global aggregation, of the θ that the groups started from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Nothing: nobody has reported.
+    Unknown,
+    /// It is good.
+    Good,
+    /// It is not, or what became of it is not: the last good model is to take its place.
+    Restore,
+}
+
+/// At a global aggregation, between the mean and its download: `there` are the groups that take part, `before` is the θ
+/// that they started from.
 pub(crate) fn steer(
     task: &Task<'_>,
     progress: &mut Progress,
+    there: &[usize],
     (before, theta): (&Model, &Model),
-) -> bool {
-    let Some(controller) = &mut progress.controller else {
-        return false;
+) -> Verdict {
+    let Progress {
+        controller: Some(controller),
+        ledger,
+        clock,
+        segment,
+        t,
+        ..
+    } = progress
+    else {
+        return Verdict::Unknown;
     };
-    let there = controller.reports.iter().filter(|r| r.intervals > 0);
-    let numbers = Payload::dense(Report::NUMBERS);
-    for _ in there {
-        progress
-            .ledger
-            .charge(Link::HospitalCloud, Kind::Report, Direction::Up, 1, numbers);
+    // A group that is absent reports nothing, and goes on from θ when it returns.
+    let mut reports = std::mem::take(&mut controller.reports);
+    controller.reports = vec![Report::default(); reports.len()];
+    for (m, report) in reports.iter_mut().enumerate() {
+        if !there.contains(&m) {
+            *report = Report::default();
+        } else if report.intervals > 0 {
+            let numbers = Payload::dense(Report::NUMBERS);
+            ledger.charge(Link::HospitalCloud, Kind::Report, Direction::Up, 1, numbers);
+        }
     }
-    let Some(seen) = mean(&weights(task), &controller.reports) else {
-        return false;
-    };
-    let each = controller.reports.iter().zip(&task.selected);
+    let seen = mean(&weights(task), &reports);
+    let each = reports.iter().zip(&task.selected);
     let patients = each.map(|(r, a)| r.intervals as f64 * *a as f64).sum();
-    controller.reports.fill(Report::default());
-    let segment = progress.segment;
-    let decision = match &mut controller.memory {
-        Memory::Gain(gain) => gain.steer(&seen, patients, theta.is_finite(), segment),
-        Memory::Bound(bound) => {
-            let left = task.experiment.train.iterations - progress.t;
+    let decision = match (&seen, &mut controller.memory) {
+        (None, _) => Decision {
+            interval: segment.local_interval,
+            learning_rate: segment.learning_rate,
+            restore: !theta.is_finite(),
+            good: false,
+            reason: "nobody has reported anything".into(),
+        },
+        (Some(seen), Memory::Gain(gain)) => gain.steer(seen, patients, theta.is_finite(), *segment),
+        (Some(seen), Memory::Bound(bound)) => {
+            let left = task.experiment.train.iterations - *t;
             bound.steer(
-                task,
-                (&seen, segment, left),
+                (task, there, *t),
+                (seen, *segment, left),
                 (before, theta),
-                progress.t,
-                &mut progress.ledger,
+                Books { ledger, clock },
             )
         }
     };
-    let restore = decision.restore;
-    enter(task, progress, decision);
-    restore
+    let verdict = match decision.restore {
+        true => Verdict::Restore,
+        false if decision.good => Verdict::Good,
+        false => Verdict::Unknown,
+    };
+    enter(task, progress, there, decision);
+    verdict
 }
 
-/// Begins a segment, if anything changes.
-fn enter(task: &Task<'_>, progress: &mut Progress, decision: Decision) {
+/// P, Q and η, to one group's hospital and to its edge.
+pub(crate) fn announce(ledger: &mut Ledger) {
+    for link in [Link::HospitalCloud, Link::EdgeCloud] {
+        ledger.charge(link, Kind::Settings, Direction::Down, 1, Payload::dense(3));
+    }
+}
+
+/// Begins a segment, if anything changes: what is left of a run may be shorter than the interval that was chosen.
+fn enter(task: &Task<'_>, progress: &mut Progress, there: &[usize], decision: Decision) {
     let Progress {
         t,
         segment,
@@ -231,7 +272,10 @@ fn enter(task: &Task<'_>, progress: &mut Progress, decision: Decision) {
         start: *t,
         global_interval: decision.interval,
         local_interval: decision.interval,
-        learning_rate: decision.learning_rate,
+        // Steps are taken in single precision: beyond it there is nothing to choose, and what is saved must be a number.
+        learning_rate: decision
+            .learning_rate
+            .clamp(f64::from(f32::MIN_POSITIVE), f64::from(f32::MAX)),
         halve_every: None,
     }
     .cut(left);
@@ -246,17 +290,7 @@ fn enter(task: &Task<'_>, progress: &mut Progress, decision: Decision) {
     *segment = next;
     controller.change = Some(Change::new(&next, decision.reason));
     if *t > 0 {
-        // P, Q and η, to each hospital and each edge.
-        let payload = Payload::dense(3);
-        for _ in 0..task.dataset.groups.len() {
-            ledger.charge(
-                Link::HospitalCloud,
-                Kind::Settings,
-                Direction::Down,
-                1,
-                payload,
-            );
-            ledger.charge(Link::EdgeCloud, Kind::Settings, Direction::Down, 1, payload);
-        }
+        // Who is absent asks for them when it returns.
+        there.iter().for_each(|_| announce(ledger));
     }
 }

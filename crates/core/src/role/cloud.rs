@@ -205,7 +205,10 @@ impl<'a> Cloud<'a> {
             _ => 2..3,
         };
         // Who was in this aggregation has the θ that it began with.
-        let coded = last.announced.as_ref().filter(|_| last.present[m]);
+        let coded = match &last.announced {
+            Announced::Differences(frames) if last.present[m] => Some(frames),
+            _ => None,
+        };
         let part = |i: usize| match coded {
             Some(frames) => frames[i].clone(),
             None => Numbers::Dense(whole[i].clone()),
@@ -215,7 +218,7 @@ impl<'a> Cloud<'a> {
             parts: parts.map(part).collect(),
             since: coded.map(|_| last.since),
             segment: self.state.progress.segment,
-            present: last.present[m],
+            anew: !last.present[m] || matches!(last.announced, Announced::Restored),
             ended: self.ended(),
         };
         outbox.send(party, message);

@@ -322,7 +322,7 @@ impl<'a> Edge<'a> {
             parts,
             since,
             segment,
-            present,
+            anew,
             ended,
         } = message
         else {
@@ -339,8 +339,8 @@ impl<'a> Edge<'a> {
         let Some(theta2) = unpack_download(codec, key, part, (*since, at), known) else {
             return;
         };
-        if *t > self.t || !present {
-            // What it has sent was not used: who was absent begins anew.
+        if *t > self.t || *anew {
+            // What it has sent was not used, or is not wanted any more.
             self.residual.fill(0.0);
         }
         (self.t, self.segment) = (*t, *segment);

@@ -222,7 +222,7 @@ impl<'a> Hospital<'a> {
             parts,
             since,
             segment,
-            present,
+            anew,
             ended,
         } = message
         else {
@@ -247,8 +247,8 @@ impl<'a> Hospital<'a> {
         let (Some(theta0), Some(theta1)) = both else {
             return;
         };
-        if *t > self.t || !present {
-            // What it has sent was not used: who was absent begins anew.
+        if *t > self.t || *anew {
+            // What it has sent was not used, or is not wanted any more.
             self.residual.fill(0.0);
             self.uploads.iter_mut().for_each(|lost| lost.fill(0.0));
         }

@@ -120,8 +120,8 @@ pub enum Message {
         since: Option<u64>,
         /// P, Q and η from here on.
         segment: Segment,
-        /// Whether this group's models are in it.
-        present: bool,
+        /// Whether what the group has lost by compression is of no use any more: its models are not in it, or θ is one of before.
+        anew: bool,
         /// Whether the run is over.
         ended: bool,
     },

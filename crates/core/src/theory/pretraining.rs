@@ -8,13 +8,13 @@
 //! too large does no harm. Only what parties may share is used, and all that they send is in its ledger.
 
 use super::bound::{Bound, Constants, Setting};
-use crate::adaptive::bound::{Known, probe};
+use crate::adaptive::bound::{Books, Known, probe};
 use crate::cloud;
 use crate::group::{Group, Workspace, Workspaces};
 use crate::hsgd;
 use crate::ledger::Ledger;
 use crate::schedule::Segment;
-use crate::state::State;
+use crate::state::{Progress, State};
 use crate::task::Task;
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
@@ -136,9 +136,11 @@ pub fn pretrain(
     let mut groups = Group::all(task);
     let workspaces = Workspaces::new(|| Workspace::new(task));
     let (mut probes, mut rates) = (Vec::new(), Vec::new());
+    let all: Vec<usize> = (0..task.dataset.groups.len()).collect();
     for k in 0..PROBES {
         let t = state.progress.t;
-        let known = probe(task, t, &state.theta, &mut state.progress.ledger);
+        let Progress { ledger, clock, .. } = &mut state.progress;
+        let known = probe((task, &all, t), &state.theta, Books { ledger, clock });
         probes.push(known);
         if after(k + 1).is_break() {
             return None;
