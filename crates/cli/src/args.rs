@@ -124,11 +124,13 @@ pub(crate) struct TrainArgs {
 Examples:
   selvedge tune esr --data-dir data
   selvedge tune physionet2012 --data-dir data --target auc=0.82 --apply
-  selvedge tune my.toml --budget 50e6 --apply my-tuned.toml
+  selvedge tune my.toml --budget 50e6 --apply=my-tuned.toml
 
 A short pre-training run measures what the convergence bound needs; the strategies of the paper follow from it. Since the
-bound is loose, what it recommends and what it does not know of are then tried for a while, with the same bytes each.
-Trials are judged on the validation samples where there are any, else on the test samples.")]
+bound is loose, what it recommends and what it does not know of are then tried for a while, with the same bytes each: the
+budget, or what the best so far needed for the target, or else a tenth of what the experiment would send.
+Trials are judged on the validation samples where there are any, else on the test samples; a target of the loss is one of
+the training loss. What --apply writes ends at the target, or when the budget is sent.")]
 pub(crate) struct TuneArgs {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArgs,
@@ -139,7 +141,7 @@ pub(crate) struct TuneArgs {
     #[arg(long, value_name = "METRIC=VALUE")]
     pub(crate) target: Option<String>,
     /// Write the tuned experiment; by default as NAME-tuned.toml
-    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     pub(crate) apply: Option<Option<PathBuf>>,
     /// Instructions to use: avx512, avx2 or plain; the result is the same with any
     #[arg(long, value_name = "NAME")]

@@ -1,5 +1,7 @@
 //! `selvedge tune`, through the binary.
 
+#![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
+
 mod common;
 
 use common::Place;
@@ -88,13 +90,21 @@ fn predicted_bytes_and_seconds_are_those_of_a_run() {
 #[test]
 fn the_choice_is_written_once_and_trains() {
     let place = Place::new("tune");
-    let goal = ["--target", "auc=0.8", "--apply", "mine.toml"];
+    let goal = ["--target", "auc=0.8", "--apply=mine.toml"];
     let said = place.succeeds(&with_tiny("tune", &goal)).stdout;
     let next = "selvedge train mine.toml";
     assert!(said.contains("Choice") && said.contains(next), "{said}");
-    let again = with_tiny("tune", &["--apply", "mine.toml"]);
+    let again = with_tiny("tune", &["--apply=mine.toml"]);
     place.refuses(&again, &["mine.toml is there already"]);
+    // It ends where it was tuned to.
     place.succeeds(&["train", "mine.toml", "--out", "run"]);
+    let manifest = Run::at(&place, "run").manifest();
+    assert_eq!(
+        manifest.pointer("/experiment/stop/auc"),
+        Some(&Value::from(0.8))
+    );
+    let nowhere = with_tiny("tune", &["--apply=no/where.toml"]);
+    place.refuses(&nowhere, &["there is no folder no"]);
 }
 
 #[test]

@@ -6,28 +6,20 @@ use crate::args::TuneArgs;
 use crate::comparison::targets::Target;
 use crate::files::write_whole;
 use crate::training::catch_interrupts;
-use crate::tune::{self, Goal};
+use crate::tune::{self, Goal, Tuned, output};
 use crate::{Outcome, load};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 
 pub(crate) fn run(args: &TuneArgs) -> Result<Outcome> {
     let named = load::experiment(&args.experiment)?;
-    let goal = match (&args.target, args.budget) {
-        (Some(text), _) => Goal::Target(Target::parse(text)?),
-        (None, Some(bytes)) if bytes > 0.0 && bytes.is_finite() => Goal::Budget(bytes),
-        (None, Some(bytes)) => bail!("--budget {bytes}: bytes of one group, above 0, like 50e6"),
-        (None, None) => Goal::Open,
-    };
+    let goal = goal(args)?;
     let file = args.apply.as_ref().map(|file| match file {
         Some(path) => path.clone(),
         None => PathBuf::from(format!("{}-tuned.toml", named.name)),
     });
-    if let Some(file) = file.as_ref().filter(|file| file.exists()) {
-        bail!(
-            "{} is there already: remove it, or give --apply another name",
-            file.display()
-        );
+    if let Some(file) = &file {
+        check_place(file)?;
     }
     tune::check(&named.experiment, &goal)?;
     catch_interrupts()?;
@@ -37,36 +29,53 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Outcome> {
         crate::say("interrupted; nothing was written");
         return Ok(Outcome::Interrupted);
     };
+    let next = match &file {
+        Some(file) => {
+            let (file, data) = (file.display(), args.experiment.data.as_option());
+            format!("\nFile      {file}\nTrain     selvedge train {file}{data}\n")
+        }
+        None => "\n--apply writes this as an experiment\n".into(),
+    };
+    // Printed first: should it not be possible to write the file, nothing is lost.
+    match args.json {
+        true => print_json(&output::json(&tuned)?)?,
+        false => print(&format!("{}{next}", output::text(&named.name, &tuned)))?,
+    }
     if let Some(file) = &file {
         write(file, &named.name, &tuned)?;
-    }
-    match args.json {
-        true => print_json(&tune::output::json(&tuned)?)?,
-        false => {
-            let next = match &file {
-                Some(file) => format!(
-                    "\nWritten   {}\nTrain     selvedge train {}{}\n",
-                    file.display(),
-                    file.display(),
-                    args.experiment.data.as_option()
-                ),
-                None => "\n--apply writes this as an experiment\n".into(),
-            };
-            print(&format!(
-                "{}{next}",
-                tune::output::text(&named.name, &tuned)
-            ))?;
-        }
     }
     Ok(Outcome::Done)
 }
 
-fn write(file: &Path, name: &str, tuned: &tune::Tuned) -> Result<()> {
-    let chosen = tuned.chosen();
+fn goal(args: &TuneArgs) -> Result<Goal> {
+    Ok(match (&args.target, args.budget) {
+        (Some(text), _) => Goal::Target(Target::parse(text)?),
+        (None, Some(bytes)) if bytes > 0.0 && bytes.is_finite() => Goal::Budget(bytes),
+        (None, Some(bytes)) => bail!("--budget {bytes}: bytes of one group, above 0, like 50e6"),
+        (None, None) => Goal::Open,
+    })
+}
+
+/// Refuses a file that is there or that cannot be, before anything is tried.
+fn check_place(file: &Path) -> Result<()> {
+    if file.exists() {
+        bail!(
+            "{} is there already: remove it, or give --apply=FILE another name",
+            file.display()
+        );
+    }
+    let parent = file.parent().filter(|p| !p.as_os_str().is_empty());
+    if let Some(parent) = parent.filter(|p| !p.is_dir()) {
+        bail!("--apply: there is no folder {}", parent.display());
+    }
+    Ok(())
+}
+
+fn write(file: &Path, name: &str, tuned: &Tuned) -> Result<()> {
     let text = format!(
         "# {name}, tuned: {}\n\n{}",
-        chosen.label,
-        chosen.experiment.to_toml()
+        tuned.chosen().label,
+        tuned.written().to_toml()
     );
     write_whole(file, text.as_bytes()).with_context(|| format!("cannot write {}", file.display()))
 }

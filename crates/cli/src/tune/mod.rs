@@ -34,7 +34,7 @@ pub(crate) enum Goal {
     Target(Target),
     /// To learn most from so many bytes of one group.
     Budget(f64),
-    /// Nothing that anybody said: to learn most from a twentieth of what the experiment would send.
+    /// Nothing that anybody said: to learn most from a tenth of what the experiment would send.
     Open,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Tuned {
     pub(crate) candidates: Vec<Candidate>,
     /// Bytes of one group in a trial.
     pub(crate) budget: f64,
-    pub(crate) target: Option<Target>,
+    pub(crate) goal: Goal,
     /// Whether trials are judged on validation samples.
     pub(crate) validated: bool,
     chosen: usize,
@@ -64,6 +64,40 @@ pub(crate) struct Tuned {
 impl Tuned {
     pub(crate) fn chosen(&self) -> &Candidate {
         &self.candidates[self.chosen]
+    }
+
+    /// The chosen experiment, which ends at what it was tuned for.
+    pub(crate) fn written(&self) -> Experiment {
+        let mut experiment = self.chosen().experiment.clone();
+        let stop = &mut experiment.stop;
+        match &self.goal {
+            Goal::Budget(bytes) => stop.bytes = Some(*bytes),
+            Goal::Target(Target { metric, value }) => {
+                let place = match *metric {
+                    "loss" => &mut stop.loss,
+                    "auc" => &mut stop.auc,
+                    "f1" => &mut stop.f1,
+                    _ => &mut stop.accuracy,
+                };
+                *place = Some(*value);
+            }
+            Goal::Open => {}
+        }
+        experiment
+    }
+
+    pub(crate) fn target(&self) -> Option<&Target> {
+        match &self.goal {
+            Goal::Target(target) => Some(target),
+            _ => None,
+        }
+    }
+
+    /// Bytes of one group that tuning has sent.
+    pub(crate) fn cost(&self) -> f64 {
+        let trials = self.candidates.iter().filter_map(|c| c.trial.as_ref());
+        let pretraining = self.pretraining.ledger.exact() as f64 / self.groups as f64;
+        pretraining + trials.map(|t| t.bytes).sum::<f64>()
     }
 }
 
@@ -135,10 +169,6 @@ pub(crate) fn tune(
         return Ok(None);
     };
     let strategies = ask(&task, &measured);
-    let target = match goal {
-        Goal::Target(target) => Some(target.clone()),
-        _ => None,
-    };
     let mut trials = trials::Trials::new(&given, dataset, goal, level, &measured)?;
     let run = |trials: &mut trials::Trials<'_>, label: &str, changes: &[String]| {
         step(
@@ -147,41 +177,42 @@ pub(crate) fn tune(
         );
         trials.run(label, changes)
     };
-    run(
-        &mut trials,
-        "steered by gain",
-        &[format!("train.adaptive={}", "gain")],
-    )?;
-    run(&mut trials, "as it is", &[])?;
-    let change = |q: u64, rate: f64| settings(&given, q, q, rate);
-    let corrected = strategies.corrected.interval;
-    run(
-        &mut trials,
-        "strategies 2 and 3",
-        &change(corrected, strategies.rate_there),
-    )?;
-    if strategies.printed.interval != corrected {
-        let q = strategies.printed.interval;
-        let rate = best_rate(
-            &measured.constants(),
-            q as f64,
-            q as f64,
-            measured.gradient().value,
-        );
-        run(
-            &mut trials,
-            "strategy 2 as printed, and 3",
-            &change(q, rate),
-        )?;
+    // Who steers chooses η, so that nothing else may.
+    let steered = |mode: &str| {
+        let mode = format!("train.adaptive={mode}");
+        [mode, "train.halve_every=0".to_owned()]
+    };
+    run(&mut trials, "steered by gain", &steered("gain"))?;
+    if experiment.train.adaptive == Adaptive::Bound {
+        run(&mut trials, "steered by bound", &steered("bound"))?;
+    }
+    let as_it_is = match is_steered(experiment) {
+        true => "nobody steering",
+        false => "as it is",
+    };
+    run(&mut trials, as_it_is, &[])?;
+    let constants = measured.constants();
+    let at = |trials: &mut trials::Trials<'_>, label: &str, q: u64, rate: f64| match q
+        <= given.train.iterations
+    {
+        true => run(trials, label, &settings(&given, q, q, rate)),
+        false => Ok(()),
+    };
+    let (corrected, printed) = (strategies.corrected.interval, strategies.printed.interval);
+    let rate = strategies.rate_there;
+    at(&mut trials, "strategies 2 and 3", corrected, rate)?;
+    if printed != corrected {
+        let q = printed as f64;
+        let rate = best_rate(&constants, q, q, measured.gradient().value);
+        at(&mut trials, "strategy 2 as printed, and 3", printed, rate)?;
     }
     if let Some((q, rate)) = trials.usual_of_steered() {
-        run(&mut trials, "what gain did most", &change(q, rate))?;
-        run(&mut trials, "twice as far", &change(2 * q, rate))?;
-        let (q, rate) = match q > 1 {
-            true => (q / 2, rate),
-            false => (1, rate / 2.0),
-        };
-        run(&mut trials, "half as far", &change(q, rate))?;
+        at(&mut trials, "what gain did most", q, rate)?;
+        at(&mut trials, "twice as far", 2 * q, rate)?;
+        match q > 1 {
+            true => at(&mut trials, "fewer steps", q / 2, rate)?,
+            false => at(&mut trials, "smaller steps", 1, rate / 2.0)?,
+        }
     }
     if let Some(bar) = &bar {
         bar.finish_and_clear();
@@ -197,7 +228,7 @@ pub(crate) fn tune(
         validated: !dataset.validation.is_empty(),
         candidates: trials.candidates,
         pretraining: measured,
-        target,
+        goal: goal.clone(),
         chosen,
     }))
 }
@@ -209,7 +240,7 @@ fn settings(experiment: &Experiment, p: u64, q: u64, rate: f64) -> Vec<String> {
         format!("train.iterations={iterations}"),
         format!("train.global_interval={p}"),
         format!("train.local_interval={q}"),
-        format!("train.learning_rate={rate}"),
+        format!("train.learning_rate={rate:e}"),
     ]
 }
 

@@ -3,6 +3,7 @@
 use super::{Candidate, Tuned, is_steered, predict};
 use crate::format::{bytes, count, seconds, table};
 use anyhow::Result;
+use selvedge_core::experiment::{Adaptive, Experiment};
 use selvedge_core::theory::pretraining::Spread;
 use serde_json::{Value, json};
 
@@ -161,7 +162,7 @@ fn settings_text(c: &Candidate) -> [String; 3] {
 /// Three digits.
 fn short(x: f64) -> String {
     match x {
-        x if x >= 1e-3 => format!("{}", (x * 1e4).round() / 1e4),
+        x if (1e-3..1e4).contains(&x) => format!("{}", (x * 1e4).round() / 1e4),
         x => format!("{x:.1e}"),
     }
 }
@@ -175,8 +176,12 @@ fn candidates(tuned: &Tuned) -> String {
     let headings = ["", "P", "Q", "η", "Γ", "bytes", "time"].map(str::to_owned);
     let mut headings = headings.to_vec();
     headings.extend([format!("loss ({judged})"), "AUC".into(), "its bytes".into()]);
-    if let Some(target) = &tuned.target {
-        headings.push(format!("until {} {}", target.metric, target.value));
+    if let Some(target) = tuned.target() {
+        let on = match target.metric {
+            "loss" => "training",
+            _ => judged,
+        };
+        headings.push(format!("until {} {} ({on})", target.metric, target.value));
     }
     let mut rows = vec![headings];
     for c in &tuned.candidates {
@@ -197,7 +202,7 @@ fn candidates(tuned: &Tuned) -> String {
                 false => format!("{:.3}", t.loss),
             };
             row.extend([loss, crate::format::score(t.auc), bytes(t.bytes)]);
-            if tuned.target.is_some() {
+            if tuned.target().is_some() {
                 row.push(t.reached.map_or("–".into(), bytes));
             }
         }
@@ -205,7 +210,7 @@ fn candidates(tuned: &Tuned) -> String {
     }
     let t = tuned.candidates[0].experiment.train.iterations;
     format!(
-        "Predicted for {} iterations (bytes of one group), then tried with at most {} of a group\n\n{}  * η > 1/(8Pρ): Theorem 1 does not hold there\n",
+        "Predicted for {} iterations or the next multiple of P (bytes of one group), then tried until {} of a group are sent\n\n{}  * η > 1/(8Pρ): Theorem 1 does not hold there\n",
         count(t),
         bytes(tuned.budget),
         table(&rows)
@@ -215,29 +220,42 @@ fn candidates(tuned: &Tuned) -> String {
 fn certainty(tuned: &Tuned) -> String {
     let (measured, bound) = tuned.pretraining.looseness();
     let loose = bound.total() / measured;
+    let allowed = match loose >= 1.0 {
+        true => format!("{} times as much", count(loose.min(1e15) as u64)),
+        false => "less, so that it does not hold there".into(),
+    };
+    let reached = |c: &Candidate| c.trial.as_ref().is_some_and(|t| t.reached.is_some());
+    let unreached = match tuned.target() {
+        Some(target) if !tuned.candidates.iter().any(reached) => format!(
+            "No trial reached {} {}, so the choice is by the loss.\n",
+            target.metric, target.value
+        ),
+        _ => String::new(),
+    };
     let chosen = tuned.chosen();
     let train = &chosen.experiment.train;
-    let what = match is_steered(&chosen.experiment) {
-        true => format!(
-            "train.adaptive = \"gain\", from P = {}, Q = {}, η = {}",
-            train.global_interval,
-            train.local_interval,
-            short(train.learning_rate)
-        ),
-        false => format!(
-            "P = {}, Q = {}, η = {}",
-            train.global_interval,
-            train.local_interval,
-            short(train.learning_rate)
-        ),
+    let steered = match is_steered(&chosen.experiment) {
+        true => format!("train.adaptive = \"{}\", from ", mode(&chosen.experiment)),
+        false => String::new(),
     };
     format!(
-        "How sure is this? In pre-training ‖∇F‖² was {} in the mean, and the bound allows {}: it is {:.0} times too\nlarge there. What it says of Q and η errs on the safe, slow side; so the choice is by the trials. They have one\nseed each: within 25 % in bytes or 3 % in loss they are the same, and the first of them is chosen.\n\nChoice    {} ({what})\n",
+        "How sure is this? In pre-training ‖∇F‖² was {} in the mean, and the bound allows {}: {allowed}.\nWhat it says of Q and η errs on the safe, slow side; so the choice is by the trials. They have one seed each: within 25 %\nin bytes or 3 % in loss they are the same, and the first of them is chosen. {unreached}Tuning has sent {} of a group.\n\nChoice    {} ({steered}P = {}, Q = {}, η = {})\n",
         number(measured),
         number(bound.total()),
-        loose,
+        bytes(tuned.cost()),
         chosen.label,
+        train.global_interval,
+        train.local_interval,
+        short(train.learning_rate)
     )
+}
+
+fn mode(experiment: &Experiment) -> &'static str {
+    match experiment.train.adaptive {
+        Adaptive::Off => "off",
+        Adaptive::Bound => "bound",
+        Adaptive::Gain => "gain",
+    }
 }
 
 pub(crate) fn json(tuned: &Tuned) -> Result<Value> {
@@ -251,7 +269,7 @@ pub(crate) fn json(tuned: &Tuned) -> Result<Value> {
             "p": train.global_interval,
             "q": train.local_interval,
             "eta": train.learning_rate,
-            "adaptive": train.adaptive,
+            "adaptive": mode(&c.experiment),
             "predicted": c.prediction,
             "trial": c.trial,
         })
@@ -278,6 +296,10 @@ pub(crate) fn json(tuned: &Tuned) -> Result<Value> {
         "product": product(tuned),
         "candidates": tuned.candidates.iter().map(of).collect::<Vec<_>>(),
         "choice": of(tuned.chosen()),
-        "experiment": tuned.chosen().experiment,
+        "budget": tuned.budget,
+        "target": tuned.target(),
+        "judged_on": if tuned.validated { "validation" } else { "test" },
+        "bytes": tuned.cost(),
+        "experiment": tuned.written(),
     }))
 }

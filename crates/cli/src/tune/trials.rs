@@ -71,7 +71,7 @@ impl<'a> Trials<'a> {
         let (target, budget) = match goal {
             Goal::Target(target) => (Some(target.clone()), all),
             Goal::Budget(bytes) => (None, *bytes),
-            Goal::Open => (None, all / 20.0),
+            Goal::Open => (None, all / 10.0),
         };
         Ok(Trials {
             base,

@@ -183,8 +183,11 @@ impl Gain {
             restore: false,
             good: true,
             reason: format!(
-                "learnt {learnt:.2} of its patients (aim {:.2}), kept {kept:.2} of a step, loss {:.3}",
-                self.aim, seen.first
+                "loss {:.3}, {:.0} % of it left after an interval (aim {:.0} %), {:.0} % of a step's promise kept",
+                seen.first,
+                100.0 * (-learnt).exp(),
+                100.0 * (-self.aim).exp(),
+                100.0 * kept
             ),
         }
     }
