@@ -227,7 +227,7 @@ Examples:
   selvedge reproduce table2 --data-dir data
   selvedge reproduce all --data-dir data --data esr,physionet2012 --intervals 1,5,10
   selvedge reproduce fig4 --data esr --seeds 3 --set train.iterations=1000
-  selvedge reproduce fig8 --data-dir data --data physionet2012
+  selvedge reproduce fig7,fig8,fig9 --data-dir data --data physionet2012,esr
 
 Every algorithm gets its best learning rate of the same small grid, tried on a seed of its own. Where a data set of the
 paper is not at hand, another one stands for it: mednist for OrganAMNIST, physionet2012 for MIMIC-III. The same command
@@ -236,7 +236,7 @@ goes on with what was interrupted; what was run for one table serves the others.
 Figures 7 to 9 are of HSGD alone, with many P, Q and learning rates, on esr, mimic3 and physionet2012. All of their runs
 are in one folder for each set, and --intervals has no effect on them.")]
 pub(crate) struct ReproduceArgs {
-    /// table2, table3, table4, fig4, fig5, fig6, fig7, fig8, fig9 or all
+    /// table2, table3, table4, fig4, fig5, fig6, fig7, fig8, fig9, several of them like fig7,fig8, or all
     pub(crate) what: String,
     /// Which sets: esr, physionet2012, mednist, organamnist, mimic3; by default all that are at hand
     #[arg(long, value_name = "NAME,NAME,…", value_delimiter = ',')]

@@ -92,14 +92,18 @@ pub(crate) struct Plan {
     pub(crate) folder: PathBuf,
 }
 
-/// The parts of that name; `all` are all.
+/// The parts of these names, separated by commas; `all` are all.
 pub(crate) fn parts(name: &str) -> Result<Vec<&'static str>> {
     if name == "all" {
         return Ok(PARTS.to_vec());
     }
-    let found = PARTS.into_iter().find(|part| *part == name);
-    let found = found.ok_or_else(|| anyhow!("{name}: {}, or \"all\"", one_of(name, &PARTS)))?;
-    Ok(vec![found])
+    let one = |name: &str| {
+        let found = PARTS.into_iter().find(|part| *part == name);
+        found.ok_or_else(|| anyhow!("{name}: {}, or \"all\"", one_of(name, &PARTS)))
+    };
+    let asked: Vec<&str> = name.split(',').map(one).collect::<Result<_>>()?;
+    // In the paper's order, each once.
+    Ok(PARTS.into_iter().filter(|p| asked.contains(p)).collect())
 }
 
 impl Plan {
