@@ -281,10 +281,10 @@ fn write_caption(out: &mut String, chart: &PointChart, y: f64) -> std::fmt::Resu
         texts.push("bars: standard deviation");
     }
     if points().any(|p| p.y.is_some() && p.whole().is_none()) {
-        texts.push("hollow: some seeds get there");
+        texts.push("hollow: not all seeds");
     }
     if points().any(|p| p.y.is_none()) {
-        texts.push("×: no seed gets there");
+        texts.push("×: none");
     }
     write!(
         out,
