@@ -94,7 +94,7 @@ fn three_figures_share_their_runs() {
         let setting = format!("{p} {q}").replace(" = ", "=").replace(' ', "_");
         assert_eq!(
             cells[3],
-            iterations_until(&folder, &setting, 0.85),
+            iterations_until(&folder, &setting, 0.8),
             "{name}"
         );
     }
