@@ -345,9 +345,9 @@ mod tests {
             partly.contains(">1/2<") && partly.contains("hollow"),
             "{partly}"
         );
-        assert!(!partly.contains("no seed"));
+        assert!(!partly.contains("×: none"));
         let never = file(&[&all, &[None, None]]);
-        assert!(never.contains("×: no seed"), "{never}");
+        assert!(never.contains("×: none"), "{never}");
     }
 
     #[test]

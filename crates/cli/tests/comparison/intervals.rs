@@ -92,11 +92,7 @@ fn three_figures_share_their_runs() {
         equal += usize::from(name != cells[0]);
         let (q, p) = name.split_once(", ").unwrap();
         let setting = format!("{p} {q}").replace(" = ", "=").replace(' ', "_");
-        assert_eq!(
-            cells[3],
-            iterations_until(&folder, &setting, 0.8),
-            "{name}"
-        );
+        assert_eq!(cells[3], iterations_until(&folder, &setting, 0.8), "{name}");
     }
     assert_eq!((equal, claims(fig7).len()), (3, 9));
     let reached = rows[1..].iter().filter(|row| row[3] != "–").count();
