@@ -1,10 +1,10 @@
 //! What strategy 2 would choose for P = Q, given what can be measured before anything is trained.
 
+use selvedge_core::adaptive::bound::bill;
 use selvedge_core::dataset::Dataset;
 use selvedge_core::experiment::Experiment;
 use selvedge_core::gradient::Federation;
 use selvedge_core::task::Task;
-use selvedge_core::theory::bill::Bill;
 use selvedge_core::theory::bound::Constants;
 use selvedge_core::theory::estimate::{Problem, curvature, point};
 use selvedge_core::theory::strategies::{EqualIntervals, Root, equal_intervals};
@@ -49,11 +49,7 @@ pub(super) fn strategy2(experiment: &Experiment, dataset: &Dataset) -> Option<Ch
     {
         return None;
     }
-    let selected = task.selected.iter().sum::<usize>() as f64 / task.selected.len() as f64;
-    let bill = Bill {
-        widths: task.architecture.widths(),
-        selected,
-    };
+    let bill = bill(&task);
     let (eta, iterations) = (
         experiment.train.learning_rate,
         experiment.train.iterations as f64,

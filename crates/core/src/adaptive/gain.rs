@@ -20,10 +20,10 @@
 //!   promises less than a thousandth of the loss shows nothing but rounding, and η grows fourfold.
 //! - **Enough to tell.** A decision takes a hundred patients: where intervals have fewer, it waits for several of them.
 //! - **If it goes wrong.** Where the loss over fresh patients is twice that at the start, ten times that over a few of them, or no
-//!   number, the last good model comes
-//!   back with an eighth of ηQ. Downloads carry it instead of the mean: it costs nothing but the intervals.
+//!   number, the last good model comes back with an eighth of ηQ. Downloads carry it instead of the mean: it costs nothing
+//!   but the intervals.
 //!
-//! None of these numbers depends on units or sizes.
+//! None of these numbers has a unit, but for the hundred patients.
 
 use super::Decision;
 use crate::local_steps::Descended;
