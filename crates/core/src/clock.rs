@@ -152,6 +152,10 @@ impl<'a> Rates<'a> {
 /// How far each group has come.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Clock {
+    /// When all groups met last; runs of earlier builds counted from the start.
+    #[serde(default)]
+    met: f64,
+    /// How long each has worked since.
     groups: Vec<f64>,
 }
 
@@ -159,6 +163,7 @@ impl Clock {
     /// All groups at zero.
     pub fn new(groups: usize) -> Self {
         Clock {
+            met: 0.0,
             groups: vec![0.0; groups],
         }
     }
@@ -168,16 +173,20 @@ impl Clock {
         self.groups[group] += seconds;
     }
 
+    /// How long a group has worked since all met, as it has counted itself.
+    pub(crate) fn worked(&mut self, group: usize, seconds: f64) {
+        self.groups[group] = seconds;
+    }
+
     /// All groups meet: the slowest counts, and `seconds` come on top.
     pub fn meet(&mut self, seconds: f64) {
-        let now = self.seconds() + seconds;
-        self.groups.fill(now);
+        self.met = self.seconds() + seconds;
+        self.groups.fill(0.0);
     }
 
     /// The time of the group that is furthest.
     pub fn seconds(&self) -> f64 {
-        self.groups
-            .iter()
-            .fold(0.0, |latest, &t| if t > latest { t } else { latest })
+        let longest = |longest, &t: &f64| if t > longest { t } else { longest };
+        self.met + self.groups.iter().fold(0.0, longest)
     }
 }

@@ -2,20 +2,19 @@
 
 use crate::dataset::Samples;
 use crate::experiment::Side;
-use crate::metrics::{Metrics, Tally};
+use crate::metrics::{LossSum, Tally};
 use crate::model::{Architecture, Model};
 use rayon::prelude::*;
 use selvedge_nn::loss;
 
-/// Samples a task takes at once. Losses are summed in samples, then in blocks, so that no number of
-/// threads changes the sum.
+/// Samples a task takes at once.
 const BLOCK: usize = 64;
 
 /// What a model says of some samples.
 #[derive(Clone, Debug)]
 pub struct Predictions {
     /// The sum of all losses, without class weights and regulariser.
-    pub loss_sum: f64,
+    pub losses: LossSum,
     /// Probabilities, row after row.
     pub probabilities: Vec<f32>,
 }
@@ -51,24 +50,31 @@ pub fn predict(
     let classes = architecture.combined.output().len();
     let count = rows.map_or(samples.len(), <[u32]>::len);
     let mut probabilities = vec![0.0; count * classes];
-    let losses: Vec<f64> = probabilities
+    let losses = probabilities
         .par_chunks_mut(BLOCK * classes)
         .enumerate()
         .map_init(
             || Workspace::new(architecture),
             |workspace, (block, out)| {
-                let mut sum = 0.0;
+                let mut losses = LossSum::default();
                 for (i, out) in out.chunks_exact_mut(classes).enumerate() {
                     let at = block * BLOCK + i;
                     let row = rows.map_or(at, |rows| rows[at] as usize);
-                    sum += predict_one(architecture, model, samples, row, workspace, out);
+                    losses.add(predict_one(
+                        architecture,
+                        model,
+                        samples,
+                        row,
+                        workspace,
+                        out,
+                    ));
                 }
-                sum
+                losses
             },
         )
-        .collect();
+        .reduce(LossSum::default, LossSum::merged);
     Predictions {
-        loss_sum: losses.iter().sum(),
+        losses,
         probabilities,
     }
 }
@@ -81,23 +87,36 @@ fn predict_one(
     workspace: &mut Workspace,
     out: &mut [f32],
 ) -> f64 {
+    let (hospital, device) = (&architecture.hospital, &architecture.device);
+    let x2 = &samples.x2[row * device.input().len()..][..device.input().len()];
+    let (_, e2) = workspace.embeddings.split_at_mut(hospital.output().len());
+    match architecture.blind_to {
+        Some(Side::Device) => e2.fill(0.0),
+        _ => e2.copy_from_slice(device.forward(&model.theta2, x2, &mut workspace.device)),
+    }
+    finish_one(architecture, model, samples, row, workspace, out)
+}
+
+/// The hospital's half: from its own features and ζ2, which is in its place already.
+fn finish_one(
+    architecture: &Architecture,
+    model: &Model,
+    samples: &Samples,
+    row: usize,
+    workspace: &mut Workspace,
+    out: &mut [f32],
+) -> f64 {
     let Architecture {
         hospital,
-        device,
         combined,
         blind_to,
+        ..
     } = architecture;
-    let (len1, len2) = (hospital.input().len(), device.input().len());
-    let x1 = &samples.x1[row * len1..][..len1];
-    let x2 = &samples.x2[row * len2..][..len2];
-    let (e1, e2) = workspace.embeddings.split_at_mut(hospital.output().len());
+    let x1 = &samples.x1[row * hospital.input().len()..][..hospital.input().len()];
+    let (e1, _) = workspace.embeddings.split_at_mut(hospital.output().len());
     match blind_to {
         Some(Side::Hospital) => e1.fill(0.0),
         _ => e1.copy_from_slice(hospital.forward(&model.theta1, x1, &mut workspace.hospital)),
-    }
-    match blind_to {
-        Some(Side::Device) => e2.fill(0.0),
-        _ => e2.copy_from_slice(device.forward(&model.theta2, x2, &mut workspace.device)),
     }
     let logits = combined.forward(
         &model.theta0,
@@ -109,10 +128,96 @@ fn predict_one(
     loss::cross_entropy(level, logits, samples.y[row], 1.0, &mut workspace.d_logits)
 }
 
-/// The mean loss and the metrics of a model on samples, as training reports them.
-pub fn score(architecture: &Architecture, model: &Model, samples: &Samples) -> (f64, Metrics) {
-    let predictions = predict(architecture, model, samples, None);
-    let mut tally = Tally::new(architecture.combined.output().len());
-    tally.add(&predictions.probabilities, &samples.y);
-    (predictions.loss_sum / samples.len() as f64, tally.metrics())
+/// What a hospital says of its own rows, given their ζ2, one after the other.
+pub(crate) fn predict_embedded(
+    architecture: &Architecture,
+    model: &Model,
+    samples: &Samples,
+    rows: &[u32],
+    zeta2: &[f32],
+) -> Predictions {
+    let mut workspace = Workspace::new(architecture);
+    let classes = architecture.combined.output().len();
+    let (d1, d2) = (
+        architecture.hospital.output().len(),
+        architecture.device.output().len(),
+    );
+    let mut probabilities = vec![0.0; rows.len() * classes];
+    let mut losses = LossSum::default();
+    let each = rows.iter().zip(zeta2.chunks_exact(d2));
+    for ((row, zeta2), out) in each.zip(probabilities.chunks_exact_mut(classes)) {
+        workspace.embeddings[d1..].copy_from_slice(zeta2);
+        losses.add(finish_one(
+            architecture,
+            model,
+            samples,
+            *row as usize,
+            &mut workspace,
+            out,
+        ));
+    }
+    Predictions {
+        losses,
+        probabilities,
+    }
+}
+
+/// Held-out samples as training judges them: their losses, and counts that give the metrics.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldOut {
+    /// Of all samples.
+    pub losses: LossSum,
+    /// Of their probabilities and labels.
+    pub tally: Tally,
+}
+
+impl HeldOut {
+    /// No samples yet.
+    pub fn new(classes: usize) -> Self {
+        HeldOut {
+            losses: LossSum::default(),
+            tally: Tally::new(classes),
+        }
+    }
+
+    /// Adds samples with what a model said of them.
+    pub(crate) fn add(&mut self, said: &Predictions, labels: &[u32]) {
+        self.losses = self.losses.merged(said.losses);
+        self.tally.add(&said.probabilities, labels);
+    }
+}
+
+/// What a model scores with the samples of some groups. Scores of groups add up to those of all, in any order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scores {
+    /// Over training samples.
+    pub training: LossSum,
+    /// Over validation samples.
+    pub validation: HeldOut,
+    /// Over test samples.
+    pub test: HeldOut,
+}
+
+impl Scores {
+    /// No samples yet.
+    pub fn new(classes: usize) -> Self {
+        Scores {
+            training: LossSum::default(),
+            validation: HeldOut::new(classes),
+            test: HeldOut::new(classes),
+        }
+    }
+
+    /// Adds those of another group.
+    pub fn merge(&mut self, other: &Scores) {
+        self.training = self.training.merged(other.training);
+        let pairs = [
+            (&mut self.validation, &other.validation),
+            (&mut self.test, &other.test),
+        ];
+        for (ours, theirs) in pairs {
+            ours.losses = ours.losses.merged(theirs.losses);
+            ours.tally.merge(&theirs.tally);
+        }
+    }
 }

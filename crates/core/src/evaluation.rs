@@ -1,37 +1,182 @@
 //! Judging a run at a global aggregation: its evaluation, and whether a target or a budget of `[stop]` ends it.
+//!
+//! ```text
+//! aggregated ──► Evaluate ── scores ──► scored ──► … ──► Judged
+//! ```
+//!
+//! The simulation measures scores itself; a cloud asks the groups for theirs. What follows from them is the same.
 
-use crate::evaluate;
+use crate::evaluate::{HeldOut, Scores, predict};
+use crate::model::Model;
 use crate::run::Ending;
-use crate::state::{Best, Evaluation, Progress, State, Validation};
+use crate::state::{Best, Evaluation, Progress, Reached, State, Validation};
 use crate::task::Task;
 
+/// What comes next.
+#[derive(Debug)]
+pub(crate) enum Judging {
+    /// `State::theta` is to be measured.
+    Evaluate(Candidate),
+    /// Nothing more.
+    Done(Judged),
+}
+
+/// Why a model is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Candidate {
+    /// It is the initial one.
+    Initial,
+    /// It was aggregated.
+    Aggregated,
+    /// The aggregated one is of no use, the run ends here, and this one was good for fresh patients.
+    Safe,
+    /// That one is of no use either, and this one's loss was finite.
+    Good,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(crate) struct Judged {
+    /// The evaluation, if there was one.
+    pub(crate) evaluation: Option<Evaluation>,
+    /// How the run ends, if it does.
+    pub(crate) ending: Option<Ending>,
+}
+
+/// Begins to judge what was aggregated.
+pub(crate) fn aggregated(task: &Task<'_>, state: &mut State) -> Judging {
+    match state.theta.is_finite() {
+        true if is_last(task, &state.progress) || is_due(task, &state.progress) => {
+            Judging::Evaluate(Candidate::Aggregated)
+        }
+        true => done(state, None, None),
+        false => broken(task, state),
+    }
+}
+
+/// What follows from a model's scores.
+pub(crate) fn scored(
+    task: &Task<'_>,
+    state: &mut State,
+    candidate: Candidate,
+    scores: &Scores,
+) -> Judging {
+    let evaluation = conclude(task, state, scores);
+    let finite = evaluation.loss_train.is_finite();
+    match candidate {
+        Candidate::Initial if !finite => Judging::Done(Judged {
+            evaluation: None,
+            ending: Some(Ending::Diverged {
+                t: 0,
+                learning_rate: state.progress.segment.learning_rate,
+            }),
+        }),
+        Candidate::Initial => Judging::Done(Judged {
+            evaluation: Some(evaluation),
+            ending: None,
+        }),
+        Candidate::Aggregated if !finite => broken(task, state),
+        Candidate::Safe if !finite => {
+            state.theta.copy_from(&state.good);
+            Judging::Evaluate(Candidate::Good)
+        }
+        Candidate::Aggregated => {
+            // Finite weights can have an infinite loss: only this tells that a model is good.
+            state.good.copy_from(&state.theta);
+            over(task, state, evaluation)
+        }
+        Candidate::Safe | Candidate::Good => {
+            state.good.copy_from(&state.theta);
+            for model in &mut state.groups {
+                model.copy_from(&state.theta);
+            }
+            over(task, state, evaluation)
+        }
+    }
+}
+
+/// The run ends at this aggregation, whatever its evaluation says.
+fn is_last(task: &Task<'_>, progress: &Progress) -> bool {
+    progress.t == task.experiment.train.iterations || budget(task, progress).is_some()
+}
+
+/// θ or its loss is no longer finite. Who steers goes back to a good model once it hears of the loss; where it will not,
+/// the run does. Without anybody who steers it is over.
+fn broken(task: &Task<'_>, state: &mut State) -> Judging {
+    match &state.safe {
+        Some(safe) if is_last(task, &state.progress) => {
+            state.theta.copy_from(safe);
+            Judging::Evaluate(Candidate::Safe)
+        }
+        Some(_) => done(state, None, None),
+        None => {
+            state.theta.copy_from(&state.good);
+            let t = state.progress.t;
+            Judging::Done(Judged {
+                evaluation: None,
+                ending: Some(Ending::Diverged {
+                    t,
+                    learning_rate: state.progress.segment.learning_rate_at(t - 1),
+                }),
+            })
+        }
+    }
+}
+
+fn over(task: &Task<'_>, state: &mut State, evaluation: Evaluation) -> Judging {
+    let ending = target(task, &evaluation).or_else(|| budget(task, &state.progress));
+    done(state, Some(evaluation), ending)
+}
+
+fn done(state: &mut State, evaluation: Option<Evaluation>, ending: Option<Ending>) -> Judging {
+    if let Some(Ending::Reached { key, value }) = &ending {
+        state.progress.reached = Some(Reached {
+            key: (*key).into(),
+            value: *value,
+        });
+    }
+    Judging::Done(Judged { evaluation, ending })
+}
+
 /// Whether θ is to be evaluated, now that it is aggregated.
-pub(crate) fn is_due(task: &Task<'_>, progress: &Progress) -> bool {
+fn is_due(task: &Task<'_>, progress: &Progress) -> bool {
     let every = task.experiment.train.evaluate_every.unwrap_or(1);
     progress
         .evaluated
         .is_none_or(|last| progress.t - last >= every)
 }
 
-/// Evaluates θ, and keeps it if it is the best on the validation samples so far.
-pub(crate) fn evaluate(task: &Task<'_>, state: &mut State) -> Evaluation {
+/// The scores of θ over all data, by who has all data.
+pub(crate) fn measure(task: &Task<'_>, theta: &Model) -> Scores {
+    let (architecture, dataset) = (&task.architecture, task.given);
+    let mut scores = Scores::new(dataset.classes.len());
+    for (m, group) in dataset.groups.iter().enumerate() {
+        let rows = task.loss_rows.as_ref().map(|rows| &rows[m][..]);
+        let said = predict(architecture, theta, &group.samples, rows);
+        scores.training = scores.training.merged(said.losses);
+    }
+    let held_out = [
+        (&mut scores.validation, &dataset.validation),
+        (&mut scores.test, &dataset.test),
+    ];
+    for (scores, samples) in held_out {
+        scores.add(&predict(architecture, theta, samples, None), &samples.y);
+    }
+    scores
+}
+
+/// The evaluation of θ, which is kept if it is the best on the validation samples so far.
+fn conclude(task: &Task<'_>, state: &mut State, scores: &Scores) -> Evaluation {
     let State {
         progress,
         theta,
         best,
         ..
     } = state;
-    let (architecture, dataset) = (&task.architecture, task.given);
-    let (mut loss_sum, mut samples) = (0.0, 0);
-    for (m, group) in dataset.groups.iter().enumerate() {
-        let rows = task.loss_rows.as_ref().map(|rows| &rows[m][..]);
-        loss_sum += evaluate::predict(architecture, theta, &group.samples, rows).loss_sum;
-        samples += rows.map_or(group.samples.len(), <[u32]>::len);
-    }
-    let loss_train = loss_sum / samples as f64;
-    let (loss_test, test) = evaluate::score(architecture, theta, &dataset.test);
-    let validation = (!dataset.validation.is_empty()).then(|| {
-        let (loss_validation, metrics) = evaluate::score(architecture, theta, &dataset.validation);
+    let loss_train = scores.training.mean();
+    let HeldOut { losses, tally } = &scores.validation;
+    let validation = (losses.samples() > 0).then(|| {
+        let (loss_validation, metrics) = (losses.mean(), tally.metrics());
         let score = metrics.auc.unwrap_or(metrics.accuracy);
         let finite = loss_train.is_finite() && loss_validation.is_finite();
         if finite && progress.best.is_none_or(|best| score > best.score) {
@@ -49,15 +194,16 @@ pub(crate) fn evaluate(task: &Task<'_>, state: &mut State) -> Evaluation {
         }
     });
     progress.evaluated = Some(progress.t);
-    let per_group = |bytes: f64| bytes / dataset.groups.len() as f64;
+    let test = &scores.test;
+    let per_group = |bytes: f64| bytes / task.given.groups.len() as f64;
     Evaluation {
         t: progress.t,
         p: progress.segment.global_interval,
         q: progress.segment.local_interval,
         eta: progress.segment.learning_rate_at(progress.t),
         loss_train,
-        loss_test: (!dataset.test.is_empty()).then_some(loss_test),
-        test,
+        loss_test: (test.losses.samples() > 0).then(|| test.losses.mean()),
+        test: test.tally.metrics(),
         bytes_paper: per_group(progress.ledger.paper()),
         bytes_exact: per_group(progress.ledger.exact() as f64),
         seconds: progress.clock.seconds(),
@@ -66,7 +212,7 @@ pub(crate) fn evaluate(task: &Task<'_>, state: &mut State) -> Evaluation {
 }
 
 /// The budget of `[stop]` that is used up, if one is.
-pub(crate) fn budget(task: &Task<'_>, progress: &Progress) -> Option<Ending> {
+fn budget(task: &Task<'_>, progress: &Progress) -> Option<Ending> {
     let stop = &task.experiment.stop;
     let bytes = progress.ledger.exact() as f64 / task.given.groups.len() as f64;
     let used = [
@@ -80,7 +226,7 @@ pub(crate) fn budget(task: &Task<'_>, progress: &Progress) -> Option<Ending> {
 }
 
 /// The target of `[stop]` that is reached, if one is.
-pub(crate) fn target(task: &Task<'_>, evaluation: &Evaluation) -> Option<Ending> {
+fn target(task: &Task<'_>, evaluation: &Evaluation) -> Option<Ending> {
     let (stop, test) = (&task.experiment.stop, &evaluation.test);
     if stop
         .loss

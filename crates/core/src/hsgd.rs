@@ -19,7 +19,7 @@ use crate::clock::Rates;
 use crate::cloud;
 use crate::experiment::{Broadcast, Compute};
 use crate::group::{Group, Workspace, Workspaces};
-use crate::ledger::{Direction, Kind, Link};
+use crate::ledger::{Direction, Kind, Ledger, Link};
 use crate::local_steps::Steps;
 use crate::run::Watch;
 pub use crate::run::{Ending, Interval};
@@ -108,29 +108,41 @@ pub(crate) fn steps(
 
 /// What the interval that just ended has sent, and how long it takes in simulated time.
 fn account(task: &Task<'_>, progress: &mut Progress, groups: &[Group], started: Option<f64>) {
-    let rates = Rates::new(&task.experiment.time);
     let compute = compute(task, progress.segment.local_interval, started);
     let Progress { ledger, clock, .. } = progress;
     for (m, group) in groups.iter().enumerate() {
-        let (sizes, traffic) = (&group.messages, group.traffic());
-        let receivers = match task.experiment.train.broadcast {
-            Broadcast::Selected => group.subset.len(),
-            Broadcast::All => task.dataset.groups[m].devices(),
-        };
-        ledger.charge_exchange(sizes, receivers, traffic);
-        clock.advance(m, rates.exchange(sizes, traffic));
-        clock.advance(m, compute);
-        let uploads = group.uploaded.iter().filter(|u| **u).count();
-        let theta2 = sizes.theta2_up.times(uploads);
-        ledger.charge(
-            Link::DeviceEdge,
-            Kind::Theta2,
-            Direction::Up,
-            uploads,
-            theta2,
-        );
-        clock.advance(m, rates.local_aggregation(sizes, uploads));
+        charge_interval(task, (m, group, compute), ledger, |seconds| {
+            clock.advance(m, seconds);
+        });
     }
+}
+
+/// What one group's interval has sent, and how long each of its phases takes in simulated time.
+pub(crate) fn charge_interval(
+    task: &Task<'_>,
+    (m, group, compute): (usize, &Group, f64),
+    ledger: &mut Ledger,
+    mut advance: impl FnMut(f64),
+) {
+    let rates = Rates::new(&task.experiment.time);
+    let (sizes, traffic) = (&group.messages, group.traffic());
+    let receivers = match task.experiment.train.broadcast {
+        Broadcast::Selected => group.subset.len(),
+        Broadcast::All => task.dataset.groups[m].devices(),
+    };
+    ledger.charge_exchange(sizes, receivers, traffic);
+    advance(rates.exchange(sizes, traffic));
+    advance(compute);
+    let uploads = group.uploaded.iter().filter(|u| **u).count();
+    let theta2 = sizes.theta2_up.times(uploads);
+    ledger.charge(
+        Link::DeviceEdge,
+        Kind::Theta2,
+        Direction::Up,
+        uploads,
+        theta2,
+    );
+    advance(rates.local_aggregation(sizes, uploads));
 }
 
 /// Seconds of computation in some iterations of one group.

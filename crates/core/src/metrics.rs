@@ -25,6 +25,78 @@ pub struct Metrics {
     pub accuracy: f64,
 }
 
+/// A sum of losses. Kept in whole numbers of a small unit, it is the same in whatever order and by whomever they are added:
+/// a deployment finds the simulation's mean to the bit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LossSum {
+    /// In units of 2⁻⁴⁸.
+    units: i128,
+    samples: u64,
+    /// Losses that are not finite.
+    infinite: u64,
+}
+
+impl LossSum {
+    const UNIT: f64 = 1.0 / (1u64 << 48) as f64;
+
+    /// Losses beyond this count as it: a run has long gone wrong there.
+    const MOST: f64 = 1e18;
+
+    /// Adds one sample's.
+    pub fn add(&mut self, loss: f64) {
+        self.samples += 1;
+        match loss.is_finite() {
+            true => {
+                let loss = loss.clamp(-Self::MOST, Self::MOST);
+                let units = (loss / Self::UNIT).round_ties_even() as i128;
+                self.units = self.units.saturating_add(units);
+            }
+            false => self.infinite += 1,
+        }
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn merged(self, other: LossSum) -> LossSum {
+        LossSum {
+            units: self.units.saturating_add(other.units),
+            samples: self.samples.saturating_add(other.samples),
+            infinite: self.infinite.saturating_add(other.infinite),
+        }
+    }
+
+    /// How many were added.
+    pub fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    /// The sum; infinite if one of them is not finite.
+    pub fn total(&self) -> f64 {
+        match self.infinite {
+            0 => self.units as f64 * Self::UNIT,
+            _ => f64::INFINITY,
+        }
+    }
+
+    /// The mean; no number if there are none.
+    pub fn mean(&self) -> f64 {
+        self.total() / self.samples as f64
+    }
+
+    /// Its numbers, for the wire.
+    pub(crate) fn parts(&self) -> (i128, u64, u64) {
+        (self.units, self.samples, self.infinite)
+    }
+
+    pub(crate) fn from_parts((units, samples, infinite): (i128, u64, u64)) -> Self {
+        LossSum {
+            units,
+            samples,
+            infinite,
+        }
+    }
+}
+
 /// Counts of scores and of right and wrong answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tally {
@@ -61,11 +133,20 @@ impl Tally {
     /// Adds another group's counts.
     pub fn merge(&mut self, other: &Tally) {
         for (ours, theirs) in self.histogram.iter_mut().zip(&other.histogram) {
-            *ours += theirs;
+            *ours = ours.saturating_add(*theirs);
         }
         for (ours, theirs) in self.confusion.iter_mut().zip(&other.confusion) {
-            *ours += theirs;
+            *ours = ours.saturating_add(*theirs);
         }
+    }
+
+    /// All counts one after the other, for the wire.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = u64> {
+        self.histogram.iter().chain(&self.confusion).copied()
+    }
+
+    pub(crate) fn counts_mut(&mut self) -> impl Iterator<Item = &mut u64> {
+        self.histogram.iter_mut().chain(&mut self.confusion)
     }
 
     /// Samples by true class (rows) and by largest score (columns).
@@ -212,6 +293,29 @@ mod tests {
         b.add(&rows[120..], &labels[40..]);
         a.merge(&b);
         assert_eq!(a, whole);
+    }
+
+    #[test]
+    fn a_sum_of_losses_is_the_same_in_any_order() {
+        let mut stream = Key::new(4).stream();
+        let losses: Vec<f64> = (0..1000)
+            .map(|_| f64::from(stream.uniform()).powi(-3))
+            .collect();
+        let sum = |losses: &mut dyn Iterator<Item = &f64>| {
+            let mut sum = LossSum::default();
+            losses.for_each(|loss| sum.add(*loss));
+            sum
+        };
+        let forward = sum(&mut losses.iter());
+        assert_eq!(forward, sum(&mut losses.iter().rev()));
+        let halves = sum(&mut losses[500..].iter()).merged(sum(&mut losses[..500].iter()));
+        assert_eq!(forward, halves);
+        let plain = losses.iter().sum::<f64>() / 1000.0;
+        assert!((forward.mean() - plain).abs() < 1e-12 * plain);
+        let mut with_hole = forward;
+        with_hole.add(f64::NAN);
+        assert!(!with_hole.mean().is_finite() && with_hole.samples() == 1001);
+        assert!(LossSum::default().mean().is_nan());
     }
 
     #[test]

@@ -10,7 +10,7 @@
 
 use crate::adaptive::Change;
 use crate::baseline::{centralised, device_only, fedavg, hospital_only, jfl, tdcd};
-use crate::evaluation::{budget, evaluate, is_due, target};
+use crate::evaluation::{self, Candidate, Judged, Judging};
 use crate::experiment::{Algorithm, KEYS};
 use crate::group::Group;
 use crate::hsgd;
@@ -82,24 +82,6 @@ pub fn train<E>(
     }
 }
 
-/// The last model that is known to be good takes θ's place, and is evaluated: the safe one, or the last one whose loss was
-/// seen to be finite, should there be patients for whom that of the safe one is not.
-fn fall_back(task: &Task<'_>, state: &mut State) -> Evaluation {
-    if let Some(safe) = &state.safe {
-        state.theta.copy_from(safe);
-    }
-    let mut result = evaluate(task, state);
-    if !result.loss_train.is_finite() {
-        state.theta.copy_from(&state.good);
-        result = evaluate(task, state);
-    }
-    state.good.copy_from(&state.theta);
-    for model in &mut state.groups {
-        model.copy_from(&state.theta);
-    }
-    result
-}
-
 /// Evaluates a run where that is due, tells the caller, and knows when it is over.
 pub(crate) struct Watch<'a, F> {
     task: &'a Task<'a>,
@@ -117,31 +99,14 @@ where
     /// Before the first interval: the evaluation at t = 0, unless the run goes on from a later state. Some if the run is
     /// over already.
     pub(crate) fn begin(&mut self, state: &mut State) -> Result<Option<Ending>, E> {
-        if let Some(Reached { key, value }) = &state.progress.reached {
-            let key = KEYS
-                .iter()
-                .map(|k| k.path)
-                .find(|path| path == key)
-                .unwrap_or("stop");
-            return Ok(Some(Ending::Reached { key, value: *value }));
+        if let Some(ending) = ended(&state.progress) {
+            return Ok(Some(ending));
         }
         if state.progress.evaluated.is_some() {
             return Ok(None);
         }
-        let evaluation = evaluate(self.task, state);
-        if !evaluation.loss_train.is_finite() {
-            let learning_rate = state.progress.segment.learning_rate;
-            return Ok(Some(Ending::Diverged {
-                t: 0,
-                learning_rate,
-            }));
-        }
-        let flow = (self.after)(Interval {
-            state,
-            groups: &[],
-            evaluation: Some(&evaluation),
-        })?;
-        Ok(flow.is_break().then_some(Ending::Interrupted))
+        let judged = self.judge(state, Judging::Evaluate(Candidate::Initial));
+        self.tell(state, &[], judged)
     }
 
     /// After an interval, and after the aggregation that it may have ended with. Some if the run is over.
@@ -150,50 +115,57 @@ where
         state: &mut State,
         groups: &[Group],
     ) -> Result<Option<Ending>, E> {
-        let task = self.task;
-        let mut evaluation = None;
-        let mut ending = None;
-        if state.progress.aggregated == state.progress.t {
-            ending = budget(task, &state.progress);
-            let last = state.progress.t == task.experiment.train.iterations || ending.is_some();
-            let mut finite = state.theta.is_finite();
-            if finite && (last || is_due(task, &state.progress)) {
-                let result = evaluate(task, state);
-                finite = result.loss_train.is_finite();
-                if finite {
-                    // Finite weights can have an infinite loss: only this tells that a model is good.
-                    state.good.copy_from(&state.theta);
-                }
-                ending = target(task, &result).or(ending);
-                evaluation = Some(result);
+        let judged = match state.progress.aggregated == state.progress.t {
+            true => {
+                let step = evaluation::aggregated(self.task, state);
+                self.judge(state, step)
             }
-            if !finite && state.safe.is_some() {
-                // Who steers goes back to a good model once it hears of the loss. Where it will not, the run does.
-                ending = budget(task, &state.progress);
-                evaluation = last.then(|| fall_back(task, state));
-                let reached = evaluation.as_ref().and_then(|result| target(task, result));
-                ending = reached.or(ending);
-            } else if !finite {
-                state.theta.copy_from(&state.good);
-                let t = state.progress.t;
-                return Ok(Some(Ending::Diverged {
-                    t,
-                    learning_rate: state.progress.segment.learning_rate_at(t - 1),
-                }));
+            false => Judged::default(),
+        };
+        self.tell(state, groups, judged)
+    }
+
+    /// Measures what is asked for until nothing is.
+    fn judge(&self, state: &mut State, mut step: Judging) -> Judged {
+        loop {
+            match step {
+                Judging::Done(judged) => return judged,
+                Judging::Evaluate(candidate) => {
+                    let scores = evaluation::measure(self.task, &state.theta);
+                    step = evaluation::scored(self.task, state, candidate, &scores);
+                }
             }
         }
-        if let Some(Ending::Reached { key, value }) = &ending {
-            state.progress.reached = Some(Reached {
-                key: (*key).into(),
-                value: *value,
-            });
+    }
+
+    fn tell(
+        &mut self,
+        state: &State,
+        groups: &[Group],
+        judged: Judged,
+    ) -> Result<Option<Ending>, E> {
+        let Judged { evaluation, ending } = judged;
+        if matches!(ending, Some(Ending::Diverged { .. })) {
+            return Ok(ending);
         }
         let flow = (self.after)(Interval {
             state,
             groups,
             evaluation: evaluation.as_ref(),
         })?;
-        let interrupted = flow.is_break() && state.progress.t < task.experiment.train.iterations;
+        let interrupted =
+            flow.is_break() && state.progress.t < self.task.experiment.train.iterations;
         Ok(ending.or_else(|| interrupted.then_some(Ending::Interrupted)))
     }
+}
+
+/// How a run has ended, if a target or a budget has ended it.
+pub(crate) fn ended(progress: &Progress) -> Option<Ending> {
+    let Reached { key, value } = progress.reached.as_ref()?;
+    let key = KEYS
+        .iter()
+        .map(|k| k.path)
+        .find(|path| path == key)
+        .unwrap_or("stop");
+    Some(Ending::Reached { key, value: *value })
 }

@@ -263,7 +263,7 @@ fn the_model_that_divergence_leaves_has_a_finite_loss() {
             .groups
             .iter()
             .map(|g| predict(&task.architecture, &last.theta, &g.samples, None));
-        let loss: f64 = predicted.map(|p| p.loss_sum).sum();
+        let loss: f64 = predicted.map(|p| p.losses.total()).sum();
         assert!(
             loss.is_finite(),
             "diverged at t = {t}, evaluated every {every}: θ has a loss of {loss}"
@@ -323,7 +323,9 @@ fn a_model_that_diverged_is_never_the_best_one() {
         };
         let best = last.progress.best.unwrap();
         let model = last.best.as_ref().unwrap();
-        let loss = predict(&task.architecture, model, &data.validation, None).loss_sum;
+        let loss = predict(&task.architecture, model, &data.validation, None)
+            .losses
+            .total();
         let auc = |e: &Evaluation| (e.t, e.validation.unwrap().auc_validation);
         let seen: Vec<_> = log.evaluations.iter().map(auc).collect();
         assert!(

@@ -34,7 +34,7 @@ impl Scored {
         let (mut loss, mut probabilities, mut labels) = (0.0, Vec::new(), Vec::new());
         for samples in samples {
             let predictions = predict(architecture, model, samples, None);
-            loss += predictions.loss_sum;
+            loss += predictions.losses.total();
             tally.add(&predictions.probabilities, &samples.y);
             probabilities.extend(predictions.probabilities);
             labels.extend_from_slice(&samples.y);
