@@ -30,11 +30,20 @@ pub(crate) fn aggregate(task: &Task<'_>, state: &mut State) {
         }
     }
     upload(task, state, &there);
-    gather(task, state, &there);
+    let before = state.progress.aggregated;
+    let returned = |m: &usize| before > 0 && task.absent().group(before, *m);
+    let returned: Vec<usize> = there.iter().copied().filter(returned).collect();
+    gather(task, state, &there, &returned);
 }
 
 /// What the cloud does once the models of those who are there have arrived: the mean, what comes next, and the download.
-pub(crate) fn gather(task: &Task<'_>, state: &mut State, there: &[usize]) -> Announced {
+/// `returned` are those of them who were absent at the aggregation before.
+pub(crate) fn gather(
+    task: &Task<'_>,
+    state: &mut State,
+    there: &[usize],
+    returned: &[usize],
+) -> Announced {
     // The θ that the groups started from, for who steers.
     let before = state.safe.is_some().then(|| state.theta.clone());
     let mut announced = mean(task, state, there);
@@ -51,7 +60,7 @@ pub(crate) fn gather(task: &Task<'_>, state: &mut State, there: &[usize]) -> Ann
     groups
         .par_iter_mut()
         .for_each(|model| model.copy_from(theta));
-    account(task, progress, there, restored);
+    account(task, progress, (there, returned), restored);
     progress.aggregated = progress.t;
     announced
 }
@@ -165,8 +174,8 @@ fn mean(task: &Task<'_>, state: &mut State, there: &[usize]) -> Announced {
     for (((known, mean), lost), kind) in parts.zip(residuals.cloud.parts_mut()).zip(KINDS) {
         let key = message_key(task.experiment.seed, usize::MAX, kind, progress.t).with(DOWN);
         sent.push(match step(codec, keep, key, known, mean, lost) {
-            Some(frame) => Numbers::Frame(frame),
-            None => Numbers::Dense(mean.clone()),
+            Some(frame) => Numbers::Frame(frame.into()),
+            None => Numbers::dense(mean),
         });
     }
     theta.copy_from(&mean);
@@ -223,7 +232,10 @@ pub(crate) fn pack_upload(
             step(codec, keep, key.with(UP), known, &mut model, residual)
         }
     };
-    frame.map_or(Numbers::Dense(model), Numbers::Frame)
+    match frame {
+        Some(frame) => Numbers::Frame(frame.into()),
+        None => Numbers::dense(&model),
+    }
 }
 
 /// What the cloud reads of it.
@@ -268,7 +280,12 @@ pub(crate) fn unpack_download(
 
 /// What the aggregation has sent, and how long it takes. A model that was restored goes whole: groups do not have what a
 /// difference to it would be.
-fn account(task: &Task<'_>, progress: &mut Progress, there: &[usize], restored: bool) {
+fn account(
+    task: &Task<'_>,
+    progress: &mut Progress,
+    (there, returned): (&[usize], &[usize]),
+    restored: bool,
+) {
     let w = task.architecture.widths();
     let theta = [w.n0, w.n1, w.n2];
     let codecs = &task.compression;
@@ -277,11 +294,10 @@ fn account(task: &Task<'_>, progress: &mut Progress, there: &[usize], restored: 
         true => Payload::dense(numbers),
         false => Payload::coded(codecs.global_download, numbers),
     });
-    let before = progress.aggregated;
-    for &m in there {
+    for m in there {
         progress.ledger.charge_global(&up, Direction::Up);
         progress.ledger.charge_global(&down, Direction::Down);
-        if before > 0 && task.absent().group(before, m) {
+        if returned.contains(m) {
             // Who was absent last time has fetched θ since: all of it, not having what a difference is to.
             let whole = theta.map(Payload::dense);
             progress.ledger.charge_global(&whole, Direction::Down);

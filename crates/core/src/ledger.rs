@@ -301,6 +301,41 @@ impl Ledger {
         self.charge(EdgeCloud, Theta2, direction, 1, theta2);
     }
 
+    /// A ledger of lines that are in order.
+    pub(crate) fn from_entries(entries: Vec<Entry>) -> Self {
+        Ledger { entries }
+    }
+
+    /// Adds what another ledger has become since it was `before`.
+    pub(crate) fn absorb(&mut self, now: &Ledger, before: &Ledger) {
+        let mut add = |e: &Entry, sign: fn(u64, u64) -> u64| {
+            let found = self
+                .entries
+                .binary_search_by_key(&(e.link, e.kind, e.direction), |e| {
+                    (e.link, e.kind, e.direction)
+                });
+            let at = found.unwrap_or_else(|at| {
+                let nothing = Entry {
+                    messages: 0,
+                    bytes: 0,
+                    paper_bits: 0,
+                    ..*e
+                };
+                self.entries.insert(at, nothing);
+                at
+            });
+            let entry = &mut self.entries[at];
+            entry.messages = sign(entry.messages, e.messages);
+            entry.bytes = sign(entry.bytes, e.bytes);
+            entry.paper_bits = sign(entry.paper_bits, e.paper_bits);
+        };
+        now.entries.iter().for_each(|e| add(e, u64::wrapping_add));
+        before
+            .entries
+            .iter()
+            .for_each(|e| add(e, u64::wrapping_sub));
+    }
+
     /// The lines, by link, kind and direction.
     pub fn entries(&self) -> &[Entry] {
         &self.entries

@@ -140,6 +140,11 @@ impl Tally {
         }
     }
 
+    /// How many classes there are.
+    pub(crate) fn classes(&self) -> usize {
+        self.classes
+    }
+
     /// All counts one after the other, for the wire.
     pub(crate) fn counts(&self) -> impl Iterator<Item = u64> {
         self.histogram.iter().chain(&self.confusion).copied()

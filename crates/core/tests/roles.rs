@@ -1,5 +1,6 @@
-//! The four roles, driven in memory: whatever order messages arrive in, doubled, late or lost, and whoever is absent, the
-//! model is the loop's, bit for bit. A failure prints the seed that replays it.
+//! The four roles, driven in memory: whatever order messages arrive in, doubled, late or lost, whoever is absent, and whoever
+//! crashes and comes back with its record alone, the run is the loop's, bit for bit. A failure prints the seed that replays
+//! it.
 
 mod common;
 
@@ -8,11 +9,15 @@ use selvedge_core::absence::Listed;
 use selvedge_core::dataset::{Dataset, Group, Samples};
 use selvedge_core::experiment::{Adaptive, Algorithm, Experiment};
 use selvedge_core::role::{
-    Absence, Cloud, Device, Edge, Event, Hospital, Message, Outbox, Party, Phase,
+    Absence, Cloud, Edge, Event, Gateway, HeldOutSamples, Hospital, Message, Outbox, Party, Phase,
+    Quorum, wire,
 };
+use selvedge_core::run::Ending;
+use selvedge_core::state::Evaluation;
 use selvedge_core::task::Task;
 use selvedge_nn::random::Stream;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// How unkind the world is.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,110 +27,250 @@ struct Weather {
     lost: u64,
     /// Chance, in percent, that a deadline comes instead of a message.
     deadline: u64,
+    /// Chance, in percent, that a party is killed after it has kept its record, or before it was told anything.
+    killed: u64,
+}
+
+/// What a party holds: its own rows of its own columns.
+struct Home {
+    /// For each group: the devices of each gateway.
+    gateways: Vec<Vec<Range<u32>>>,
+    /// For each group, its held-out rows.
+    held_out: Vec<HeldOutSamples>,
+}
+
+enum Role<'a> {
+    Cloud(Box<Cloud<'a>>),
+    Hospital(Box<Hospital<'a>>),
+    Edge(Box<Edge<'a>>),
+    Gateway(Box<Gateway<'a>>),
+}
+
+impl Role<'_> {
+    fn handle(&mut self, event: Event, outbox: &mut Outbox) {
+        match self {
+            Role::Cloud(role) => role.handle(event, outbox),
+            Role::Hospital(role) => role.handle(event, outbox),
+            Role::Edge(role) => role.handle(event, outbox),
+            Role::Gateway(role) => role.handle(event, outbox),
+        }
+    }
+
+    /// Begins, with the record that it left.
+    fn begin(&mut self, record: Option<&Vec<u8>>, outbox: &mut Outbox) {
+        match (self, record) {
+            (Role::Cloud(role), None) => role.start(outbox),
+            (Role::Cloud(role), Some(record)) => role.restore(record, outbox).expect("a record"),
+            (Role::Hospital(role), Some(record)) => role.restore(record, outbox).expect("a record"),
+            (Role::Edge(role), None) => role.start(outbox),
+            (Role::Edge(role), Some(record)) => role.restore(record, outbox).expect("a record"),
+            _ => {}
+        }
+    }
 }
 
 struct World<'a> {
-    cloud: Cloud<'a>,
-    hospitals: Vec<Hospital<'a>>,
-    edges: Vec<Edge<'a>>,
-    devices: BTreeMap<(usize, u32), Device<'a>>,
+    task: &'a Task<'a>,
+    data: &'a Dataset,
+    home: Home,
+    roles: BTreeMap<Party, Role<'a>>,
+    records: BTreeMap<Party, Vec<u8>>,
     /// On their way: from, to.
     messages: Vec<(Party, Party, Message)>,
     phases: Vec<(Party, Phase, u64)>,
     absences: Vec<Absence>,
+    evaluations: BTreeMap<u64, Evaluation>,
+    ending: Option<Ending>,
+    kills: usize,
+}
+
+/// Some rows of samples, with one side alone.
+fn some(all: &Samples, width: usize, rows: &[usize], hospital: bool) -> Samples {
+    let side = if hospital { &all.x1 } else { &all.x2 };
+    let values = rows.iter().flat_map(|row| &side[row * width..][..width]);
+    let values: Vec<f32> = values.copied().collect();
+    let (x1, x2) = match hospital {
+        true => (values, Vec::new()),
+        false => (Vec::new(), values),
+    };
+    let y = rows.iter().map(|row| all.y[*row]).collect();
+    Samples { x1, x2, y }
 }
 
 impl<'a> World<'a> {
-    /// Every party with its own part of the data and nothing else.
-    fn new(task: &'a Task<'a>, dataset: &Dataset) -> Self {
-        let (len1, len2) = (dataset.hospital.len(), dataset.device.len());
-        let mut devices = BTreeMap::new();
-        let mut hospitals = Vec::new();
-        for (m, group) in dataset.groups.iter().enumerate() {
-            for n in 0..group.devices() as u32 {
-                let rows = group.rows(n);
-                let x2 = group.samples.x2[rows.start * len2..rows.end * len2].to_vec();
-                let y = group.samples.y[rows.clone()].to_vec();
-                devices.insert((m, n), Device::new(task, (m, n), rows, x2, y));
-            }
-            assert_eq!(group.samples.x1.len(), group.samples.len() * len1);
-            let own = Group {
-                name: group.name.clone(),
-                samples: Samples {
-                    x2: Vec::new(),
-                    ..group.samples.clone()
-                },
-                offsets: group.offsets.clone(),
-            };
-            hospitals.push(Hospital::new(task, m, own));
+    fn new(task: &'a Task<'a>, data: &'a Dataset, stream: &mut Stream) -> Self {
+        let groups = data.groups.len();
+        let mut gateways = Vec::new();
+        for group in &data.groups {
+            let devices = group.devices() as u32;
+            let mut ends: Vec<u32> = (1..devices).filter(|_| stream.below(2) == 0).collect();
+            ends.push(devices);
+            let starts = [0].into_iter().chain(ends.iter().copied());
+            gateways.push(starts.zip(&ends).map(|(a, b)| a..*b).collect());
         }
         let mut world = World {
-            cloud: Cloud::new(task),
-            hospitals,
-            edges: (0..dataset.groups.len())
-                .map(|m| Edge::new(task, m))
-                .collect(),
-            devices,
+            task,
+            data,
+            home: Home {
+                gateways,
+                held_out: vec![HeldOutSamples::default(); groups],
+            },
+            roles: BTreeMap::new(),
+            records: BTreeMap::new(),
             messages: Vec::new(),
             phases: Vec::new(),
             absences: Vec::new(),
+            evaluations: BTreeMap::new(),
+            ending: None,
+            kills: 0,
         };
-        let mut outbox = Outbox::default();
-        world.cloud.start(&mut outbox);
-        world.take(Party::Cloud, outbox);
-        for m in 0..world.edges.len() {
-            let mut outbox = Outbox::default();
-            world.edges[m].start(&mut outbox);
-            world.take(Party::Edge(m), outbox);
+        for m in 0..groups {
+            world.begin(Party::Hospital(m));
+            world.begin(Party::Edge(m));
+            for g in 0..world.home.gateways[m].len() {
+                world.begin(Party::Gateway(m, g));
+            }
         }
+        world.begin(Party::Cloud);
         world
     }
 
-    fn take(&mut self, from: Party, outbox: Outbox) {
-        let messages = outbox.messages.into_iter();
-        self.messages
-            .extend(messages.map(|(to, message)| (from, to, message)));
-        self.phases
-            .extend(outbox.phases.into_iter().map(|(phase, t)| (from, phase, t)));
-        self.absences.extend(outbox.absences);
+    /// A group's held-out rows: those whose numbers it gets dealt.
+    fn held_out(&self, m: usize, hospital: bool) -> HeldOutSamples {
+        let (len1, len2) = (self.data.hospital.len(), self.data.device.len());
+        let width = if hospital { len1 } else { len2 };
+        let groups = self.home.held_out.len();
+        [&self.data.validation, &self.data.test].map(|all| {
+            let mine: Vec<usize> = (0..all.len()).filter(|row| row % groups == m).collect();
+            some(all, width, &mine, hospital)
+        })
     }
 
-    fn happen(&mut self, to: Party, event: Event) {
-        let mut outbox = Outbox::default();
-        match to {
-            Party::Cloud => self.cloud.handle(event, &mut outbox),
-            Party::Hospital(m) => self.hospitals[m].handle(event, &mut outbox),
-            Party::Edge(m) => self.edges[m].handle(event, &mut outbox),
-            Party::Device(m, n) => {
-                let device = self
-                    .devices
-                    .get_mut(&(m, n))
-                    .expect("a device of this world");
-                device.handle(event, &mut outbox);
+    /// Starts a party with its own part of the data, its record, and nothing else.
+    fn begin(&mut self, party: Party) {
+        let (task, quorum) = (self.task, Quorum::default());
+        let (len1, len2) = (self.data.hospital.len(), self.data.device.len());
+        let mut role = match party {
+            Party::Cloud => Role::Cloud(Box::new(Cloud::new(task, quorum))),
+            Party::Edge(m) => {
+                let gateways = self.home.gateways[m].clone();
+                Role::Edge(Box::new(Edge::new(task, m, gateways, quorum)))
             }
+            Party::Hospital(m) => {
+                let group = &self.data.groups[m];
+                let all: Vec<usize> = (0..group.samples.len()).collect();
+                let own = Group {
+                    name: group.name.clone(),
+                    samples: some(&group.samples, len1, &all, true),
+                    offsets: group.offsets.clone(),
+                };
+                let held_out = self.held_out(m, true);
+                Role::Hospital(Box::new(Hospital::new(task, m, own, held_out)))
+            }
+            Party::Gateway(m, g) => {
+                let (group, devices) = (&self.data.groups[m], self.home.gateways[m][g].clone());
+                let ends = [devices.start, devices.end].map(|n| group.offsets[n as usize]);
+                let rows: Vec<usize> = (ends[0] as usize..ends[1] as usize).collect();
+                let own = some(&group.samples, len2, &rows, false);
+                let held_out = match g {
+                    0 => self.held_out(m, false),
+                    _ => HeldOutSamples::default(),
+                };
+                Role::Gateway(Box::new(Gateway::new(task, (m, g), devices, own, held_out)))
+            }
+        };
+        let mut outbox = Outbox::default();
+        role.begin(self.records.get(&party), &mut outbox);
+        self.roles.insert(party, role);
+        self.take(party, outbox);
+    }
+
+    fn take(&mut self, from: Party, outbox: Outbox) {
+        self.records
+            .extend(outbox.record.map(|record| (from, record)));
+        for (to, message) in outbox.messages {
+            // Everything goes over the wire.
+            let bytes = wire::encode(7, &message);
+            assert_eq!(wire::decode(8, &bytes), Err(wire::WireError::OtherRun(7)));
+            let message = wire::decode(7, &bytes).expect("what was encoded");
+            self.messages.push((from, to, message));
         }
-        self.take(to, outbox);
+        let phases = outbox.phases.into_iter();
+        self.phases
+            .extend(phases.map(|(phase, t)| (from, phase, t)));
+        self.absences.extend(outbox.absences);
+        for evaluation in outbox.evaluations {
+            let known = self.evaluations.insert(evaluation.t, evaluation.clone());
+            assert!(known.is_none_or(|known| known == evaluation));
+        }
+        self.ending = outbox.ending.or(self.ending.take());
+        if outbox.go_on {
+            self.happen(from, Event::GoOn, false);
+        }
+    }
+
+    fn happen(&mut self, to: Party, event: Event, dies: bool) {
+        let mut outbox = Outbox::default();
+        let role = self.roles.get_mut(&to).expect("a party of this world");
+        role.handle(event, &mut outbox);
+        if dies {
+            self.kills += 1;
+            self.records
+                .extend(outbox.record.map(|record| (to, record)));
+            self.begin(to);
+            // It says that it is there to those whom it talks to.
+            let neighbours: &[Party] = match to {
+                Party::Cloud => &[],
+                Party::Hospital(m) => &[Party::Edge(m), Party::Cloud],
+                Party::Edge(m) => &[Party::Hospital(m), Party::Cloud],
+                Party::Gateway(m, _) => &[Party::Edge(m)],
+            };
+            for neighbour in neighbours {
+                self.happen(*neighbour, Event::Appeared(to), false);
+            }
+        } else {
+            self.take(to, outbox);
+        }
     }
 
     fn retry(&mut self) {
-        for m in 0..self.edges.len() {
-            self.happen(Party::Edge(m), Event::Retry);
-            self.happen(Party::Hospital(m), Event::Retry);
+        let all: Vec<Party> = self.roles.keys().copied().collect();
+        for party in all {
+            self.happen(party, Event::Retry, false);
+            if let Party::Gateway(m, _) = party {
+                // Who has heard nothing for a while says again that it is there.
+                self.happen(Party::Edge(m), Event::Appeared(party), false);
+            }
         }
-        self.happen(Party::Cloud, Event::Retry);
     }
 
-    /// Goes on until the cloud has seen the end, and nobody has anything more to say.
+    fn cloud(&self) -> &Cloud<'a> {
+        match &self.roles[&Party::Cloud] {
+            Role::Cloud(cloud) => cloud,
+            _ => unreachable!("the cloud is one"),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.roles.values().all(|role| match role {
+            Role::Cloud(role) => role.is_over(),
+            Role::Hospital(role) => role.is_over(),
+            Role::Edge(role) => role.is_over(),
+            Role::Gateway(role) => role.is_over(),
+        })
+    }
+
+    /// Goes on until everybody knows that the run is over.
     fn run(&mut self, stream: &mut Stream, weather: Weather) {
         for _ in 0..200_000 {
-            if self.cloud.ended() && self.messages.is_empty() {
+            if self.is_over() {
                 return;
             }
             let percent = |stream: &mut Stream| stream.below(100);
             if !self.phases.is_empty() && percent(stream) < weather.deadline {
                 let which = stream.below(self.phases.len() as u64) as usize;
                 let (party, phase, t) = self.phases.swap_remove(which);
-                self.happen(party, Event::Deadline(phase, t));
+                self.happen(party, Event::Deadline(phase, t), false);
             } else if self.messages.is_empty() {
                 self.retry();
             } else {
@@ -135,14 +280,28 @@ impl<'a> World<'a> {
                     false => self.messages.swap_remove(which),
                 };
                 if percent(stream) >= weather.lost {
-                    self.happen(to, Event::Received(from, message));
+                    let dies = percent(stream) < weather.killed;
+                    self.happen(to, Event::Received(from, message), dies);
                 }
             }
         }
-        panic!(
-            "the world stands still at t = {}",
-            self.cloud.state().progress.t
-        );
+        let doing: Vec<String> = self
+            .roles
+            .iter()
+            .map(|(party, role)| {
+                let doing = match role {
+                    Role::Cloud(role) => role.doing(),
+                    Role::Hospital(role) => role.doing(),
+                    Role::Edge(role) => role.doing(),
+                    Role::Gateway(role) => role.doing(),
+                };
+                format!(
+                    "{party}: t = {}, {}, missing {:?}",
+                    doing.t, doing.what, doing.missing
+                )
+            })
+            .collect();
+        panic!("the world stands still:\n{}", doing.join("\n"));
     }
 
     fn listed(&self) -> Listed {
@@ -151,7 +310,8 @@ impl<'a> World<'a> {
             match (a.phase, a.device) {
                 (Phase::Exchange, Some(n)) => _ = listed.exchanges.insert((a.t, a.group, n)),
                 (Phase::Upload, Some(n)) => _ = listed.uploads.insert((a.t, a.group, n)),
-                _ => _ = listed.groups.insert((a.t, a.group)),
+                (Phase::Global, _) => _ = listed.groups.insert((a.t, a.group)),
+                _ => {}
             }
         }
         listed
@@ -187,29 +347,57 @@ fn any_experiment(stream: &mut Stream, seed: u64) -> (Experiment, Dataset) {
     if stream.below(3) == 0 {
         e.train.adaptive = Adaptive::Gain;
     }
+    plan.validation = within(stream, 0..20) as usize;
+    e.train.loss_samples = pick(stream, &[0, 0, 3]);
+    // Some runs diverge, and some end at a budget or a target.
+    e.train.learning_rate = pick(stream, &[0.4, 0.4, 0.4, 1e30]);
     (checked(&e), dataset(seed, &plan))
 }
 
+/// What a world went through.
+#[derive(Default)]
+struct Story {
+    absences: usize,
+    kills: usize,
+}
+
 /// Lets the roles train under some weather, and compares with the loop under the absences that they noted.
-fn same_as_the_loop(seed: u64, weather: Weather) -> usize {
+fn same_as_the_loop(seed: u64, weather: Weather) -> Story {
     let mut stream = stream(seed);
-    let (experiment, dataset) = any_experiment(&mut stream, seed);
+    let (mut experiment, dataset) = any_experiment(&mut stream, seed);
+    if weather.deadline == 0 {
+        // Who is absent is not measured, and may have been what a target is reached by; nor are its bytes counted in time.
+        match stream.below(6) {
+            0 => experiment.stop.accuracy = Some(0.6),
+            1 => experiment.stop.bytes = Some(1000.0),
+            _ => {}
+        }
+    }
     let task_of_roles = task(&experiment, &dataset);
-    let mut world = World::new(&task_of_roles, &dataset);
+    let mut world = World::new(&task_of_roles, &dataset, &mut stream);
     world.run(&mut stream, weather);
-    let listed = world.listed();
-    let absences = world.absences.len();
     let mut task_of_loop = task(&experiment, &dataset);
-    task_of_loop.absences = Box::new(listed);
-    let looped = run(&task_of_loop).last;
-    let state = world.cloud.state();
-    assert_eq!(state.progress.t, looped.progress.t);
-    assert_eq!(state.progress.segment, looped.progress.segment);
+    task_of_loop.absences = Box::new(world.listed());
+    let looped = run(&task_of_loop);
+    let state = world.cloud().state();
+    assert_eq!(world.ending.as_ref(), Some(&looped.ending), "{weather:?}");
+    assert_eq!(state.progress.t, looped.last.progress.t, "{weather:?}");
+    assert_eq!(state.progress.segment, looped.last.progress.segment);
     assert!(
-        model_bits(&state.theta) == model_bits(&looped.theta),
+        model_bits(&state.theta) == model_bits(&looped.last.theta),
         "the models differ: {weather:?}"
     );
-    absences
+    let everybody = world.absences.is_empty();
+    if everybody {
+        let evaluations: Vec<_> = world.evaluations.values().cloned().collect();
+        assert_eq!(evaluations, looped.log.evaluations, "{weather:?}");
+        assert_eq!(state.progress, looped.last.progress, "{weather:?}");
+        assert_eq!(state.best, looped.last.best, "{weather:?}");
+    }
+    Story {
+        absences: world.absences.len(),
+        kills: world.kills,
+    }
 }
 
 #[test]
@@ -219,7 +407,7 @@ fn shuffled_doubled_and_late_messages_change_nothing() {
             doubled: 30,
             ..Weather::default()
         };
-        assert_eq!(same_as_the_loop(seed, weather), 0);
+        assert_eq!(same_as_the_loop(seed, weather).absences, 0);
     });
 }
 
@@ -229,9 +417,9 @@ fn lost_messages_are_sent_again() {
         let weather = Weather {
             doubled: 10,
             lost: 30,
-            deadline: 0,
+            ..Weather::default()
         };
-        assert_eq!(same_as_the_loop(seed, weather), 0);
+        assert_eq!(same_as_the_loop(seed, weather).absences, 0);
     });
 }
 
@@ -243,8 +431,37 @@ fn absences_in_every_phase_are_the_loops() {
             doubled: 10,
             lost: 10,
             deadline: 8,
+            killed: 0,
         };
-        absences += same_as_the_loop(seed, weather);
+        absences += same_as_the_loop(seed, weather).absences;
     });
     assert!(replayed().is_some() || absences > 500, "{absences}");
+}
+
+#[test]
+fn killed_parties_come_back_with_their_records_alone() {
+    let mut kills = 0;
+    for_seeds(0..300, |seed| {
+        let weather = Weather {
+            doubled: 10,
+            lost: 5,
+            deadline: 0,
+            killed: 4,
+        };
+        kills += same_as_the_loop(seed, weather).kills;
+    });
+    assert!(replayed().is_some() || kills > 500, "{kills}");
+}
+
+#[test]
+fn killed_parties_and_absences_together() {
+    for_seeds(0..300, |seed| {
+        let weather = Weather {
+            doubled: 10,
+            lost: 10,
+            deadline: 8,
+            killed: 3,
+        };
+        same_as_the_loop(seed, weather);
+    });
 }

@@ -1,56 +1,91 @@
-//! The cloud: averages the groups that are there, and announces θ.
+//! The cloud: averages the groups that are there, has θ measured where that is due, and announces it.
+//!
+//! Its record is what it announces: θ, and so the decision which groups are in it, with the segment, the evaluation, the
+//! ledger and all else that a run is.
 
-use super::message::{Message, Numbers};
-use super::{Absence, Event, Outbox, Party, Phase};
+use super::message::{Counted, Message, Numbers};
+use super::wire::{self, Reader, Wire, WireError, fields};
+use super::{Absence, Doing, Event, Outbox, Party, Phase, Quorum, quorum};
 use crate::adaptive::{self, Report};
 use crate::cloud::{Announced, gather, unpack_upload};
 use crate::compression::message_key;
-use crate::ledger::Kind;
+use crate::evaluate::Scores;
+use crate::evaluation::{self, Candidate, Judged, Judging};
+use crate::ledger::{Kind, Ledger};
 use crate::model::Model;
-use crate::state::State;
+use crate::run::{Ending, ended};
+use crate::state::{Evaluation, Progress, State};
 use crate::task::Task;
+use selvedge_nn::random::Key;
 
 /// The cloud and its state.
 pub struct Cloud<'a> {
     task: &'a Task<'a>,
+    quorum: Quorum,
     state: State,
     /// What each group has uploaded for the next aggregation.
     uploads: Vec<Upload>,
-    /// The next aggregation.
-    next: u64,
-    /// The last one: who was in it, and what was announced.
-    last: Option<Last>,
+    /// What each group has sent, when it was last counted.
+    counted: Vec<Ledger>,
+    /// The deadline of the phase is over, but too few are there.
+    overdue: bool,
+    measuring: Option<Measuring>,
+    last: Last,
+    ending: Option<Ending>,
+    /// Which hospitals and edges know that the run is over.
+    told: Vec<[bool; 2]>,
 }
 
 #[derive(Clone, Default)]
 struct Upload {
     hospital: Option<([Vec<f32>; 2], Option<Report>)>,
-    edge: Option<Vec<f32>>,
+    edge: Option<(Vec<f32>, Counted)>,
 }
 
+/// A model that the groups measure.
+struct Measuring {
+    candidate: Candidate,
+    number: u64,
+    scores: Vec<Option<Box<Scores>>>,
+}
+
+/// The last aggregation.
+#[derive(Clone)]
 struct Last {
-    t: u64,
+    /// Who was in it.
     present: Vec<bool>,
-    announced: Announced,
-    /// The aggregation that differences are to.
+    /// θ as differences to the one of `since`; nothing if it goes whole.
+    frames: Option<Vec<Numbers>>,
     since: u64,
+    /// Whether θ is a model of before.
+    restored: bool,
+    evaluation: Option<Evaluation>,
 }
 
 impl<'a> Cloud<'a> {
     /// The cloud before the first iteration.
-    pub fn new(task: &'a Task<'a>) -> Self {
+    pub fn new(task: &'a Task<'a>, quorum: Quorum) -> Self {
         let mut state = State::initial(task);
         adaptive::begin(task, &mut state);
         let groups = task.dataset.groups.len();
-        let mut cloud = Cloud {
+        Cloud {
             task,
+            quorum,
             state,
             uploads: vec![Upload::default(); groups],
-            next: 0,
-            last: None,
-        };
-        cloud.plan();
-        cloud
+            counted: vec![Ledger::default(); groups],
+            overdue: false,
+            measuring: None,
+            last: Last {
+                present: vec![true; groups],
+                frames: None,
+                since: 0,
+                restored: false,
+                evaluation: None,
+            },
+            ending: None,
+            told: vec![[false; 2]; groups],
+        }
     }
 
     /// The model of the last aggregation, and everything else that there is to know of the run.
@@ -58,60 +93,222 @@ impl<'a> Cloud<'a> {
         &self.state
     }
 
-    /// Whether the last aggregation was at t = T.
-    pub fn ended(&self) -> bool {
-        self.state.progress.t >= self.task.experiment.train.iterations
+    /// How the run has ended, once it has.
+    pub fn ending(&self) -> Option<&Ending> {
+        self.ending.as_ref()
     }
 
-    /// Begins to wait for the first aggregation.
+    /// Whether the run is over, and everybody knows.
+    pub fn is_over(&self) -> bool {
+        self.ending.is_some() && self.told.iter().flatten().all(|told| *told)
+    }
+
+    /// Begins: the initial model is measured first.
     pub fn start(&mut self, outbox: &mut Outbox) {
-        outbox.phases.push((Phase::Global, self.next));
+        self.step(Judging::Evaluate(Candidate::Initial), outbox);
     }
 
-    fn plan(&mut self) {
+    /// Goes on from a record: what was announced is announced again.
+    ///
+    /// # Errors
+    /// If it is no record of this run.
+    pub fn restore(&mut self, record: &[u8], outbox: &mut Outbox) -> Result<(), WireError> {
+        let record: Record = wire::from_bytes(record)?;
+        let wrong = || WireError::Short("a record of these groups and networks");
+        let groups = self.uploads.len();
+        let progress: Progress = serde_json::from_str(&record.progress).map_err(|_| wrong())?;
+        let evaluation = record.evaluation.map(|text| serde_json::from_str(&text));
+        let evaluation = evaluation.transpose().map_err(|_| wrong())?;
+        let like = &self.state;
+        let same = |a: &Model, b: &Model| {
+            let [a, b] = [a, b].map(|m| m.parts().map(<[f32]>::len));
+            a == b
+        };
+        let fits = [
+            Some((&record.theta, &like.theta)),
+            Some((&record.good, &like.good)),
+            Some((&record.lost, &like.residuals.cloud)),
+            record.safe.as_ref().map(|safe| (safe, &like.theta)),
+            record.best.as_ref().map(|best| (best, &like.theta)),
+        ];
+        if record.present.len() != groups
+            || record.counted.len() != groups
+            || record.safe.is_some() != like.safe.is_some()
+            || !fits.iter().flatten().all(|(a, b)| same(a, b))
+        {
+            return Err(wrong());
+        }
+        self.state.progress = progress;
+        self.state.groups = vec![record.theta.clone(); groups];
+        (self.state.theta, self.state.good) = (record.theta, record.good);
+        (self.state.safe, self.state.best) = (record.safe, record.best);
+        self.state.residuals.cloud = record.lost;
+        self.counted = record.counted;
+        self.last = Last {
+            present: record.present,
+            frames: record.frames,
+            since: record.since,
+            restored: record.restored,
+            evaluation,
+        };
+        self.ending = match record.diverged {
+            Some((t, learning_rate)) => Some(Ending::Diverged { t, learning_rate }),
+            None => self.usual_ending(),
+        };
+        self.tell(outbox);
+        Ok(())
+    }
+
+    fn usual_ending(&self) -> Option<Ending> {
         let progress = &self.state.progress;
-        self.next = progress.t + progress.segment.global_interval;
+        let finished = progress.t >= self.task.experiment.train.iterations;
+        ended(progress).or_else(|| finished.then_some(Ending::Finished))
+    }
+
+    /// The next aggregation.
+    fn next(&self) -> u64 {
+        let progress = &self.state.progress;
+        progress.t + progress.segment.global_interval
+    }
+
+    /// What it is doing.
+    pub fn doing(&self) -> Doing {
+        let mut missing = Vec::new();
+        let what = if self.ending.is_some() {
+            for (m, [hospital, edge]) in self.told.iter().enumerate() {
+                missing.extend((!hospital).then_some(Party::Hospital(m)));
+                missing.extend((!edge).then_some(Party::Edge(m)));
+            }
+            "the run is over".into()
+        } else if let Some(measuring) = &self.measuring {
+            let scores = measuring.scores.iter().enumerate();
+            missing.extend(
+                scores
+                    .filter(|(_, s)| s.is_none())
+                    .map(|(m, _)| Party::Hospital(m)),
+            );
+            let (all, left) = (measuring.scores.len(), missing.len());
+            format!("{} of {all} groups have measured θ", all - left)
+        } else {
+            for (m, upload) in self.uploads.iter().enumerate() {
+                missing.extend(upload.hospital.is_none().then_some(Party::Hospital(m)));
+                missing.extend(upload.edge.is_none().then_some(Party::Edge(m)));
+            }
+            let there = self.complete().iter().filter(|there| **there).count();
+            format!("{there} of {} groups have uploaded", self.uploads.len())
+        };
+        Doing {
+            t: self.state.progress.t,
+            what,
+            missing,
+            below_quorum: self.overdue,
+        }
     }
 
     /// What happens, and what it does about it.
     pub fn handle(&mut self, event: Event, outbox: &mut Outbox) {
         match event {
-            Event::Received(party, message) => self.received(party, &message, outbox),
-            Event::Deadline(Phase::Global, t) if t == self.next && !self.ended() => {
-                if self.complete().contains(&true) {
-                    self.aggregate(outbox);
-                }
+            Event::Received(party, message) => self.received(party, message, outbox),
+            Event::Deadline(Phase::Global, t) if t == self.next() && self.measuring.is_none() => {
+                self.overdue = self.ending.is_none();
+                self.aggregate_if_due(outbox);
             }
-            Event::Retry => self.announce_to_all(outbox),
+            Event::Deadline(Phase::Evaluation, t) if t == self.state.progress.t => {
+                self.overdue = self.measuring.is_some();
+                self.judge_if_due(outbox);
+            }
             Event::Deadline(..) => {}
+            Event::Appeared(Party::Hospital(m)) => self.repeat(Party::Hospital(m), m, outbox),
+            Event::Appeared(Party::Edge(m)) => self.repeat(Party::Edge(m), m, outbox),
+            Event::Appeared(_) => {}
+            Event::GoOn => self.aggregate_if_due(outbox),
+            Event::Retry => self.again(outbox),
         }
     }
 
-    fn received(&mut self, party: Party, message: &Message, outbox: &mut Outbox) {
-        let (m, t) = match (party, message) {
-            (Party::Hospital(m), Message::HospitalModel { t, .. }) => (m, *t),
-            (Party::Edge(m), Message::EdgeModel { t, .. }) => (m, *t),
+    /// Sends again what groups have not answered.
+    fn again(&self, outbox: &mut Outbox) {
+        for m in 0..self.uploads.len() {
+            let [hospital, edge] = match (&self.measuring, &self.ending) {
+                (Some(measuring), _) => [measuring.scores[m].is_none(); 2],
+                (None, Some(_)) => self.told[m].map(|told| !told),
+                (None, None) => {
+                    let upload = &self.uploads[m];
+                    [upload.hospital.is_none(), upload.edge.is_none()]
+                }
+            };
+            if hospital {
+                self.repeat(Party::Hospital(m), m, outbox);
+            }
+            if edge {
+                self.repeat(Party::Edge(m), m, outbox);
+            }
+        }
+    }
+
+    /// Tells a party what it may have missed.
+    fn repeat(&self, party: Party, m: usize, outbox: &mut Outbox) {
+        if m >= self.uploads.len() {
+            return;
+        }
+        self.announce(party, m, outbox);
+        if let Some(measuring) = &self.measuring
+            && measuring.scores[m].is_none()
+        {
+            self.send_model(party, measuring.number, outbox);
+        }
+    }
+
+    fn received(&mut self, party: Party, message: Message, outbox: &mut Outbox) {
+        let (m, side) = match party {
+            Party::Hospital(m) => (m, 0),
+            Party::Edge(m) => (m, 1),
             _ => return,
         };
         if m >= self.uploads.len() {
             return;
         }
-        if t < self.next || self.ended() {
-            self.announce(party, m, outbox);
-            return;
-        }
-        if t != self.next || !self.keep(m, message) {
-            return;
-        }
-        if self.complete().iter().all(|there| *there) {
-            self.aggregate(outbox);
+        match (side, message) {
+            (0, message @ Message::HospitalModel { t, .. })
+            | (1, message @ Message::EdgeModel { t, .. }) => {
+                if t < self.next() || self.ending.is_some() {
+                    // While the aggregated θ is measured there is nothing to announce yet.
+                    let waits = self.measuring.is_some() && t == self.state.progress.t;
+                    if !waits {
+                        self.announce(party, m, outbox);
+                    }
+                } else if t == self.next() && self.keep(m, message) {
+                    self.aggregate_if_due(outbox);
+                }
+            }
+            (0, Message::Evaluated { number, scores }) => {
+                let classes = self.task.architecture.combined.output().len();
+                let fits = [&scores.validation, &scores.test]
+                    .iter()
+                    .all(|part| part.tally.classes() == classes);
+                let Some(measuring) = self.measuring.as_mut() else {
+                    return;
+                };
+                if measuring.number == number && fits {
+                    let first = measuring.scores.iter().all(Option::is_none);
+                    measuring.scores[m].get_or_insert(scores);
+                    if first {
+                        outbox
+                            .phases
+                            .push((Phase::Evaluation, self.state.progress.t));
+                    }
+                    self.judge_if_due(outbox);
+                }
+            }
+            (side, Message::Done) if self.ending.is_some() => self.told[m][side] = true,
+            _ => {}
         }
     }
 
     /// Keeps half an upload, if it can be read.
-    fn keep(&mut self, m: usize, message: &Message) -> bool {
+    fn keep(&mut self, m: usize, message: Message) -> bool {
         let codec = self.task.compression.global_upload;
-        let (seed, t) = (self.task.experiment.seed, self.next);
+        let (seed, t) = (self.task.experiment.seed, self.next());
         let theta = &self.state.theta;
         let read = |numbers: &Numbers, kind, known: &[f32]| {
             unpack_upload(codec, message_key(seed, m, kind, t), numbers, known)
@@ -123,19 +320,21 @@ impl<'a> Cloud<'a> {
                 report,
                 ..
             } => {
-                let theta0 = read(theta0, Kind::Theta0, &theta.theta0);
-                let theta1 = read(theta1, Kind::Theta1, &theta.theta1);
+                let theta0 = read(&theta0, Kind::Theta0, &theta.theta0);
+                let theta1 = read(&theta1, Kind::Theta1, &theta.theta1);
                 let (Some(theta0), Some(theta1)) = (theta0, theta1) else {
                     return false;
                 };
-                let half = ([theta0, theta1], *report);
+                let half = ([theta0, theta1], report);
                 self.uploads[m].hospital.get_or_insert(half);
             }
-            Message::EdgeModel { theta2, .. } => {
-                let Some(theta2) = read(theta2, Kind::Theta2, &theta.theta2) else {
+            Message::EdgeModel {
+                theta2, counted, ..
+            } => {
+                let Some(theta2) = read(&theta2, Kind::Theta2, &theta.theta2) else {
                     return false;
                 };
-                self.uploads[m].edge.get_or_insert(theta2);
+                self.uploads[m].edge.get_or_insert((theta2, counted));
             }
             _ => return false,
         }
@@ -148,20 +347,31 @@ impl<'a> Cloud<'a> {
         self.uploads.iter().map(both).collect()
     }
 
+    fn aggregate_if_due(&mut self, outbox: &mut Outbox) {
+        if self.measuring.is_some() || self.ending.is_some() {
+            return;
+        }
+        let complete = self.complete();
+        let (there, all) = (complete.iter().filter(|c| **c).count(), complete.len());
+        if there == all || (self.overdue && there >= quorum(self.quorum.groups, all)) {
+            self.aggregate(outbox);
+        } else if there > 0 && !self.overdue {
+            outbox.phases.push((Phase::Global, self.next()));
+        }
+    }
+
     fn aggregate(&mut self, outbox: &mut Outbox) {
         let present = self.complete();
         let there: Vec<usize> = (0..present.len()).filter(|m| present[*m]).collect();
-        let since = self.state.progress.aggregated;
-        self.state.progress.t = self.next;
+        let was_absent = |m: &usize| !self.last.present[*m];
+        let returned: Vec<usize> = there.iter().copied().filter(was_absent).collect();
+        let (since, next) = (self.state.progress.aggregated, self.next());
+        let progress = &mut self.state.progress;
+        progress.t = next;
         for (m, upload) in self.uploads.iter_mut().enumerate() {
             let (hospital, edge) = (upload.hospital.take(), upload.edge.take());
-            let (Some(([theta0, theta1], report)), Some(theta2)) = (hospital, edge) else {
-                outbox.absences.push(Absence {
-                    phase: Phase::Global,
-                    t: self.next,
-                    group: m,
-                    device: None,
-                });
+            let (Some(([theta0, theta1], report)), Some((theta2, counted))) = (hospital, edge)
+            else {
                 continue;
             };
             self.state.groups[m] = Model {
@@ -169,58 +379,241 @@ impl<'a> Cloud<'a> {
                 theta1,
                 theta2,
             };
-            let controller = self.state.progress.controller.as_mut();
-            if let (Some(controller), Some(report)) = (controller, report) {
+            progress.ledger.absorb(&counted.ledger, &self.counted[m]);
+            progress.clock.worked(m, counted.seconds);
+            self.counted[m] = counted.ledger;
+            if let (Some(controller), Some(report)) = (&mut progress.controller, report) {
                 controller.reports[m] = report;
             }
         }
-        let announced = gather(self.task, &mut self.state, &there);
-        self.last = Some(Last {
-            t: self.next,
+        let announced = gather(self.task, &mut self.state, &there, &returned);
+        self.last = Last {
             present,
-            announced,
             since,
-        });
-        self.plan();
-        self.announce_to_all(outbox);
-        if !self.ended() {
-            outbox.phases.push((Phase::Global, self.next));
+            restored: matches!(announced, Announced::Restored),
+            frames: match announced {
+                Announced::Differences(frames) => Some(frames.into()),
+                _ => None,
+            },
+            evaluation: None,
+        };
+        self.overdue = false;
+        let step = evaluation::aggregated(self.task, &mut self.state);
+        self.step(step, outbox);
+    }
+
+    /// Has θ measured, or announces it.
+    fn step(&mut self, step: Judging, outbox: &mut Outbox) {
+        match step {
+            Judging::Evaluate(candidate) => {
+                let parts = self.state.theta.parts();
+                let words = parts.iter().flat_map(|part| *part);
+                let key = Key::new(self.state.progress.t)
+                    .with(candidate as u64)
+                    .with_all(words.map(|x| u64::from(x.to_bits())));
+                let number = key.stream().next_u64();
+                let groups = self.uploads.len();
+                self.measuring = Some(Measuring {
+                    candidate,
+                    number,
+                    scores: vec![None; groups],
+                });
+                if matches!(candidate, Candidate::Safe | Candidate::Good) {
+                    (self.last.frames, self.last.restored) = (None, true);
+                }
+                for m in 0..groups {
+                    self.send_model(Party::Hospital(m), number, outbox);
+                    self.send_model(Party::Edge(m), number, outbox);
+                }
+            }
+            Judging::Done(judged) => self.conclude(judged, outbox),
         }
     }
 
-    fn announce_to_all(&self, outbox: &mut Outbox) {
+    /// The parts of θ that a party needs, as they are.
+    fn whole(&self, party: Party) -> Vec<Numbers> {
+        let theta = &self.state.theta;
+        match party {
+            Party::Hospital(_) => {
+                vec![Numbers::dense(&theta.theta0), Numbers::dense(&theta.theta1)]
+            }
+            _ => vec![Numbers::dense(&theta.theta2)],
+        }
+    }
+
+    fn send_model(&self, to: Party, number: u64, outbox: &mut Outbox) {
+        let parts = self.whole(to);
+        outbox.send(to, Message::Evaluate { number, parts });
+    }
+
+    fn judge_if_due(&mut self, outbox: &mut Outbox) {
+        let Some(measuring) = &self.measuring else {
+            return;
+        };
+        let (there, all) = (
+            measuring.scores.iter().flatten().count(),
+            measuring.scores.len(),
+        );
+        let samples: u64 = measuring
+            .scores
+            .iter()
+            .flatten()
+            .map(|scores| scores.training.samples())
+            .sum();
+        let enough = self.overdue && there >= quorum(self.quorum.groups, all) && samples > 0;
+        if there < all && !enough {
+            return;
+        }
+        self.overdue = false;
+        let Some(Measuring {
+            candidate, scores, ..
+        }) = self.measuring.take()
+        else {
+            return;
+        };
+        let mut sum = Scores::new(self.task.architecture.combined.output().len());
+        for (m, scores) in scores.iter().enumerate() {
+            match scores {
+                Some(scores) => sum.merge(scores),
+                None => outbox.absences.push(Absence {
+                    phase: Phase::Evaluation,
+                    t: self.state.progress.t,
+                    group: m,
+                    device: None,
+                }),
+            }
+        }
+        let step = evaluation::scored(self.task, &mut self.state, candidate, &sum);
+        self.step(step, outbox);
+    }
+
+    /// Everything about this aggregation is known: it is kept, and announced.
+    fn conclude(&mut self, judged: Judged, outbox: &mut Outbox) {
+        let Judged { evaluation, ending } = judged;
+        self.last.evaluation = evaluation;
+        if matches!(ending, Some(Ending::Diverged { .. })) {
+            (self.last.frames, self.last.restored) = (None, true);
+        }
+        self.ending = ending.or_else(|| self.usual_ending());
+        outbox.record = Some(self.record());
+        self.tell(outbox);
+        // Groups may have gone on already, where θ was the initial one; that is another decision.
+        outbox.go_on = self.ending.is_none();
+    }
+
+    fn record(&self) -> Vec<u8> {
+        let State {
+            progress,
+            theta,
+            good,
+            safe,
+            best,
+            residuals,
+            ..
+        } = &self.state;
+        let json = |value: &dyn Fn() -> serde_json::Result<String>| value().unwrap_or_default();
+        let evaluation = self.last.evaluation.as_ref();
+        wire::to_bytes(&Record {
+            progress: json(&|| serde_json::to_string(progress)),
+            evaluation: evaluation.map(|e| json(&|| serde_json::to_string(e))),
+            theta: theta.clone(),
+            good: good.clone(),
+            safe: safe.clone(),
+            best: best.clone(),
+            lost: residuals.cloud.clone(),
+            counted: self.counted.clone(),
+            present: self.last.present.clone(),
+            frames: self.last.frames.clone(),
+            since: self.last.since,
+            restored: self.last.restored,
+            diverged: match self.ending {
+                Some(Ending::Diverged { t, learning_rate }) => Some((t, learning_rate)),
+                _ => None,
+            },
+        })
+    }
+
+    /// Says what was decided last, to everybody.
+    fn tell(&self, outbox: &mut Outbox) {
+        let t = self.state.progress.t;
+        for (m, there) in self.last.present.iter().enumerate() {
+            if !there {
+                outbox.absences.push(Absence {
+                    phase: Phase::Global,
+                    t,
+                    group: m,
+                    device: None,
+                });
+            }
+        }
+        outbox.evaluations.extend(self.last.evaluation.clone());
+        outbox.ending = self.ending.clone();
         for m in 0..self.uploads.len() {
             self.announce(Party::Hospital(m), m, outbox);
             self.announce(Party::Edge(m), m, outbox);
         }
     }
 
-    /// Tells a party of the last aggregation: as differences, if it was in the one before.
+    /// Tells a party of the last aggregation: as differences, if it was in it.
     fn announce(&self, party: Party, m: usize, outbox: &mut Outbox) {
-        let Some(last) = &self.last else { return };
-        let theta = &self.state.theta;
-        let whole = [&theta.theta0, &theta.theta1, &theta.theta2];
-        let parts = match party {
-            Party::Hospital(_) => 0..2,
-            _ => 2..3,
-        };
+        let Progress {
+            t,
+            aggregated,
+            segment,
+            ..
+        } = self.state.progress;
+        // Before the first aggregation there is nothing to tell, and while θ is measured it may not be the one.
+        let over = self.ending.is_some();
+        if self.measuring.is_some() || (aggregated == 0 && !over) {
+            return;
+        }
         // Who was in this aggregation has the θ that it began with.
-        let coded = match &last.announced {
-            Announced::Differences(frames) if last.present[m] => Some(frames),
-            _ => None,
-        };
-        let part = |i: usize| match coded {
-            Some(frames) => frames[i].clone(),
-            None => Numbers::Dense(whole[i].clone()),
-        };
+        let frames = self.last.frames.as_ref().filter(|_| self.last.present[m]);
+        let coded = frames.map(|frames| match party {
+            Party::Hospital(_) => frames[..2].to_vec(),
+            _ => frames[2..].to_vec(),
+        });
         let message = Message::Global {
-            t: last.t,
-            parts: parts.map(part).collect(),
-            since: coded.map(|_| last.since),
-            segment: self.state.progress.segment,
-            anew: !last.present[m] || matches!(last.announced, Announced::Restored),
-            ended: self.ended(),
+            t,
+            since: coded.as_ref().map(|_| self.last.since),
+            parts: coded.unwrap_or_else(|| self.whole(party)),
+            segment,
+            anew: !self.last.present[m] || self.last.restored,
+            ended: over,
         };
         outbox.send(party, message);
     }
 }
+
+/// What a cloud finds again.
+struct Record {
+    progress: String,
+    evaluation: Option<String>,
+    theta: Model,
+    good: Model,
+    safe: Option<Model>,
+    best: Option<Model>,
+    lost: Model,
+    counted: Vec<Ledger>,
+    present: Vec<bool>,
+    frames: Option<Vec<Numbers>>,
+    since: u64,
+    restored: bool,
+    diverged: Option<(u64, f64)>,
+}
+
+fields!(Record {
+    progress,
+    evaluation,
+    theta,
+    good,
+    safe,
+    best,
+    lost,
+    counted,
+    present,
+    frames,
+    since,
+    restored,
+    diverged
+});

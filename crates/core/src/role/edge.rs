@@ -1,32 +1,65 @@
 //! An edge: drives its group from exchange to exchange.
+//!
+//! Its record is what an interval ends with: θ2, and so the decision whose models are in it.
 
-use super::message::{Message, Numbers};
-use super::{Absence, Event, Outbox, Party, Phase};
+use super::message::{Counted, Message, Numbers, OfDevice};
+use super::wire::{self, Reader, Wire, WireError, fields};
+use super::{Absence, Doing, Event, Outbox, Party, Phase, Quorum, quorum};
 use crate::aggregate::local_mean;
 use crate::cloud::{pack_upload, unpack_download};
 use crate::codec::Codec;
 use crate::compression::message_key;
 use crate::group::{Group, UP};
+use crate::hsgd::{charge_interval, compute};
 use crate::ledger::Kind;
 use crate::schedule::Segment;
 use crate::task::Task;
+use selvedge_nn::random::Key;
 use selvedge_nn::vector;
+use std::ops::Range;
 
 /// An edge and what it holds of its group.
 pub struct Edge<'a> {
     task: &'a Task<'a>,
     group: usize,
+    /// The devices of each gateway, in order.
+    gateways: Vec<Range<u32>>,
+    quorum: Quorum,
+    held: Held,
+    stage: Stage,
+    /// Which gateways know that the run is over.
+    told: Vec<bool>,
+}
+
+/// What it holds between two intervals.
+struct Held {
     /// The iteration that comes next.
     t: u64,
     segment: Segment,
     /// `θ2[m]`
     theta2: Vec<f32>,
     /// θ2 of the last global aggregation, and when that was.
-    global: (u64, Vec<f32>),
+    global_t: u64,
+    global: Vec<f32>,
     /// What compression has lost of uploads.
     residual: Vec<f32>,
-    stage: Stage,
+    counted: Counted,
+    /// Whose models are not in θ2, though they were taught.
+    absent: Vec<u32>,
+    ended: bool,
 }
+
+fields!(Held {
+    t,
+    segment,
+    theta2,
+    global_t,
+    global,
+    residual,
+    counted,
+    absent,
+    ended
+});
 
 /// What it waits for.
 enum Stage {
@@ -35,7 +68,7 @@ enum Stage {
     /// θ0 and ζ1, from the hospital.
     Asking(Drawn),
     /// The devices' models.
-    Teaching(Drawn, Vec<Option<Message>>),
+    Teaching(Drawn, Numbers),
     /// The cloud.
     Uploaded(Message),
     /// Nothing more.
@@ -44,20 +77,29 @@ enum Stage {
 
 /// The devices of an interval.
 struct Drawn {
-    subset: Vec<u32>,
+    group: Group,
     zeta2: Vec<Option<Vec<Numbers>>>,
+    /// By position, for those who are taught.
+    zeta1: Vec<Option<Vec<Numbers>>>,
     models: Vec<Option<Vec<f32>>>,
+    /// The deadline is over, but too few are there.
+    overdue: bool,
 }
 
 impl Drawn {
     fn position(&self, device: u32) -> Option<usize> {
-        self.subset.binary_search(&device).ok()
+        self.group.subset.binary_search(&device).ok()
     }
 }
 
 impl<'a> Edge<'a> {
-    /// The edge of a group before the first iteration.
-    pub fn new(task: &'a Task<'a>, group: usize) -> Self {
+    /// The edge of a group before the first iteration; its gateways carry these devices.
+    pub fn new(
+        task: &'a Task<'a>,
+        group: usize,
+        gateways: Vec<Range<u32>>,
+        quorum: Quorum,
+    ) -> Self {
         let theta2 = task.architecture.initial(task.experiment.seed).theta2;
         let residual = match task.compression.global_upload {
             Codec::None => Vec::new(),
@@ -66,13 +108,27 @@ impl<'a> Edge<'a> {
         Edge {
             task,
             group,
-            t: 0,
-            segment: task.segment(),
-            global: (0, theta2.clone()),
-            theta2,
-            residual,
+            told: vec![false; gateways.len()],
+            gateways,
+            quorum,
+            held: Held {
+                t: 0,
+                segment: task.segment(),
+                global_t: 0,
+                global: theta2.clone(),
+                theta2,
+                residual,
+                counted: Counted::default(),
+                absent: Vec::new(),
+                ended: false,
+            },
             stage: Stage::Ended,
         }
+    }
+
+    /// Who it is.
+    pub fn party(&self) -> Party {
+        Party::Edge(self.group)
     }
 
     /// Begins the first interval.
@@ -80,238 +136,429 @@ impl<'a> Edge<'a> {
         self.invite(outbox);
     }
 
+    /// Goes on from a record.
+    ///
+    /// # Errors
+    /// If it is no record of this edge.
+    pub fn restore(&mut self, record: &[u8], outbox: &mut Outbox) -> Result<(), WireError> {
+        let held: Held = wire::from_bytes(record)?;
+        let lengths = |h: &Held| [&h.theta2, &h.global, &h.residual].map(Vec::len);
+        if lengths(&held) != lengths(&self.held) {
+            return Err(WireError::Short("a record of these networks"));
+        }
+        self.held = held;
+        self.note_absences(outbox);
+        match self.held.ended {
+            true => self.end(outbox),
+            false => self.go_on(outbox),
+        }
+        Ok(())
+    }
+
+    /// Whether the run is over, and all gateways know.
+    pub fn is_over(&self) -> bool {
+        self.held.ended && self.told.iter().all(|told| *told)
+    }
+
+    /// Whether the run is over.
+    pub fn has_ended(&self) -> bool {
+        self.held.ended
+    }
+
+    /// What it is doing.
+    pub fn doing(&self) -> Doing {
+        let missing_gateways = |missing: &dyn Fn(usize) -> bool, drawn: &Drawn| {
+            let waits = |devices: &Range<u32>| {
+                let subset = drawn.group.subset.iter().enumerate();
+                subset
+                    .clone()
+                    .any(|(position, device)| devices.contains(device) && missing(position))
+            };
+            let gateways = self.gateways.iter().enumerate();
+            let waits = gateways.filter(|(_, devices)| waits(devices));
+            waits.map(|(g, _)| Party::Gateway(self.group, g)).collect()
+        };
+        let there = |of: usize, all: usize, what: &str| format!("{of} of {all} devices {what}");
+        let (what, missing, below_quorum) = match &self.stage {
+            Stage::Inviting(drawn) => {
+                let got = drawn.zeta2.iter().flatten().count();
+                (
+                    there(got, drawn.zeta2.len(), "have sent ζ2"),
+                    missing_gateways(&|p| drawn.zeta2[p].is_none(), drawn),
+                    drawn.overdue,
+                )
+            }
+            Stage::Asking(_) => (
+                "waits for θ0 and ζ1".into(),
+                vec![Party::Hospital(self.group)],
+                false,
+            ),
+            Stage::Teaching(drawn, _) => {
+                let got = drawn.models.iter().flatten().count();
+                let all = drawn.zeta1.iter().flatten().count();
+                let waits = |p: usize| drawn.zeta1[p].is_some() && drawn.models[p].is_none();
+                (
+                    there(got, all, "have sent their models"),
+                    missing_gateways(&waits, drawn),
+                    drawn.overdue,
+                )
+            }
+            Stage::Uploaded(_) => (
+                "has uploaded, waits for the cloud".into(),
+                vec![Party::Cloud],
+                false,
+            ),
+            Stage::Ended => {
+                let told = self.told.iter().enumerate();
+                let untold = told.filter(|(_, told)| !**told);
+                let untold = untold.map(|(g, _)| Party::Gateway(self.group, g));
+                ("the run is over".into(), untold.collect(), false)
+            }
+        };
+        Doing {
+            t: self.held.t,
+            what,
+            missing,
+            below_quorum,
+        }
+    }
+
     /// What happens, and what it does about it.
     pub fn handle(&mut self, event: Event, outbox: &mut Outbox) {
+        let at = self.held.t;
         match event {
-            Event::Received(Party::Device(m, n), message) if m == self.group => match message {
-                Message::Zeta2 { t, zeta2 } if t == self.t => self.zeta2(n, zeta2, outbox),
-                Message::Model { t, theta2 } if t == self.t => self.model(n, &theta2, outbox),
+            Event::Received(Party::Gateway(m, g), message) if m == self.group => match message {
+                Message::Zeta2 { t, zeta2 } if t == at => self.zeta2(g, zeta2, outbox),
+                Message::Models { t, theta2 } if t == at => self.models(g, &theta2, outbox),
+                message @ Message::Embedded { .. } => {
+                    outbox.send(Party::Hospital(self.group), message);
+                }
+                Message::Done if self.held.ended => {
+                    if let Some(told) = self.told.get_mut(g) {
+                        *told = true;
+                    }
+                }
                 _ => {}
             },
             Event::Received(Party::Hospital(m), Message::Frozen { t, theta0, zeta1 })
-                if m == self.group && t == self.t =>
+                if m == self.group && t == at =>
             {
-                self.frozen(theta0.as_ref(), zeta1, outbox);
+                self.frozen(theta0, zeta1, outbox);
             }
             Event::Received(Party::Cloud, message @ Message::Global { .. }) => {
                 self.global(&message, outbox);
             }
-            Event::Deadline(Phase::Exchange, t) if t == self.t => self.exchanged(outbox),
-            Event::Deadline(Phase::Upload, t) if t == self.t => self.aggregate(outbox),
+            Event::Received(Party::Cloud, Message::Evaluate { number, parts }) => {
+                if let [theta2] = &parts[..] {
+                    for g in 0..self.gateways.len() {
+                        let theta2 = theta2.clone();
+                        let to = Party::Gateway(self.group, g);
+                        outbox.send(to, Message::Embed { number, theta2 });
+                    }
+                }
+            }
+            Event::Deadline(Phase::Exchange, t) if t == at => self.exchange_is_due(outbox),
+            Event::Deadline(Phase::Upload, t) if t == at => self.upload_is_due(outbox),
             Event::Retry => self.again(outbox),
+            Event::Appeared(Party::Gateway(_, g)) if self.held.ended => {
+                // It may have forgotten.
+                self.told
+                    .iter_mut()
+                    .skip(g)
+                    .take(1)
+                    .for_each(|told| *told = false);
+                self.again(outbox);
+            }
+            Event::Appeared(party) if self.doing().missing.contains(&party) => self.again(outbox),
             _ => {}
         }
-    }
-
-    fn devices(&self, drawn: &Drawn) -> impl Iterator<Item = Party> + use<> {
-        let group = self.group;
-        let subset = drawn.subset.clone().into_iter();
-        subset.map(move |n| Party::Device(group, n))
     }
 
     /// Draws A_m and invites it.
     fn invite(&mut self, outbox: &mut Outbox) {
         let mut group = Group::default();
-        group.draw(self.task, self.group, self.t);
-        let subset = group.subset;
-        let nothing = vec![None; subset.len()];
+        group.draw(self.task, self.group, self.held.t);
+        let nothing = vec![None; group.subset.len()];
         self.stage = Stage::Inviting(Drawn {
-            zeta2: nothing,
-            models: vec![None; subset.len()],
-            subset,
+            zeta2: nothing.clone(),
+            zeta1: nothing,
+            models: vec![None; group.subset.len()],
+            group,
+            overdue: false,
         });
-        outbox.phases.push((Phase::Exchange, self.t));
         self.again(outbox);
     }
 
-    fn invitation(&self) -> Message {
-        let key = self.key(Kind::Theta2, self.t);
-        let codec = self.task.compression.device_download;
-        Message::Invite {
-            t: self.t,
-            segment: self.segment,
-            theta2: Numbers::pack(codec, key, &self.theta2),
-        }
+    /// Some positions of the subset, by gateway.
+    fn by_gateway(
+        &self,
+        drawn: &Drawn,
+        wanted: impl Fn(usize) -> bool,
+    ) -> Vec<(Party, Vec<usize>)> {
+        let subset = drawn.group.subset.iter().enumerate();
+        let wanted: Vec<(usize, u32)> = subset
+            .map(|(position, device)| (position, *device))
+            .filter(|(position, _)| wanted(*position))
+            .collect();
+        let of_gateway = |(g, devices): (usize, &Range<u32>)| {
+            let mine = wanted.iter().filter(|(_, n)| devices.contains(n));
+            let positions: Vec<usize> = mine.map(|(position, _)| *position).collect();
+            (Party::Gateway(self.group, g), positions)
+        };
+        let all = self.gateways.iter().enumerate().map(of_gateway);
+        all.filter(|(_, positions)| !positions.is_empty()).collect()
     }
 
     /// Sends what it waits for an answer to.
     fn again(&self, outbox: &mut Outbox) {
         match &self.stage {
             Stage::Inviting(drawn) => {
-                let missing = self.devices(drawn).zip(&drawn.zeta2);
-                for (device, _) in missing.filter(|(_, zeta2)| zeta2.is_none()) {
-                    outbox.send(device, self.invitation());
-                }
+                let missing = self.by_gateway(drawn, |p| drawn.zeta2[p].is_none());
+                self.send_invitations(drawn, &missing, outbox);
             }
             Stage::Asking(drawn) => {
                 let message = Message::Batch {
-                    t: self.t,
+                    t: self.held.t,
                     zeta2: drawn.zeta2.clone(),
                 };
                 outbox.send(Party::Hospital(self.group), message);
             }
-            Stage::Teaching(drawn, lessons) => {
-                let missing = self.devices(drawn).zip(lessons).zip(&drawn.models);
-                for ((device, lesson), _) in missing.filter(|(_, model)| model.is_none()) {
-                    if let Some(lesson) = lesson {
-                        // Who has forgotten the invitation needs it first.
-                        outbox.send(device, self.invitation());
-                        outbox.send(device, lesson.clone());
-                    }
-                }
+            Stage::Teaching(drawn, theta0) => {
+                let waits = |p: usize| drawn.zeta1[p].is_some() && drawn.models[p].is_none();
+                let missing = self.by_gateway(drawn, waits);
+                // Who has forgotten the invitation needs it first.
+                self.send_invitations(drawn, &missing, outbox);
+                self.send_lessons(drawn, theta0, missing, outbox);
             }
             Stage::Uploaded(message) => outbox.send(Party::Cloud, message.clone()),
-            Stage::Ended => {}
+            Stage::Ended if !self.held.ended => {}
+            Stage::Ended => {
+                let untold = self.told.iter().enumerate().filter(|(_, told)| !**told);
+                for (g, _) in untold {
+                    outbox.send(Party::Gateway(self.group, g), Message::End);
+                }
+            }
         }
     }
 
-    fn zeta2(&mut self, device: u32, rows: Vec<Numbers>, outbox: &mut Outbox) {
+    fn send_invitations(&self, drawn: &Drawn, to: &[(Party, Vec<usize>)], outbox: &mut Outbox) {
+        let key = self.key(Kind::Theta2);
+        let codec = self.task.compression.device_download;
+        let theta2 = Numbers::pack(codec, key, &self.held.theta2);
+        for (gateway, positions) in to {
+            let devices = positions.iter().map(|p| drawn.group.subset[*p]);
+            let message = Message::Invite {
+                t: self.held.t,
+                segment: self.held.segment,
+                theta2: theta2.clone(),
+                devices: devices.collect(),
+            };
+            outbox.send(*gateway, message);
+        }
+    }
+
+    fn send_lessons(
+        &self,
+        drawn: &Drawn,
+        theta0: &Numbers,
+        to: Vec<(Party, Vec<usize>)>,
+        outbox: &mut Outbox,
+    ) {
+        for (gateway, positions) in to {
+            let lesson = |p: usize| -> Option<OfDevice> {
+                Some((drawn.group.subset[p], drawn.zeta1[p].clone()?))
+            };
+            let message = Message::Lesson {
+                t: self.held.t,
+                theta0: theta0.clone(),
+                zeta1: positions.into_iter().filter_map(lesson).collect(),
+            };
+            outbox.send(gateway, message);
+        }
+    }
+
+    fn carries(&self, gateway: usize, device: u32) -> bool {
+        let devices = self.gateways.get(gateway);
+        devices.is_some_and(|devices| devices.contains(&device))
+    }
+
+    fn zeta2(&mut self, gateway: usize, sent: Vec<OfDevice>, outbox: &mut Outbox) {
+        let own: Vec<bool> = sent
+            .iter()
+            .map(|(n, _)| self.carries(gateway, *n))
+            .collect();
         let Stage::Inviting(drawn) = &mut self.stage else {
             return;
         };
-        let Some(position) = drawn.position(device) else {
-            return;
-        };
-        drawn.zeta2[position].get_or_insert(rows);
-        if drawn.zeta2.iter().all(Option::is_some) {
-            self.exchanged(outbox);
+        let nobody_yet = drawn.zeta2.iter().all(Option::is_none);
+        for ((device, rows), own) in sent.into_iter().zip(own) {
+            if let Some(position) = drawn.position(device).filter(|_| own) {
+                drawn.zeta2[position].get_or_insert(rows);
+            }
+        }
+        let (there, all) = (drawn.zeta2.iter().flatten().count(), drawn.zeta2.len());
+        if there == all || (drawn.overdue && there >= quorum(self.quorum.devices, all)) {
+            self.ask(outbox);
+        } else if nobody_yet && there > 0 {
+            outbox.phases.push((Phase::Exchange, self.held.t));
         }
     }
 
-    /// Whoever has sent ζ2 takes part.
-    fn exchanged(&mut self, outbox: &mut Outbox) {
-        let drawn = match std::mem::replace(&mut self.stage, Stage::Ended) {
-            Stage::Inviting(drawn) => drawn,
-            // A deadline that comes when all have answered is none.
-            other => return self.stage = other,
+    fn exchange_is_due(&mut self, outbox: &mut Outbox) {
+        let Stage::Inviting(drawn) = &mut self.stage else {
+            return;
         };
-        for (device, zeta2) in drawn.subset.iter().zip(&drawn.zeta2) {
-            if zeta2.is_none() {
-                outbox.absences.push(Absence {
-                    phase: Phase::Exchange,
-                    t: self.t,
-                    group: self.group,
-                    device: Some(*device),
-                });
-            }
+        let (there, all) = (drawn.zeta2.iter().flatten().count(), drawn.zeta2.len());
+        drawn.overdue = true;
+        if there >= quorum(self.quorum.devices, all) {
+            self.ask(outbox);
         }
-        self.stage = Stage::Asking(drawn);
+    }
+
+    /// Whoever has sent ζ2 is to take part.
+    fn ask(&mut self, outbox: &mut Outbox) {
+        match std::mem::replace(&mut self.stage, Stage::Ended) {
+            Stage::Inviting(drawn) => self.stage = Stage::Asking(drawn),
+            other => self.stage = other,
+        }
         self.again(outbox);
     }
 
-    /// Passes on what the hospital sends to those who are there.
+    /// Passes on what the hospital sends, to those who take part: the hospital has decided who that is.
     fn frozen(
         &mut self,
-        theta0: Option<&Numbers>,
+        theta0: Option<Numbers>,
         zeta1: Vec<Option<Vec<Numbers>>>,
         outbox: &mut Outbox,
     ) {
-        let Stage::Asking(drawn) = &self.stage else {
-            return;
-        };
-        let fits = zeta1.len() == drawn.subset.len()
-            && zeta1
-                .iter()
-                .zip(&drawn.zeta2)
-                .all(|(a, b)| a.is_some() == b.is_some())
-            && theta0.is_some() == drawn.zeta2.iter().any(Option::is_some);
-        if !fits {
-            return;
+        match &self.stage {
+            Stage::Asking(drawn) if zeta1.len() == drawn.group.subset.len() => {}
+            _ => return,
         }
-        let t = self.t;
-        let lesson = |zeta1: Vec<Numbers>| {
-            let theta0 = theta0.cloned()?;
-            Some(Message::Lesson { t, theta0, zeta1 })
-        };
-        let lessons: Vec<_> = zeta1
-            .into_iter()
-            .map(|rows| rows.and_then(lesson))
-            .collect();
-        let Stage::Asking(drawn) = std::mem::replace(&mut self.stage, Stage::Ended) else {
+        let Stage::Asking(mut drawn) = std::mem::replace(&mut self.stage, Stage::Ended) else {
             return;
         };
-        let nobody = lessons.iter().all(Option::is_none);
-        for (device, lesson) in self.devices(&drawn).zip(&lessons) {
-            if let Some(lesson) = lesson {
-                outbox.send(device, lesson.clone());
+        drawn.group.exchanged = zeta1.iter().map(Option::is_some).collect();
+        (drawn.zeta1, drawn.overdue) = (zeta1, false);
+        let Some(theta0) = theta0 else {
+            self.stage = Stage::Teaching(drawn, Numbers::dense(&[]));
+            return self.aggregate(outbox);
+        };
+        let all = self.by_gateway(&drawn, |p| drawn.zeta1[p].is_some());
+        self.send_lessons(&drawn, &theta0, all, outbox);
+        self.stage = Stage::Teaching(drawn, theta0);
+    }
+
+    fn models(&mut self, gateway: usize, sent: &[(u32, Numbers)], outbox: &mut Outbox) {
+        let end = self.held.t + self.held.segment.local_interval;
+        let key = message_key(self.task.experiment.seed, self.group, Kind::Theta2, end).with(UP);
+        let codec = self.task.compression.device_upload;
+        let own: Vec<bool> = sent
+            .iter()
+            .map(|(n, _)| self.carries(gateway, *n))
+            .collect();
+        let width = self.held.theta2.len();
+        let Stage::Teaching(drawn, _) = &mut self.stage else {
+            return;
+        };
+        let nobody_yet = drawn.models.iter().all(Option::is_none);
+        for ((device, model), own) in sent.iter().zip(own) {
+            let position = drawn.position(*device).filter(|_| own);
+            let Some(position) = position.filter(|p| drawn.zeta1[*p].is_some()) else {
+                continue;
+            };
+            if drawn.models[position].is_none() {
+                drawn.models[position] = model.unpack(codec, key.with(u64::from(*device)), width);
             }
         }
-        self.stage = Stage::Teaching(drawn, lessons);
-        outbox.phases.push((Phase::Upload, t));
-        if nobody {
+        let there = drawn.models.iter().flatten().count();
+        let all = drawn.zeta1.iter().flatten().count();
+        if there == all || (drawn.overdue && there >= quorum(self.quorum.devices, all)) {
             self.aggregate(outbox);
+        } else if nobody_yet && there > 0 {
+            outbox.phases.push((Phase::Upload, self.held.t));
         }
     }
 
-    fn model(&mut self, device: u32, theta2: &Numbers, outbox: &mut Outbox) {
-        let (seed, group) = (self.task.experiment.seed, self.group);
-        let end = self.t + self.segment.local_interval;
-        let key = message_key(seed, group, Kind::Theta2, end);
-        let key = key.with(UP).with(u64::from(device));
-        let codec = self.task.compression.device_upload;
-        let Stage::Teaching(drawn, lessons) = &mut self.stage else {
+    fn upload_is_due(&mut self, outbox: &mut Outbox) {
+        let Stage::Teaching(drawn, _) = &mut self.stage else {
             return;
         };
-        let position = drawn.position(device);
-        let Some(position) = position.filter(|p| lessons[*p].is_some()) else {
-            return;
-        };
-        if drawn.models[position].is_none() {
-            drawn.models[position] = theta2.unpack(codec, key, self.theta2.len());
-        }
-        let missing = |(lesson, model): (&Option<Message>, &Option<Vec<f32>>)| {
-            lesson.is_some() && model.is_none()
-        };
-        if !lessons.iter().zip(&drawn.models).any(missing) {
+        let there = drawn.models.iter().flatten().count();
+        let all = drawn.zeta1.iter().flatten().count();
+        drawn.overdue = true;
+        if there >= quorum(self.quorum.devices, all) {
             self.aggregate(outbox);
         }
     }
 
     /// `θ2[m]` becomes the mean of the models that have arrived.
     fn aggregate(&mut self, outbox: &mut Outbox) {
-        let (drawn, lessons) = match std::mem::replace(&mut self.stage, Stage::Ended) {
-            Stage::Teaching(drawn, lessons) => (drawn, lessons),
+        let mut drawn = match std::mem::replace(&mut self.stage, Stage::Ended) {
+            Stage::Teaching(drawn, _) => drawn,
             other => return self.stage = other,
         };
-        self.t += self.segment.local_interval;
-        let taught = drawn.subset.iter().zip(&drawn.models).zip(&lessons);
-        for ((device, model), lesson) in taught {
-            if lesson.is_some() && model.is_none() {
-                outbox.absences.push(Absence {
-                    phase: Phase::Upload,
-                    t: self.t,
-                    group: self.group,
-                    device: Some(*device),
-                });
-            }
-        }
+        let (task, held) = (self.task, &mut self.held);
+        held.t += held.segment.local_interval;
         let arrived: Vec<bool> = drawn.models.iter().map(Option::is_some).collect();
-        let n2 = self.theta2.len();
-        let empty = vec![0.0; n2];
+        let positions = 0..arrived.len();
+        let missing = positions.filter(|p| drawn.zeta1[*p].is_some() && !arrived[*p]);
+        held.absent = missing.map(|p| drawn.group.subset[p]).collect();
+        let empty = vec![0.0; held.theta2.len()];
         let rows = drawn.models.iter().map(|m| m.as_ref().unwrap_or(&empty));
         let models: Vec<f32> = rows.flatten().copied().collect();
-        let level = self.task.architecture.level();
-        match self.task.compression.changes_device_models() {
-            false => local_mean(level, &models, &arrived, &mut self.theta2),
+        let level = task.architecture.level();
+        match task.compression.changes_device_models() {
+            false => local_mean(level, &models, &arrived, &mut held.theta2),
             true if arrived.contains(&true) => {
                 let mut mean = empty;
                 local_mean(level, &models, &arrived, &mut mean);
-                vector::add(level, &mean, &mut self.theta2);
+                vector::add(level, &mean, &mut held.theta2);
             }
             true => {}
         }
-        match self.segment.aggregates_globally_at(self.t) {
+        drawn.group.uploaded = arrived;
+        let computed = compute(task, held.segment.local_interval, None);
+        let Counted { ledger, seconds } = &mut held.counted;
+        charge_interval(task, (self.group, &drawn.group, computed), ledger, |more| {
+            *seconds += more;
+        });
+        outbox.record = Some(wire::to_bytes(held));
+        self.note_absences(outbox);
+        self.go_on(outbox);
+    }
+
+    fn note_absences(&self, outbox: &mut Outbox) {
+        for device in &self.held.absent {
+            outbox.absences.push(Absence {
+                phase: Phase::Upload,
+                t: self.held.t,
+                group: self.group,
+                device: Some(*device),
+            });
+        }
+    }
+
+    /// What comes behind a local aggregation.
+    fn go_on(&mut self, outbox: &mut Outbox) {
+        match self.held.t > self.held.global_t
+            && self.held.segment.aggregates_globally_at(self.held.t)
+        {
             true => self.upload(outbox),
             false => self.invite(outbox),
         }
     }
 
     fn upload(&mut self, outbox: &mut Outbox) {
-        let key = self.key(Kind::Theta2, self.t);
+        let key = self.key(Kind::Theta2);
         let codecs = &self.task.compression;
-        let known = &self.global.1;
-        let theta2 = pack_upload(codecs, key, known, &self.theta2, &mut self.residual);
-        self.stage = Stage::Uploaded(Message::EdgeModel { t: self.t, theta2 });
+        let held = &mut self.held;
+        let theta2 = pack_upload(codecs, key, &held.global, &held.theta2, &mut held.residual);
+        self.stage = Stage::Uploaded(Message::EdgeModel {
+            t: held.t,
+            theta2,
+            counted: held.counted.clone(),
+        });
         self.again(outbox);
     }
 
@@ -328,31 +575,47 @@ impl<'a> Edge<'a> {
         else {
             return;
         };
+        if self.held.ended {
+            return outbox.send(Party::Cloud, Message::Done);
+        }
         let waits = matches!(self.stage, Stage::Uploaded(_));
-        if matches!(self.stage, Stage::Ended) || *t < self.t || (*t == self.t && !waits) {
+        if !ended && (*t < self.held.t || (*t == self.held.t && !waits)) {
             return;
         }
         let key = message_key(self.task.experiment.seed, usize::MAX, Kind::Theta2, *t);
         let codec = self.task.compression.global_download;
         let [part] = &parts[..] else { return };
-        let (at, known) = (self.global.0, &self.global.1);
-        let Some(theta2) = unpack_download(codec, key, part, (*since, at), known) else {
+        let held = &mut self.held;
+        let has = (*since, held.global_t);
+        let Some(theta2) = unpack_download(codec, key, part, has, &held.global) else {
             return;
         };
-        if *t > self.t || *anew {
+        if *t > held.t || *anew {
             // What it has sent was not used, or is not wanted any more.
-            self.residual.fill(0.0);
+            held.residual.fill(0.0);
         }
-        (self.t, self.segment) = (*t, *segment);
-        self.global = (*t, theta2.clone());
-        self.theta2 = theta2;
+        (held.t, held.segment, held.global_t) = (*t, *segment, *t);
+        held.global = theta2.clone();
+        held.theta2 = theta2;
+        (held.counted.seconds, held.ended) = (0.0, *ended);
+        held.absent.clear();
         match ended {
-            true => self.stage = Stage::Ended,
+            true => {
+                outbox.record = Some(wire::to_bytes(held));
+                self.end(outbox);
+            }
             false => self.invite(outbox),
         }
     }
 
-    fn key(&self, kind: Kind, t: u64) -> selvedge_nn::random::Key {
-        message_key(self.task.experiment.seed, self.group, kind, t)
+    /// Tells the cloud that it knows, and its gateways.
+    fn end(&mut self, outbox: &mut Outbox) {
+        self.stage = Stage::Ended;
+        outbox.send(Party::Cloud, Message::Done);
+        self.again(outbox);
+    }
+
+    fn key(&self, kind: Kind) -> Key {
+        message_key(self.task.experiment.seed, self.group, kind, self.held.t)
     }
 }

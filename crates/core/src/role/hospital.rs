@@ -1,19 +1,30 @@
 //! A hospital: answers its edge's batch with θ0 and ζ1, steps, and uploads at global aggregations.
+//!
+//! Its record is what an interval begins with: its models, and the batch. The batch is the decision who takes part: whatever
+//! its edge sends for that interval later, the hospital's answer stays the same. From the record it computes everything
+//! again.
 
-use super::message::{Message, Numbers};
-use super::{Event, Outbox, Party};
+use super::message::{Message, Numbers, Part};
+use super::wire::{self, Reader, Wire, WireError, fields};
+use super::{Absence, Doing, Event, HeldOutSamples, Outbox, Party, Phase};
 use crate::adaptive::Report;
 use crate::cloud::{pack_upload, unpack_download};
 use crate::codec::{Codec, with_feedback};
 use crate::compression::message_key;
-use crate::dataset;
+use crate::dataset::{self, Samples};
+use crate::evaluate::{Scores, predict_embedded};
 use crate::exchange::Embeddings;
 use crate::experiment::Side;
 use crate::group::Group;
 use crate::ledger::Kind;
 use crate::local_steps::{Batch, Steps, TowerWorkspace, hospital_steps};
+use crate::model::Model;
 use crate::schedule::Segment;
 use crate::task::Task;
+use selvedge_nn::random::Key;
+
+/// ζ2 by position of the subset.
+type ByPosition = Vec<Option<Vec<Numbers>>>;
 
 /// A hospital and what it holds of its group.
 pub struct Hospital<'a> {
@@ -21,28 +32,68 @@ pub struct Hospital<'a> {
     group: usize,
     /// x1 and y of its group, by device.
     data: dataset::Group,
+    held_out: HeldOutSamples,
+    held: Held,
+    workspace: TowerWorkspace,
+    /// The last interval, and what was sent for it.
+    answered: Option<(u64, Message)>,
+    /// What was sent to the cloud, until it answers.
+    uploaded: Option<Message>,
+    measured: Option<Measured>,
+}
+
+/// What it holds between two intervals.
+#[derive(Clone)]
+struct Held {
     /// The iteration that comes next.
     t: u64,
     segment: Segment,
     theta0: Vec<f32>,
     theta1: Vec<f32>,
     /// θ0 and θ1 of the last global aggregation, and when that was.
-    global: (u64, [Vec<f32>; 2]),
+    global_t: u64,
+    global0: Vec<f32>,
+    global1: Vec<f32>,
     /// What compression has lost of θ0 to the devices, and of uploads.
     residual: Vec<f32>,
-    uploads: [Vec<f32>; 2],
+    lost0: Vec<f32>,
+    lost1: Vec<f32>,
     report: Report,
-    workspace: TowerWorkspace,
-    /// The last interval, and what was sent for it.
-    answered: Option<(u64, Message)>,
-    /// What was sent to the cloud, until it answers.
-    uploaded: Option<Message>,
     ended: bool,
+}
+
+fields!(Held {
+    t,
+    segment,
+    theta0,
+    theta1,
+    global_t,
+    global0,
+    global1,
+    residual,
+    lost0,
+    lost1,
+    report,
+    ended
+});
+
+/// A model that is measured.
+struct Measured {
+    number: u64,
+    model: Model,
+    /// For each part, its rows, and ζ2 of those that have come.
+    parts: [(Vec<u32>, Vec<f32>, Vec<bool>); 3],
+    scores: Option<Message>,
 }
 
 impl<'a> Hospital<'a> {
     /// The hospital of a group before the first iteration, with its own columns of the data.
-    pub fn new(task: &'a Task<'a>, group: usize, data: dataset::Group) -> Self {
+    pub fn new(
+        task: &'a Task<'a>,
+        group: usize,
+        data: dataset::Group,
+        held_out: HeldOutSamples,
+    ) -> Self {
         let model = task.architecture.initial(task.experiment.seed);
         let lossy = |codec: Codec, width: usize| match codec {
             Codec::None => Vec::new(),
@@ -52,15 +103,21 @@ impl<'a> Hospital<'a> {
         Hospital {
             group,
             data,
-            t: 0,
-            segment: task.segment(),
-            residual: lossy(codecs.theta0, model.theta0.len()),
-            uploads: [&model.theta0, &model.theta1]
-                .map(|part| lossy(codecs.global_upload, part.len())),
-            global: (0, [model.theta0.clone(), model.theta1.clone()]),
-            theta0: model.theta0,
-            theta1: model.theta1,
-            report: Report::default(),
+            held_out,
+            held: Held {
+                t: 0,
+                segment: task.segment(),
+                residual: lossy(codecs.theta0, model.theta0.len()),
+                lost0: lossy(codecs.global_upload, model.theta0.len()),
+                lost1: lossy(codecs.global_upload, model.theta1.len()),
+                global_t: 0,
+                global0: model.theta0.clone(),
+                global1: model.theta1.clone(),
+                theta0: model.theta0,
+                theta1: model.theta1,
+                report: Report::default(),
+                ended: false,
+            },
             workspace: TowerWorkspace::new(
                 &task.architecture,
                 Side::Hospital,
@@ -68,25 +125,101 @@ impl<'a> Hospital<'a> {
             ),
             answered: None,
             uploaded: None,
-            ended: false,
+            measured: None,
             task,
+        }
+    }
+
+    /// Goes on from a record: the interval is computed again, and what follows from it is sent again.
+    ///
+    /// # Errors
+    /// If it is no record of this hospital.
+    pub fn restore(&mut self, record: &[u8], outbox: &mut Outbox) -> Result<(), WireError> {
+        let (held, batch): (Held, Option<ByPosition>) = wire::from_bytes(record)?;
+        let same = |a: &Held, b: &Held| {
+            let lengths = |h: &Held| {
+                [
+                    &h.theta0,
+                    &h.theta1,
+                    &h.global0,
+                    &h.global1,
+                    &h.residual,
+                    &h.lost0,
+                    &h.lost1,
+                ]
+                .map(Vec::len)
+            };
+            lengths(a) == lengths(b)
+        };
+        if !same(&held, &self.held) {
+            return Err(WireError::Short("a record of these networks"));
+        }
+        self.held = held;
+        match batch {
+            Some(batch) => {
+                self.interval(&batch, outbox);
+                outbox.record = None;
+                match self.answered {
+                    Some(_) => Ok(()),
+                    None => Err(WireError::Short("a batch of this interval")),
+                }
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Who it is.
+    pub fn party(&self) -> Party {
+        Party::Hospital(self.group)
+    }
+
+    /// Whether it has heard that the run is over.
+    pub fn is_over(&self) -> bool {
+        self.held.ended
+    }
+
+    /// What it is doing.
+    pub fn doing(&self) -> Doing {
+        let (what, missing) = match (self.held.ended, &self.uploaded) {
+            (true, _) => ("the run is over", None),
+            (false, Some(_)) => ("has uploaded, waits for the cloud", Some(Party::Cloud)),
+            (false, None) => ("waits for a batch", Some(Party::Edge(self.group))),
+        };
+        Doing {
+            t: self.held.t,
+            what: what.into(),
+            missing: missing.into_iter().collect(),
+            below_quorum: false,
         }
     }
 
     /// What happens, and what it does about it.
     pub fn handle(&mut self, event: Event, outbox: &mut Outbox) {
+        let edge = Party::Edge(self.group);
         match event {
-            Event::Received(Party::Edge(m), Message::Batch { t, zeta2 }) if m == self.group => {
+            Event::Received(from, Message::Batch { t, zeta2 }) if from == edge => {
                 if let Some((_, answer)) = self.answered.as_ref().filter(|(at, _)| *at == t) {
-                    outbox.send(Party::Edge(self.group), answer.clone());
-                } else if t == self.t && self.uploaded.is_none() && !self.ended {
+                    outbox.send(edge, answer.clone());
+                } else if t == self.held.t && self.uploaded.is_none() && !self.held.ended {
                     self.interval(&zeta2, outbox);
                 }
             }
             Event::Received(Party::Cloud, message @ Message::Global { .. }) => {
-                self.global(&message);
+                self.global(&message, outbox);
             }
-            Event::Retry => {
+            Event::Received(Party::Cloud, Message::Evaluate { number, parts }) => {
+                self.evaluate(number, &parts, outbox);
+            }
+            Event::Received(
+                from,
+                Message::Embedded {
+                    number,
+                    part,
+                    rows,
+                    zeta2,
+                },
+            ) if from == edge => self.embedded(number, part, &rows, &zeta2, outbox),
+            Event::Retry | Event::Appeared(Party::Cloud) => {
                 if let Some(message) = &self.uploaded {
                     outbox.send(Party::Cloud, message.clone());
                 }
@@ -96,16 +229,30 @@ impl<'a> Hospital<'a> {
     }
 
     /// One interval with the devices that are there: nothing, if what came does not fit.
-    fn interval(&mut self, zeta2: &[Option<Vec<Numbers>>], outbox: &mut Outbox) {
+    fn interval(&mut self, zeta2: &ByPosition, outbox: &mut Outbox) {
         let mut group = Group::default();
-        group.draw(self.task, self.group, self.t);
+        group.draw(self.task, self.group, self.held.t);
         let Some(other) = self.unpack(&group, zeta2) else {
             return;
         };
+        let mut record = wire::to_bytes(&self.held);
+        true.put(&mut record);
+        zeta2.put(&mut record);
+        outbox.record = Some(record);
         group.exchanged = zeta2.iter().map(Option::is_some).collect();
+        for (device, there) in group.subset.iter().zip(&group.exchanged) {
+            if !there {
+                outbox.absences.push(Absence {
+                    phase: Phase::Exchange,
+                    t: self.held.t,
+                    group: self.group,
+                    device: Some(*device),
+                });
+            }
+        }
         let answer = self.answer(&group);
         outbox.send(Party::Edge(self.group), answer.clone());
-        self.answered = Some((self.t, answer));
+        self.answered = Some((self.held.t, answer));
         let batch = Batch {
             samples: &self.data.samples,
             rows: &group.rows,
@@ -114,29 +261,30 @@ impl<'a> Hospital<'a> {
             other: &other,
             tapes: &[],
         };
+        let held = &mut self.held;
         let steps = Steps {
-            segment: self.segment,
-            first: self.t,
+            segment: held.segment,
+            first: held.t,
         };
         let seen = hospital_steps(
             &self.task.architecture,
             &self.task.descent,
             steps,
             batch,
-            (&mut self.theta0, &mut self.theta1),
+            (&mut held.theta0, &mut held.theta1),
             &mut self.workspace,
         );
-        self.report.add(seen);
-        self.t += self.segment.local_interval;
-        if self.segment.aggregates_globally_at(self.t) {
+        held.report.add(seen);
+        held.t += held.segment.local_interval;
+        if held.segment.aggregates_globally_at(held.t) {
             self.upload(outbox);
         }
     }
 
     /// ζ2 of all places of the batch; zeros where a device is absent, whom nobody asks for.
-    fn unpack(&self, group: &Group, zeta2: &[Option<Vec<Numbers>>]) -> Option<Vec<f32>> {
+    fn unpack(&self, group: &Group, zeta2: &ByPosition) -> Option<Vec<f32>> {
         let width = self.task.architecture.device.output().len();
-        let key = self.key(Kind::Zeta2, self.t);
+        let key = self.key(Kind::Zeta2);
         let codec = self.task.compression.zeta2;
         if zeta2.len() != group.subset.len() {
             return None;
@@ -162,8 +310,9 @@ impl<'a> Hospital<'a> {
         let codecs = &self.task.compression;
         let tower = &self.task.architecture.hospital;
         let mut side = Embeddings::new(false);
-        side.embed(tower, &self.theta1, &self.data.samples.x1, &group.rows);
-        let (d1, key1) = (tower.output().len(), self.key(Kind::Zeta1, self.t));
+        let x1 = &self.data.samples.x1;
+        side.embed(tower, &self.held.theta1, x1, &group.rows);
+        let (d1, key1) = (tower.output().len(), self.key(Kind::Zeta1));
         let pack = |place: usize| {
             let key = key1.with(u64::from(group.rows[place]));
             Numbers::pack(codecs.zeta1, key, &side.zeta[place * d1..][..d1])
@@ -173,23 +322,25 @@ impl<'a> Hospital<'a> {
             there.then(|| places.map(pack).collect())
         };
         let zeta1 = group.exchanged.iter().enumerate().map(of_device).collect();
-        let theta0 = group.exchanged.contains(&true).then(|| {
-            let key = self.key(Kind::Theta0, self.t);
-            match codecs.theta0 {
-                Codec::None => Numbers::Dense(self.theta0.clone()),
+        let key = self.key(Kind::Theta0);
+        let held = &mut self.held;
+        let theta0 = group
+            .exchanged
+            .contains(&true)
+            .then(|| match codecs.theta0 {
+                Codec::None => Numbers::dense(&held.theta0),
                 codec => {
                     if !codecs.error_feedback {
-                        self.residual.fill(0.0);
+                        held.residual.fill(0.0);
                     }
-                    let (mut sent, mut frame) = (vec![0.0; self.theta0.len()], Vec::new());
-                    let lost = &mut self.residual;
-                    with_feedback(codec, key, &self.theta0, lost, &mut sent, &mut frame);
-                    Numbers::Frame(frame)
+                    let (mut sent, mut frame) = (vec![0.0; held.theta0.len()], Vec::new());
+                    let lost = &mut held.residual;
+                    with_feedback(codec, key, &held.theta0, lost, &mut sent, &mut frame);
+                    Numbers::Frame(frame.into())
                 }
-            }
-        });
+            });
         Message::Frozen {
-            t: self.t,
+            t: self.held.t,
             theta0,
             zeta1,
         }
@@ -197,26 +348,22 @@ impl<'a> Hospital<'a> {
 
     fn upload(&mut self, outbox: &mut Outbox) {
         let codecs = &self.task.compression;
-        let (key0, key1) = (
-            self.key(Kind::Theta0, self.t),
-            self.key(Kind::Theta1, self.t),
-        );
-        let [known0, known1] = &self.global.1;
-        let [lost0, lost1] = &mut self.uploads;
+        let (key0, key1) = (self.key(Kind::Theta0), self.key(Kind::Theta1));
+        let held = &mut self.held;
         let steered = !self.task.experiment.train.adaptive.is_off();
         let message = Message::HospitalModel {
-            t: self.t,
-            theta0: pack_upload(codecs, key0, known0, &self.theta0, lost0),
-            theta1: pack_upload(codecs, key1, known1, &self.theta1, lost1),
-            report: steered.then_some(self.report),
+            t: held.t,
+            theta0: pack_upload(codecs, key0, &held.global0, &held.theta0, &mut held.lost0),
+            theta1: pack_upload(codecs, key1, &held.global1, &held.theta1, &mut held.lost1),
+            report: steered.then_some(held.report),
         };
-        self.report = Report::default();
+        held.report = Report::default();
         outbox.send(Party::Cloud, message.clone());
         self.uploaded = Some(message);
     }
 
     /// Adopts the newest θ0 and θ1, wherever it is itself.
-    fn global(&mut self, message: &Message) {
+    fn global(&mut self, message: &Message, outbox: &mut Outbox) {
         let Message::Global {
             t,
             parts,
@@ -228,37 +375,139 @@ impl<'a> Hospital<'a> {
         else {
             return;
         };
+        if self.held.ended {
+            return outbox.send(Party::Cloud, Message::Done);
+        }
         let waits = self.uploaded.is_some();
-        if self.ended || *t < self.t || (*t == self.t && !waits) {
+        if !ended && (*t < self.held.t || (*t == self.held.t && !waits)) {
             return;
         }
         let [part0, part1] = &parts[..] else { return };
         let codec = self.task.compression.global_download;
         let seed = self.task.experiment.seed;
+        let held = &mut self.held;
         let read = |part, kind, known: &[f32]| {
             let key = message_key(seed, usize::MAX, kind, *t);
-            unpack_download(codec, key, part, (*since, self.global.0), known)
+            unpack_download(codec, key, part, (*since, held.global_t), known)
         };
-        let [known0, known1] = &self.global.1;
         let both = (
-            read(part0, Kind::Theta0, known0),
-            read(part1, Kind::Theta1, known1),
+            read(part0, Kind::Theta0, &held.global0),
+            read(part1, Kind::Theta1, &held.global1),
         );
         let (Some(theta0), Some(theta1)) = both else {
             return;
         };
-        if *t > self.t || *anew {
+        if *t > held.t || *anew {
             // What it has sent was not used, or is not wanted any more.
-            self.residual.fill(0.0);
-            self.uploads.iter_mut().for_each(|lost| lost.fill(0.0));
+            for lost in [&mut held.residual, &mut held.lost0, &mut held.lost1] {
+                lost.fill(0.0);
+            }
         }
-        (self.t, self.segment) = (*t, *segment);
-        self.global = (*t, [theta0.clone(), theta1.clone()]);
-        (self.theta0, self.theta1) = (theta0, theta1);
-        (self.report, self.uploaded, self.ended) = (Report::default(), None, *ended);
+        (held.t, held.segment, held.global_t) = (*t, *segment, *t);
+        (held.global0, held.global1) = (theta0.clone(), theta1.clone());
+        (held.theta0, held.theta1) = (theta0, theta1);
+        (held.report, held.ended) = (Report::default(), *ended);
+        self.uploaded = None;
+        if *ended {
+            let mut record = wire::to_bytes(&self.held);
+            false.put(&mut record);
+            outbox.record = Some(record);
+            outbox.send(Party::Cloud, Message::Done);
+        }
     }
 
-    fn key(&self, kind: Kind, t: u64) -> selvedge_nn::random::Key {
-        message_key(self.task.experiment.seed, self.group, kind, t)
+    /// Begins to measure a model, or says again what it has found.
+    fn evaluate(&mut self, number: u64, parts: &[Numbers], outbox: &mut Outbox) {
+        if let Some(measured) = self.measured.as_ref().filter(|m| m.number == number) {
+            if let Some(scores) = &measured.scores {
+                outbox.send(Party::Cloud, scores.clone());
+            }
+            return;
+        }
+        let widths = self.task.architecture.widths();
+        let [theta0, theta1] = parts else { return };
+        let (Some(theta0), Some(theta1)) = (theta0.as_dense(widths.n0), theta1.as_dense(widths.n1))
+        else {
+            return;
+        };
+        let training = match &self.task.loss_rows {
+            Some(rows) => rows[self.group].clone(),
+            None => (0..self.data.samples.len() as u32).collect(),
+        };
+        let [validation, test] = &self.held_out;
+        let all = |samples: &Samples| (0..samples.len() as u32).collect();
+        let room = |rows: Vec<u32>| {
+            let (zeta2, there) = (vec![0.0; rows.len() * widths.d2], vec![false; rows.len()]);
+            (rows, zeta2, there)
+        };
+        self.measured = Some(Measured {
+            number,
+            model: Model {
+                theta0: theta0.to_vec(),
+                theta1: theta1.to_vec(),
+                theta2: Vec::new(),
+            },
+            parts: [training, all(validation), all(test)].map(room),
+            scores: None,
+        });
+    }
+
+    /// Keeps ζ2 of some samples of the model that is measured; with the last of them it knows the scores.
+    fn embedded(
+        &mut self,
+        number: u64,
+        part: Part,
+        rows: &[u32],
+        zeta2: &Numbers,
+        outbox: &mut Outbox,
+    ) {
+        let width = self.task.architecture.device.output().len();
+        let Some(zeta2) = zeta2.as_dense(rows.len() * width) else {
+            return;
+        };
+        let Some(measured) = self.measured.as_mut() else {
+            return;
+        };
+        if measured.number != number || measured.scores.is_some() {
+            return;
+        }
+        let (known, all, there) = &mut measured.parts[part as usize];
+        for (row, zeta2) in rows.iter().zip(zeta2.chunks_exact(width)) {
+            let Ok(place) = known.binary_search(row) else {
+                return;
+            };
+            all[place * width..][..width].copy_from_slice(zeta2);
+            there[place] = true;
+        }
+        let complete = |(_, _, there): &(_, _, Vec<bool>)| there.iter().all(|there| *there);
+        if !measured.parts.iter().all(complete) {
+            return;
+        }
+        let architecture = &self.task.architecture;
+        let predict = |samples: &Samples, (rows, zeta2, _): &(Vec<u32>, Vec<f32>, Vec<bool>)| {
+            predict_embedded(architecture, &measured.model, samples, rows, zeta2)
+        };
+        let [training, validation, test] = &measured.parts;
+        let mut scores = Scores::new(architecture.combined.output().len());
+        scores.training = predict(&self.data.samples, training).losses;
+        let held_out = [
+            (&mut scores.validation, validation, &self.held_out[0]),
+            (&mut scores.test, test, &self.held_out[1]),
+        ];
+        for (scores, part, samples) in held_out {
+            scores.add(&predict(samples, part), &samples.y);
+        }
+        let message = Message::Evaluated {
+            number,
+            scores: Box::new(scores),
+        };
+        outbox.send(Party::Cloud, message.clone());
+        // Only the answer is of use now.
+        measured.parts = Default::default();
+        measured.scores = Some(message);
+    }
+
+    fn key(&self, kind: Kind) -> Key {
+        message_key(self.task.experiment.seed, self.group, kind, self.held.t)
     }
 }

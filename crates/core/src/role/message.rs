@@ -2,35 +2,41 @@
 
 use crate::adaptive::Report;
 use crate::codec::Codec;
+use crate::evaluate::Scores;
+use crate::ledger::Ledger;
 use crate::schedule::Segment;
 use selvedge_nn::random::Key;
-use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
-/// Numbers on the wire: as they are, or in a codec's frame.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+/// Numbers on the wire: as they are, or in a codec's frame. Copies share them.
+#[derive(Clone, Debug, PartialEq)]
 pub enum Numbers {
     /// As they are.
-    Dense(Vec<f32>),
+    Dense(Arc<[f32]>),
     /// In a frame of the codec that the experiment names for such messages.
-    Frame(Vec<u8>),
+    Frame(Arc<[u8]>),
 }
 
 impl Numbers {
+    /// As they are.
+    pub(crate) fn dense(values: &[f32]) -> Self {
+        Numbers::Dense(values.into())
+    }
+
     /// Packs numbers.
     pub(crate) fn pack(codec: Codec, key: Key, values: &[f32]) -> Self {
         if codec == Codec::None {
-            return Numbers::Dense(values.to_vec());
+            return Numbers::dense(values);
         }
         let mut frame = Vec::new();
         codec.encode(key, values, &mut frame);
-        Numbers::Frame(frame)
+        Numbers::Frame(frame.into())
     }
 
     /// The numbers, if there are `count` of them.
     pub(crate) fn unpack(&self, codec: Codec, key: Key, count: usize) -> Option<Vec<f32>> {
         match self {
-            Numbers::Dense(values) => (values.len() == count).then(|| values.clone()),
+            Numbers::Dense(values) => (values.len() == count).then(|| values.to_vec()),
             Numbers::Frame(frame) => {
                 let mut values = vec![0.0; count];
                 codec.decode(key, frame, &mut values).ok()?;
@@ -38,13 +44,43 @@ impl Numbers {
             }
         }
     }
+
+    /// The numbers as they are, if they are so and there are `count` of them.
+    pub(crate) fn as_dense(&self, count: usize) -> Option<&[f32]> {
+        match self {
+            Numbers::Dense(values) if values.len() == count => Some(values),
+            _ => None,
+        }
+    }
 }
 
+/// What a group has sent and how long it has worked, as its edge counts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Counted {
+    /// Since the run began.
+    pub ledger: Ledger,
+    /// Simulated seconds since the last global aggregation.
+    pub seconds: f64,
+}
+
+/// Which samples of a group are evaluated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// Its training rows.
+    Training,
+    /// Its validation rows.
+    Validation,
+    /// Its test rows.
+    Test,
+}
+
+/// A device's rows, with its number.
+pub(super) type OfDevice = (u32, Vec<Numbers>);
+
 /// A message. `t` is the iteration at which the interval or the aggregation it belongs to begins.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Message {
-    /// Edge → device: take part, with this θ2 and these steps.
+    /// Edge → gateway: these devices are to take part, with this θ2 and these steps.
     Invite {
         /// The interval.
         t: u64,
@@ -52,13 +88,15 @@ pub enum Message {
         segment: Segment,
         /// `θ2[m]`
         theta2: Numbers,
+        /// Of this gateway.
+        devices: Vec<u32>,
     },
-    /// Device → edge: ζ2 of its samples.
+    /// Gateway → edge: ζ2 of each device's samples.
     Zeta2 {
         /// The interval.
         t: u64,
         /// A row for each sample.
-        zeta2: Vec<Numbers>,
+        zeta2: Vec<OfDevice>,
     },
     /// Edge → hospital: ζ2 of those who are there.
     Batch {
@@ -76,21 +114,21 @@ pub enum Message {
         /// By position of the subset.
         zeta1: Vec<Option<Vec<Numbers>>>,
     },
-    /// Edge → device: θ0 and its own ζ1.
+    /// Edge → gateway: θ0, and each device's own ζ1.
     Lesson {
         /// The interval.
         t: u64,
         /// θ0
         theta0: Numbers,
         /// A row for each sample.
-        zeta1: Vec<Numbers>,
+        zeta1: Vec<OfDevice>,
     },
-    /// Device → edge: its model after its steps, or the difference to what it was sent.
-    Model {
+    /// Gateway → edge: models of devices after their steps, or the differences to what they were sent.
+    Models {
         /// The interval.
         t: u64,
         /// `θ2[m][n]`
-        theta2: Numbers,
+        theta2: Vec<(u32, Numbers)>,
     },
     /// Hospital → cloud, at a global aggregation.
     HospitalModel {
@@ -109,6 +147,8 @@ pub enum Message {
         t: u64,
         /// `θ2[m]`, or the difference to the last θ2.
         theta2: Numbers,
+        /// What its group has sent so far.
+        counted: Counted,
     },
     /// Cloud → hospital and edge: the parts of θ that it needs, and what comes next.
     Global {
@@ -125,4 +165,40 @@ pub enum Message {
         /// Whether the run is over.
         ended: bool,
     },
+    /// Cloud → hospital and edge: measure this model. It changes nothing in them.
+    Evaluate {
+        /// Which model: answers name it.
+        number: u64,
+        /// θ0 and θ1 for the hospital, θ2 for the edge.
+        parts: Vec<Numbers>,
+    },
+    /// Edge → gateway: embed what you hold by this θ2.
+    Embed {
+        /// Which model.
+        number: u64,
+        /// θ2
+        theta2: Numbers,
+    },
+    /// Gateway → edge → hospital: ζ2 of some samples.
+    Embedded {
+        /// Which model.
+        number: u64,
+        /// Which samples.
+        part: Part,
+        /// Their places in that part of the group.
+        rows: Vec<u32>,
+        /// A row for each, one after the other.
+        zeta2: Numbers,
+    },
+    /// Hospital → cloud: what a model scores with the group's samples. Counts and sums, no sample's own.
+    Evaluated {
+        /// Which model.
+        number: u64,
+        /// The scores.
+        scores: Box<Scores>,
+    },
+    /// Edge → gateway: the run is over.
+    End,
+    /// The answer to an end: the sender knows, and may go.
+    Done,
 }

@@ -2,35 +2,44 @@
 //!
 //! ```text
 //!            Invite θ2 ►          Batch ζ2 ►            HospitalModel θ0, θ1 ►
-//!   device ◄──────────► edge ◄──────────────► hospital ◄─────────────────────► cloud
+//!  gateway ◄──────────► edge ◄──────────────► hospital ◄─────────────────────► cloud
 //!            ◄ Zeta2                ◄ Frozen θ0, ζ1                 ◄ Global θ
 //!            Lesson θ0, ζ1 ►                        EdgeModel θ2 ► (the edge's own link to the cloud)
-//!            ◄ Model θ2
+//!            ◄ Models θ2
 //! ```
 //!
 //! They call what the loop calls ([`exchange`](crate::exchange), [`local_steps`](crate::local_steps),
 //! [`aggregate`](crate::aggregate)), each on its own party's data, and give the loop's model bit for bit.
 //!
-//! - The edge drives its group: it invites the devices that it drew, passes ζ2 to the hospital and θ0 and ζ1 to the devices,
-//!   and averages what comes back. At a global aggregation hospital and edge upload, and wait for the cloud.
+//! - A gateway carries devices, any number or one. The edge drives its group: it invites the devices that it drew, passes ζ2
+//!   to the hospital and θ0 and ζ1 to the devices, and averages what comes back. At a global aggregation hospital and edge
+//!   upload, and wait for the cloud.
 //! - Every message names the iteration it belongs to. What is late, doubled or not asked for changes nothing; what asks again
 //!   is answered again, with the same answer. So a message may be sent any number of times.
-//! - A *deadline* is an event like any other. Whoever is missing then is absent for that phase, which is noted
-//!   ([`Outbox::absences`]): the loop with the same absences makes the same model.
+//! - A *deadline* is an event like any other; a phase that may be ended by one begins when the first of those who are awaited
+//!   is there. Whoever is missing then is absent for that phase, which is noted ([`Outbox::absences`]): the loop with the same
+//!   absences makes the same model. With fewer there than the [`Quorum`], the party waits on.
+//! - A *record* ([`Outbox::record`]) is what a party must find again after a crash, and is kept before anything that follows
+//!   from it is sent. The hospital's is the decision who took part in an exchange, the edge's whose models are in θ2, the
+//!   cloud's which groups are in θ. A gateway has none.
 //! - [`Event::Retry`] makes a party send again what it waits for an answer to.
 
 mod cloud;
-mod device;
 mod edge;
+mod gateway;
 mod hospital;
 mod message;
+pub mod wire;
 
 pub use cloud::Cloud;
-pub use device::Device;
 pub use edge::Edge;
+pub use gateway::Gateway;
 pub use hospital::Hospital;
-pub use message::{Message, Numbers};
+pub use message::{Counted, Message, Numbers, Part};
 
+use crate::dataset::Samples;
+use crate::run::Ending;
+use crate::state::Evaluation;
 use serde::{Deserialize, Serialize};
 
 /// A party.
@@ -43,8 +52,19 @@ pub enum Party {
     Hospital(usize),
     /// Of a group.
     Edge(usize),
-    /// A group and the device's number in it.
-    Device(usize, u32),
+    /// A group, and the gateway's number in it.
+    Gateway(usize, usize),
+}
+
+impl std::fmt::Display for Party {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Party::Cloud => write!(f, "cloud"),
+            Party::Hospital(m) => write!(f, "hospital {m}"),
+            Party::Edge(m) => write!(f, "edge {m}"),
+            Party::Gateway(m, g) => write!(f, "gateway {m}-{g}"),
+        }
+    }
 }
 
 /// What a party waits for.
@@ -57,6 +77,8 @@ pub enum Phase {
     Upload,
     /// The cloud for the groups' models.
     Global,
+    /// The cloud for the groups' scores.
+    Evaluation,
 }
 
 /// What happens to a party.
@@ -66,12 +88,16 @@ pub enum Event {
     Received(Party, Message),
     /// Time is up for a phase that began at this iteration.
     Deadline(Phase, u64),
+    /// Somebody is there, perhaps again, and may have forgotten what it was told.
+    Appeared(Party),
+    /// What the party asked for itself ([`Outbox::go_on`]).
+    GoOn,
     /// Nothing has happened for a while.
     Retry,
 }
 
 /// Who was missing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Absence {
     /// In which phase.
     pub phase: Phase,
@@ -80,18 +106,41 @@ pub struct Absence {
     /// The group.
     pub group: usize,
     /// The device, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<u32>,
+}
+
+/// How many of those who are awaited must be there before a deadline counts; never less than one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Quorum {
+    /// The share of an interval's drawn devices.
+    pub devices: f64,
+    /// The share of the groups.
+    pub groups: f64,
+}
+
+/// How many of `all` a share is.
+fn quorum(share: f64, all: usize) -> usize {
+    ((share * all as f64).ceil() as usize).clamp(1, all.max(1))
 }
 
 /// What a party wants of the world.
 #[derive(Clone, Debug, Default)]
 pub struct Outbox {
+    /// What must be kept before anything else here is done.
+    pub record: Option<Vec<u8>>,
     /// Messages to be sent.
     pub messages: Vec<(Party, Message)>,
-    /// Phases that have begun, and that somebody may end by a deadline.
+    /// Phases that somebody may end by a deadline from now on.
     pub phases: Vec<(Phase, u64)>,
     /// Who was decided to be absent.
     pub absences: Vec<Absence>,
+    /// What the cloud has found.
+    pub evaluations: Vec<Evaluation>,
+    /// Whether there is more to do at once, once this is done: [`Event::GoOn`].
+    pub go_on: bool,
+    /// How the run has ended, as the cloud sees it.
+    pub ending: Option<Ending>,
 }
 
 impl Outbox {
@@ -99,3 +148,19 @@ impl Outbox {
         self.messages.push((to, message));
     }
 }
+
+/// What a party is doing, for people.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Doing {
+    /// The iteration that comes next.
+    pub t: u64,
+    /// In words.
+    pub what: String,
+    /// For whom it waits.
+    pub missing: Vec<Party>,
+    /// Whether it waits for a quorum, its deadline being over.
+    pub below_quorum: bool,
+}
+
+/// Held-out samples of one party: validation, then test. A hospital has x1, a gateway x2.
+pub type HeldOutSamples = [Samples; 2];

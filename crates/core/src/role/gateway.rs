@@ -1,0 +1,320 @@
+//! A gateway: carries devices, any number or one, and answers their edge. It remembers nothing that it could not be told
+//! again.
+
+use super::message::{Message, Numbers, OfDevice, Part};
+use super::{Doing, Event, HeldOutSamples, Outbox, Party};
+use crate::compression::message_key;
+use crate::dataset::Samples;
+use crate::exchange::{Embeddings, Frozen};
+use crate::group::{UP, Workspaces};
+use crate::ledger::Kind;
+use crate::local_steps::{DeviceWorkspace, Owned, Steps, device_steps};
+use crate::schedule::Segment;
+use crate::task::Task;
+use rayon::prelude::*;
+use selvedge_nn::random::Key;
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// Numbers that go into one message at most, if not those of a single device: others can be read meanwhile.
+const PER_MESSAGE: usize = 1 << 16;
+
+/// Numbers of models that are remembered, should somebody ask again; more are computed again (64 MB).
+const REMEMBERED: usize = 1 << 24;
+
+/// A gateway, its devices and their samples.
+pub struct Gateway<'a> {
+    task: &'a Task<'a>,
+    party: (usize, usize),
+    devices: Range<u32>,
+    /// x2 and y of all its devices; the group counts its rows from `first_row` on.
+    samples: Samples,
+    first_row: usize,
+    held_out: HeldOutSamples,
+    frozen: Frozen,
+    workspaces: Workspaces<'a, DeviceWorkspace>,
+    invited: Option<Invited>,
+    ended: bool,
+}
+
+/// The interval it takes part in.
+struct Invited {
+    t: u64,
+    segment: Segment,
+    /// θ2 as it was received.
+    theta2: Vec<f32>,
+    /// What devices answered to the lesson.
+    models: HashMap<u32, Numbers>,
+}
+
+impl<'a> Gateway<'a> {
+    /// A gateway of some devices of a group, with their rows of x2 and y, and with what it holds of the held-out ones.
+    pub fn new(
+        task: &'a Task<'a>,
+        party: (usize, usize),
+        devices: Range<u32>,
+        samples: Samples,
+        held_out: HeldOutSamples,
+    ) -> Self {
+        let group = &task.dataset.groups[party.0];
+        let first_row = group.offsets[devices.start as usize] as usize;
+        Gateway {
+            party,
+            devices,
+            samples,
+            first_row,
+            held_out,
+            frozen: Frozen::new(&task.architecture),
+            workspaces: Workspaces::new(|| DeviceWorkspace::new(&task.architecture)),
+            invited: None,
+            ended: false,
+            task,
+        }
+    }
+
+    /// Who it is.
+    pub fn party(&self) -> Party {
+        Party::Gateway(self.party.0, self.party.1)
+    }
+
+    /// Whether it has heard that the run is over.
+    pub fn is_over(&self) -> bool {
+        self.ended
+    }
+
+    /// What it is doing.
+    pub fn doing(&self) -> Doing {
+        Doing {
+            t: self.invited.as_ref().map_or(0, |invited| invited.t),
+            what: match self.ended {
+                true => "the run is over".into(),
+                false => format!("answers for {} devices", self.devices.len()),
+            },
+            missing: Vec::new(),
+            below_quorum: false,
+        }
+    }
+
+    /// What happens, and what it says to that. A gateway does not wait for anything.
+    pub fn handle(&mut self, event: Event, outbox: &mut Outbox) {
+        let Event::Received(from, message) = event else {
+            return;
+        };
+        if from != Party::Edge(self.party.0) {
+            return;
+        }
+        match message {
+            Message::Invite {
+                t,
+                segment,
+                theta2,
+                devices,
+            } => _ = self.invited(t, segment, &theta2, &devices, outbox),
+            Message::Lesson { t, theta0, zeta1 } => _ = self.lesson(t, &theta0, &zeta1, outbox),
+            Message::Embed { number, theta2 } => _ = self.embed(number, &theta2, outbox),
+            Message::End => {
+                self.ended = true;
+                outbox.send(from, Message::Done);
+            }
+            _ => {}
+        }
+    }
+
+    /// A device's rows among the gateway's own; nothing if it is another gateway's.
+    fn rows(&self, device: u32) -> Option<Range<usize>> {
+        let group = &self.task.dataset.groups[self.party.0];
+        self.devices.contains(&device).then(|| {
+            let rows = group.rows(device);
+            rows.start - self.first_row..rows.end - self.first_row
+        })
+    }
+
+    /// ζ2 of the devices' samples, for the newest interval it has heard of.
+    fn invited(
+        &mut self,
+        t: u64,
+        segment: Segment,
+        theta2: &Numbers,
+        devices: &[u32],
+        outbox: &mut Outbox,
+    ) -> Option<()> {
+        let known = self.invited.as_ref();
+        if known.is_some_and(|invited| invited.t > t) {
+            return None;
+        }
+        let (tower, codecs) = (&self.task.architecture.device, &self.task.compression);
+        let key = self.key(Kind::Theta2, t);
+        let theta2 = theta2.unpack(codecs.device_download, key, tower.params())?;
+        let known = known.is_some_and(|invited| invited.t == t && invited.theta2 == theta2);
+        let mut rows: Vec<u32> = Vec::new();
+        for device in devices {
+            rows.extend(self.rows(*device)?.map(|row| row as u32));
+        }
+        let mut side = Embeddings::new(false);
+        side.embed(tower, &theta2, &self.samples.x2, &rows);
+        let key = self.key(Kind::Zeta2, t);
+        let mut embedded = side.zeta.chunks_exact(tower.output().len()).zip(&rows);
+        let mut zeta2: Vec<OfDevice> = Vec::new();
+        for device in devices {
+            let count = self.rows(*device)?.len();
+            let own = embedded.by_ref().take(count).map(|(row, number)| {
+                let number = self.first_row as u64 + u64::from(*number);
+                Numbers::pack(codecs.zeta2, key.with(number), row)
+            });
+            zeta2.push((*device, own.collect()));
+        }
+        if !known {
+            self.invited = Some(Invited {
+                t,
+                segment,
+                theta2,
+                models: HashMap::new(),
+            });
+        }
+        outbox.send(Party::Edge(self.party.0), Message::Zeta2 { t, zeta2 });
+        Some(())
+    }
+
+    /// The devices' models after Q steps on what they were sent.
+    fn lesson(
+        &mut self,
+        t: u64,
+        theta0: &Numbers,
+        zeta1: &[OfDevice],
+        outbox: &mut Outbox,
+    ) -> Option<()> {
+        let (task, architecture) = (self.task, &self.task.architecture);
+        let codecs = &task.compression;
+        let key = self.key(Kind::Theta0, t);
+        let theta0 = theta0.unpack(codecs.theta0, key, architecture.combined.params())?;
+        let (d1, key) = (
+            architecture.hospital.output().len(),
+            self.key(Kind::Zeta1, t),
+        );
+        let invited = self.invited.as_ref().filter(|invited| invited.t == t)?;
+        self.frozen.freeze(architecture, &theta0, &invited.theta2);
+        let answer = |(device, rows): &OfDevice| -> Option<(u32, Numbers)> {
+            if let Some(model) = invited.models.get(device) {
+                return Some((*device, model.clone()));
+            }
+            let own = self.rows(*device)?;
+            if own.len() != rows.len() {
+                return None;
+            }
+            let mut embedded = Vec::with_capacity(rows.len() * d1);
+            for (row, place) in rows.iter().zip(own.clone()) {
+                let key = key.with((self.first_row + place) as u64);
+                embedded.extend(row.unpack(codecs.zeta1, key, d1)?);
+            }
+            Some((*device, self.steps(invited, *device, own, &embedded)))
+        };
+        let models: Vec<(u32, Numbers)> = zeta1.par_iter().map(answer).collect::<Option<_>>()?;
+        let width = architecture.device.params();
+        if let Some(invited) = &mut self.invited {
+            let fits = |known: usize| (known + models.len()) * width <= REMEMBERED;
+            if fits(invited.models.len()) {
+                invited.models.extend(models.iter().cloned());
+            }
+        }
+        for some in models.chunks((PER_MESSAGE / width.max(1)).max(1)) {
+            let message = Message::Models {
+                t,
+                theta2: some.to_vec(),
+            };
+            outbox.send(Party::Edge(self.party.0), message);
+        }
+        Some(())
+    }
+
+    /// One device's steps.
+    fn steps(&self, invited: &Invited, device: u32, rows: Range<usize>, zeta1: &[f32]) -> Numbers {
+        let (task, architecture) = (self.task, &self.task.architecture);
+        let theirs = &invited.theta2;
+        let inputs = architecture.device.input().len();
+        let owned = Owned {
+            x2: &self.samples.x2[rows.start * inputs..rows.end * inputs],
+            y: &self.samples.y[rows],
+            zeta1,
+            tapes: &[],
+        };
+        let steps = Steps {
+            segment: invited.segment,
+            first: invited.t,
+        };
+        let mut own = vec![0.0; theirs.len()];
+        self.workspaces.with(|workspace| {
+            device_steps(
+                architecture,
+                &task.descent,
+                steps,
+                owned,
+                &self.frozen,
+                (theirs, &mut own),
+                workspace,
+            );
+        });
+        let codecs = &task.compression;
+        if !codecs.changes_device_models() {
+            return Numbers::dense(&own);
+        }
+        for (own, theirs) in own.iter_mut().zip(theirs) {
+            *own -= theirs;
+        }
+        let end = invited.t + invited.segment.local_interval;
+        let key = self.key(Kind::Theta2, end);
+        let key = key.with(UP).with(u64::from(device));
+        match own.iter().all(|x| x.is_finite()) {
+            true => Numbers::pack(codecs.device_upload, key, &own),
+            false => Numbers::dense(&own),
+        }
+    }
+
+    /// ζ2 of everything it holds that is evaluated.
+    fn embed(&self, number: u64, theta2: &Numbers, outbox: &mut Outbox) -> Option<()> {
+        let (m, g) = self.party;
+        let tower = &self.task.architecture.device;
+        let theta2 = theta2.as_dense(tower.params())?;
+        let own = self.first_row..self.first_row + self.samples.len();
+        let training: Vec<u32> = match &self.task.loss_rows {
+            Some(rows) => {
+                let mine = rows[m].iter().filter(|row| own.contains(&(**row as usize)));
+                mine.copied().collect()
+            }
+            None => own.map(|row| row as u32).collect(),
+        };
+        let all = |samples: &Samples| (0..samples.len() as u32).collect();
+        let first = self.first_row as u32;
+        let parts: [(Part, Vec<u32>, &[f32], u32); 3] = [
+            (Part::Training, training, &self.samples.x2, first),
+            (
+                Part::Validation,
+                all(&self.held_out[0]),
+                &self.held_out[0].x2,
+                0,
+            ),
+            (Part::Test, all(&self.held_out[1]), &self.held_out[1].x2, 0),
+        ];
+        // Held-out samples belong to no device: the first gateway of a group carries them.
+        let mine = if g == 0 { 3 } else { 1 };
+        let width = tower.output().len();
+        let mut side = Embeddings::new(false);
+        for (part, rows, x2, first) in parts.into_iter().take(mine) {
+            for rows in rows.chunks((PER_MESSAGE / width).max(1)) {
+                let places: Vec<u32> = rows.iter().map(|row| row - first).collect();
+                side.embed(tower, theta2, x2, &places);
+                let message = Message::Embedded {
+                    number,
+                    part,
+                    rows: rows.to_vec(),
+                    zeta2: Numbers::dense(&side.zeta),
+                };
+                outbox.send(Party::Edge(m), message);
+            }
+        }
+        Some(())
+    }
+
+    fn key(&self, kind: Kind, t: u64) -> Key {
+        message_key(self.task.experiment.seed, self.party.0, kind, t)
+    }
+}

@@ -1,0 +1,496 @@
+//! Messages and records as bytes.
+//!
+//! ```text
+//! frame    "SV"  version  run (8 bytes)  message
+//! message  its number, then its fields in order
+//! ```
+//!
+//! Numbers are little endian, lists have their length before them. What cannot have been written by [`encode`] is an error,
+//! never a panic, and takes memory by what it has of bytes, not by what it claims. A frame of another version or of another run says so.
+
+use super::message::{Counted, Message, Numbers, Part};
+use crate::adaptive::Report;
+use crate::evaluate::{HeldOut, Scores};
+use crate::ledger::{Direction, Entry, Kind, Ledger, Link};
+use crate::local_steps::Descended;
+use crate::metrics::{LossSum, Tally};
+use crate::model::Model;
+use crate::schedule::Segment;
+use std::sync::Arc;
+
+/// The format that this version writes and reads.
+pub const VERSION: u8 = 1;
+
+const MAGIC: [u8; 2] = *b"SV";
+
+/// Classes that scores may have, which take 64 kB each to read: more are not deployed.
+pub const MOST_CLASSES: usize = 256;
+
+/// Why bytes are no message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WireError {
+    /// They do not begin as a frame does.
+    #[error("no frame of selvedge: expected it to begin with \"SV\"")]
+    Foreign,
+    /// They are of another version.
+    #[error("a frame of version {0}: expected {VERSION}")]
+    Version(u8),
+    /// They belong to another run.
+    #[error("a frame of the run {0:016x}: expected this one")]
+    OtherRun(u64),
+    /// They end too early.
+    #[error("it ends where {0} is expected")]
+    Short(&'static str),
+    /// A value that cannot be.
+    #[error("{what} is {value}, which cannot be")]
+    Value {
+        /// Of what.
+        what: &'static str,
+        /// The value.
+        value: u64,
+    },
+    /// Something stands behind it.
+    #[error("{0} bytes too many")]
+    Long(usize),
+}
+
+/// A message as a frame of a run.
+pub fn encode(run: u64, message: &Message) -> Vec<u8> {
+    let mut out = Vec::with_capacity(64);
+    out.extend_from_slice(&MAGIC);
+    out.push(VERSION);
+    run.put(&mut out);
+    message.put(&mut out);
+    out
+}
+
+/// The message of a frame.
+///
+/// # Errors
+/// If it is not one of this run and version.
+pub fn decode(run: u64, bytes: &[u8]) -> Result<Message, WireError> {
+    let mut reader = Reader { bytes };
+    if reader.take(2, "a frame").ok() != Some(&MAGIC[..]) {
+        return Err(WireError::Foreign);
+    }
+    let version = u8::get(&mut reader)?;
+    if version != VERSION {
+        return Err(WireError::Version(version));
+    }
+    let theirs = u64::get(&mut reader)?;
+    if theirs != run {
+        return Err(WireError::OtherRun(theirs));
+    }
+    whole(reader)
+}
+
+/// All bytes as one value.
+pub(crate) fn from_bytes<T: Wire>(bytes: &[u8]) -> Result<T, WireError> {
+    whole(Reader { bytes })
+}
+
+/// A value as bytes.
+pub(crate) fn to_bytes(value: &impl Wire) -> Vec<u8> {
+    let mut out = Vec::new();
+    value.put(&mut out);
+    out
+}
+
+fn whole<T: Wire>(mut reader: Reader<'_>) -> Result<T, WireError> {
+    let value = T::get(&mut reader)?;
+    match reader.bytes.len() {
+        0 => Ok(value),
+        more => Err(WireError::Long(more)),
+    }
+}
+
+/// What is left to read.
+pub(crate) struct Reader<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, count: usize, what: &'static str) -> Result<&'a [u8], WireError> {
+        let (taken, rest) = self
+            .bytes
+            .split_at_checked(count)
+            .ok_or(WireError::Short(what))?;
+        self.bytes = rest;
+        Ok(taken)
+    }
+
+    fn length(&mut self) -> Result<usize, WireError> {
+        u32::get(self).map(|length| length as usize)
+    }
+}
+
+/// A value that has a form in bytes.
+pub(crate) trait Wire: Sized {
+    fn put(&self, out: &mut Vec<u8>);
+    fn get(reader: &mut Reader<'_>) -> Result<Self, WireError>;
+}
+
+macro_rules! number {
+    ($($kind:ty),*) => {$(
+        impl Wire for $kind {
+            fn put(&self, out: &mut Vec<u8>) {
+                out.extend_from_slice(&self.to_le_bytes());
+            }
+
+            fn get(reader: &mut Reader<'_>) -> Result<Self, WireError> {
+                let bytes = reader.take(size_of::<$kind>(), "a number")?;
+                let mut all = [0; size_of::<$kind>()];
+                all.copy_from_slice(bytes);
+                Ok(<$kind>::from_le_bytes(all))
+            }
+        }
+    )*};
+}
+
+number!(u8, u32, u64, i128, f64);
+
+/// A value of which every field is written, in order.
+macro_rules! fields {
+    ($kind:ident { $($field:ident),* }) => {
+        impl Wire for $kind {
+            fn put(&self, out: &mut Vec<u8>) {
+                $(self.$field.put(out);)*
+            }
+
+            fn get(reader: &mut Reader<'_>) -> Result<Self, WireError> {
+                $(let $field = Wire::get(reader)?;)*
+                Ok($kind { $($field),* })
+            }
+        }
+    };
+}
+pub(super) use fields;
+
+fields!(Segment {
+    start,
+    global_interval,
+    local_interval,
+    learning_rate,
+    halve_every
+});
+fields!(Descended {
+    first,
+    second,
+    last,
+    slope
+});
+fields!(Report { intervals, seen });
+fields!(Counted { ledger, seconds });
+fields!(Entry {
+    link,
+    kind,
+    direction,
+    messages,
+    bytes,
+    paper_bits
+});
+fields!(Model {
+    theta0,
+    theta1,
+    theta2
+});
+
+impl Wire for bool {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.push(u8::from(*self));
+    }
+
+    fn get(reader: &mut Reader<'_>) -> Result<Self, WireError> {
+        match u8::get(reader)? {
+            0 => Ok(false),
+            1 => Ok(true),
+            value => Err(cannot_be("a truth value", value)),
+        }
+    }
+}
+
+fn cannot_be(what: &'static str, value: impl Into<u64>) -> WireError {
+    WireError::Value {
+        what,
+        value: value.into(),
+    }
+}
+
+impl<T: Wire> Wire for Option<T> {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.is_some().put(out);
+        if let Some(value) = self {
+            value.put(out);
+        }
+    }
+
+    fn get(reader: &mut Reader<'_>) -> Result<Self, WireError> {
+        bool::get(reader)?.then(|| T::get(reader)).transpose()
+    }
+}
+
+impl<T: Wire> Wire for Vec<T> {
+    fn put(&self, out: &mut Vec<u8>) {
+        (self.len() as u32).put(out);
+        self.iter().for_each(|value| value.put(out));
+    }
+
+    fn get(reader: &mut Reader<'_>) -> Result<Self, WireError> {
+        let length = reader.length()?;
+        // Every value has at least one byte.
+        if length > reader.bytes.len() {
+            return Err(WireError::Short("a list's values"));
+        }
+        let mut values = Vec::new();
+        for _ in 0..length {
+            values.push(T::get(reader)?);
+        }
+        Ok(values)
+    }
+}
+
+impl<A: Wire, B: Wire> Wire for (A, B) {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.0.put(out);
+        self.1.put(out);
+    }
+
+    fn get(reader: &mut Reader<'_>) -> Result<Self, WireError> {
+        Ok((A::get(reader)?, B::get(reader)?))
+    }
+}
+
+fn put_floats(values: &[f32], out: &mut Vec<u8>) {
+    (values.len() as u32).put(out);
+    out.reserve(4 * values.len());
+    for value in values {
+        out.extend_from_slice(&value.to_le_bytes());
+    }
+}
+
+fn get_floats<C: FromIterator<f32>>(reader: &mut Reader<'_>) -> Result<C, WireError> {
+    let length = reader.length()?;
+    let bytes = reader.take(length.saturating_mul(4), "a list of numbers")?;
+    let number = |four: &[u8]| f32::from_le_bytes([four[0], four[1], four[2], four[3]]);
+    Ok(bytes.chunks_exact(4).map(number).collect())
+}
+
+/// Numbers in a record.
+impl Wire for Vec<f32> {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_floats(self, out);
+    }
+
+    fn get(reader: &mut Reader<'_>) -> Result<Self, WireError> {
+        get_floats(reader)
+    }
+}
+
+impl Wire for String {
+    fn put(&self, out: &mut Vec<u8>) {
+        (self.len() as u32).put(out);
+        out.extend_from_slice(self.as_bytes());
+    }
+
+    fn get(reader: &mut Reader<'_>) -> Result<Self, WireError> {
+        let length = reader.length()?;
+        let bytes = reader.take(length, "a text")?;
+        let text =
+            str::from_utf8(bytes).map_err(|e| cannot_be("a letter", e.valid_up_to() as u64))?;
+        Ok(text.to_owned())
+    }
+}
+
+impl Wire for Numbers {
+    fn put(&self, out: &mut Vec<u8>) {
+        match self {
+            Numbers::Dense(values) => {
+                out.push(0);
+                put_floats(values, out);
+            }
+            Numbers::Frame(bytes) => {
+                out.push(1);
+                (bytes.len() as u32).put(out);
+                out.extend_from_slice(bytes);
+            }
+        }
+    }
+
+    fn get(reader: &mut Reader<'_>) -> Result<Self, WireError> {
+        match u8::get(reader)? {
+            0 => get_floats::<Arc<[f32]>>(reader).map(Numbers::Dense),
+            1 => {
+                let length = reader.length()?;
+                Ok(Numbers::Frame(reader.take(length, "a frame")?.into()))
+            }
+            value => Err(cannot_be("a kind of numbers", value)),
+        }
+    }
+}
+
+/// An enum whose values are known by their place in a list.
+macro_rules! listed {
+    ($kind:ty, $name:literal, [$($value:expr),*]) => {
+        impl Wire for $kind {
+            fn put(&self, out: &mut Vec<u8>) {
+                let all = [$($value),*];
+                let place = all.iter().position(|value| value == self);
+                out.push(place.unwrap_or(0) as u8);
+            }
+
+            fn get(reader: &mut Reader<'_>) -> Result<Self, WireError> {
+                let place = u8::get(reader)?;
+                let all = [$($value),*];
+                let found = all.into_iter().nth(place as usize);
+                found.ok_or(cannot_be($name, place))
+            }
+        }
+    };
+}
+
+listed!(
+    Part,
+    "a part",
+    [Part::Training, Part::Validation, Part::Test]
+);
+listed!(Direction, "a direction", [Direction::Up, Direction::Down]);
+listed!(
+    Link,
+    "a link",
+    [
+        Link::DeviceEdge,
+        Link::EdgeHospital,
+        Link::HospitalCloud,
+        Link::EdgeCloud,
+        Link::DeviceHospital,
+        Link::DeviceCloud,
+        Link::HospitalHospital
+    ]
+);
+listed!(
+    Kind,
+    "a kind",
+    [
+        Kind::Theta0,
+        Kind::Theta1,
+        Kind::Theta2,
+        Kind::Zeta1,
+        Kind::Zeta2,
+        Kind::Raw,
+        Kind::Report,
+        Kind::Settings
+    ]
+);
+
+impl Wire for Ledger {
+    fn put(&self, out: &mut Vec<u8>) {
+        (self.entries().len() as u32).put(out);
+        self.entries().iter().for_each(|entry| entry.put(out));
+    }
+
+    fn get(reader: &mut Reader<'_>) -> Result<Self, WireError> {
+        let entries = Vec::<Entry>::get(reader)?;
+        let key = |e: &Entry| (e.link, e.kind, e.direction);
+        match entries.is_sorted_by(|a, b| key(a) < key(b)) {
+            true => Ok(Ledger::from_entries(entries)),
+            false => Err(cannot_be("the order of a ledger", 0u64)),
+        }
+    }
+}
+
+impl Wire for LossSum {
+    fn put(&self, out: &mut Vec<u8>) {
+        let (units, samples, infinite) = self.parts();
+        units.put(out);
+        (samples, infinite).put(out);
+    }
+
+    fn get(reader: &mut Reader<'_>) -> Result<Self, WireError> {
+        let units = i128::get(reader)?;
+        let (samples, infinite) = Wire::get(reader)?;
+        Ok(LossSum::from_parts((units, samples, infinite)))
+    }
+}
+
+/// Counts are mostly zeros: what is written are the others, with their places.
+impl Wire for Tally {
+    fn put(&self, out: &mut Vec<u8>) {
+        (self.classes() as u32).put(out);
+        let there = self.counts().zip(0u32..).filter(|(count, _)| *count > 0);
+        let there: Vec<(u32, u64)> = there.map(|(count, place)| (place, count)).collect();
+        there.put(out);
+    }
+
+    fn get(reader: &mut Reader<'_>) -> Result<Self, WireError> {
+        let classes = reader.length()?;
+        if classes > MOST_CLASSES {
+            return Err(cannot_be("a number of classes", classes as u64));
+        }
+        let there = Vec::<(u32, u64)>::get(reader)?;
+        let mut tally = Tally::new(classes);
+        let mut counts: Vec<&mut u64> = tally.counts_mut().collect();
+        for (place, count) in there {
+            let found = counts.get_mut(place as usize);
+            **found.ok_or(cannot_be("a place of a count", place))? = count;
+        }
+        Ok(tally)
+    }
+}
+
+fields!(HeldOut { losses, tally });
+fields!(Scores {
+    training,
+    validation,
+    test
+});
+
+/// Messages by number: each is written as its number and its fields in order.
+macro_rules! messages {
+    ($($number:literal $name:ident { $($field:ident),* }),* $(,)?) => {
+        impl Wire for Message {
+            fn put(&self, out: &mut Vec<u8>) {
+                match self {
+                    $(Message::$name { $($field),* } => {
+                        out.push($number);
+                        $($field.put(out);)*
+                    })*
+                }
+            }
+
+            fn get(reader: &mut Reader<'_>) -> Result<Self, WireError> {
+                match u8::get(reader)? {
+                    $($number => Ok(Message::$name { $($field: Wire::get(reader)?),* }),)*
+                    value => Err(cannot_be("a message's number", value)),
+                }
+            }
+        }
+    };
+}
+
+impl<T: Wire> Wire for Box<T> {
+    fn put(&self, out: &mut Vec<u8>) {
+        (**self).put(out);
+    }
+
+    fn get(reader: &mut Reader<'_>) -> Result<Self, WireError> {
+        T::get(reader).map(Box::new)
+    }
+}
+
+messages! {
+    1 Invite { t, segment, theta2, devices },
+    2 Zeta2 { t, zeta2 },
+    3 Batch { t, zeta2 },
+    4 Frozen { t, theta0, zeta1 },
+    5 Lesson { t, theta0, zeta1 },
+    6 Models { t, theta2 },
+    7 HospitalModel { t, theta0, theta1, report },
+    8 EdgeModel { t, theta2, counted },
+    9 Global { t, parts, since, segment, anew, ended },
+    10 Evaluate { number, parts },
+    11 Embed { number, theta2 },
+    12 Embedded { number, part, rows, zeta2 },
+    13 Evaluated { number, scores },
+    14 End {},
+    15 Done {},
+}
