@@ -179,6 +179,7 @@ fn training_from_shards_is_training_from_the_whole() {
     for name in [
         "group-0/hospital.npz",
         "group-2/devices.npz",
+        "group-1/edge.npz",
         "stats.json",
         "shards.json",
     ] {

@@ -42,7 +42,8 @@ impl Samples {
 pub struct Group {
     /// What the group is called in tables.
     pub name: String,
-    /// The group's rows, ordered by device and, within a device, as read.
+    /// The group's rows, ordered by device and, within a device, as read. A party of a deployment holds its own
+    /// columns of its own group; of others it knows only how many rows there are.
     pub samples: Samples,
     /// Device `n` owns rows `offsets[n]..offsets[n + 1]`; one more entry than devices.
     pub offsets: Vec<u32>,
@@ -57,6 +58,34 @@ impl Group {
             samples,
             offsets,
         }
+    }
+
+    /// A group of which only sizes are known: how many devices own how many rows, and that no device owns more than
+    /// `largest`. It has no samples. Where rows end is made up: first devices own as many as they may, the rest one each.
+    ///
+    /// ```
+    /// use selvedge_core::dataset::Group;
+    /// let group = Group::hollow("north".into(), 4, 8, 3);
+    /// assert_eq!(group.offsets, [0, 3, 6, 7, 8]);
+    /// assert!((group.devices(), group.row_count()) == (4, 8) && group.samples.is_empty());
+    /// ```
+    pub fn hollow(name: String, devices: usize, rows: usize, largest: usize) -> Self {
+        let end = |device: usize| {
+            device
+                .saturating_mul(largest)
+                .min(rows.saturating_sub(devices - device))
+        };
+        let before = (0..devices).map(|device| end(device) as u32);
+        Group {
+            name,
+            samples: Samples::default(),
+            offsets: before.chain([rows as u32]).collect(),
+        }
+    }
+
+    /// The number of rows, whether they are here or not.
+    pub fn row_count(&self) -> usize {
+        self.offsets.last().map_or(0, |end| *end as usize)
     }
 
     /// K_m, the number of devices.
@@ -95,9 +124,20 @@ impl Dataset {
         self.groups.iter().map(Group::devices).sum()
     }
 
-    /// The number of training samples of all groups.
+    /// The number of training samples of all groups, whether they are here or not.
     pub fn training_samples(&self) -> usize {
-        self.groups.iter().map(|g| g.samples.len()).sum()
+        self.groups.iter().map(Group::row_count).sum()
+    }
+
+    /// How many training samples of each class there are, in all groups together. Only those that are here count.
+    pub fn label_counts(&self) -> Vec<u64> {
+        let mut counts = vec![0; self.classes.len()];
+        for y in self.groups.iter().flat_map(|g| &g.samples.y) {
+            if let Some(count) = counts.get_mut(*y as usize) {
+                *count += 1;
+            }
+        }
+        counts
     }
 
     /// The same with all groups merged into one, group after group.
@@ -105,12 +145,13 @@ impl Dataset {
     pub fn merged(&self) -> Dataset {
         let mut samples = Samples::default();
         let mut offsets = vec![0];
+        let mut before = 0;
         for group in &self.groups {
-            let before = samples.len() as u32;
             samples.x1.extend_from_slice(&group.samples.x1);
             samples.x2.extend_from_slice(&group.samples.x2);
             samples.y.extend_from_slice(&group.samples.y);
             offsets.extend(group.offsets[1..].iter().map(|end| before + end));
+            before += group.row_count() as u32;
         }
         Dataset {
             groups: vec![Group {

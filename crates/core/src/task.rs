@@ -99,6 +99,16 @@ pub enum TaskError {
         /// The target.
         key: &'static str,
     },
+    /// Counts of labels that are of other data.
+    #[error(
+        "{counted} counts of labels, but the data has {classes} classes: give one count for each class"
+    )]
+    LabelCounts {
+        /// How many were given.
+        counted: usize,
+        /// How many there must be.
+        classes: usize,
+    },
     /// A group without devices.
     #[error("group {group} (`{name}`) has no devices: give every group at least one")]
     EmptyGroup {
@@ -125,6 +135,32 @@ impl<'a> Task<'a> {
     /// # Errors
     /// If the networks or the class weights do not fit the data, or a group is empty.
     pub fn new(experiment: &'a Experiment, dataset: &'a Dataset) -> Result<Self, TaskError> {
+        let stop = &experiment.stop;
+        let targets = [
+            ("stop.auc", stop.auc),
+            ("stop.precision", stop.precision),
+            ("stop.recall", stop.recall),
+            ("stop.f1", stop.f1),
+            ("stop.accuracy", stop.accuracy),
+        ];
+        let target = targets.into_iter().find(|(_, target)| target.is_some());
+        match target.filter(|_| dataset.test.is_empty()) {
+            Some((key, _)) => Err(TaskError::NoTest { key }),
+            None => Self::of_party(experiment, dataset, &dataset.label_counts()),
+        }
+    }
+
+    /// The same task as one party of a deployment sees it. Of its own group `dataset` has the true offsets and this
+    /// party's columns, of others only sizes ([`Group::hollow`](crate::dataset::Group::hollow)); held-out rows may be
+    /// elsewhere. `labels` are the counts of each class over the training rows of all groups.
+    ///
+    /// # Errors
+    /// If the networks, the class weights or the counts do not fit the data, or a group is empty.
+    pub fn of_party(
+        experiment: &'a Experiment,
+        dataset: &'a Dataset,
+        labels: &[u64],
+    ) -> Result<Self, TaskError> {
         for (group, data) in dataset.groups.iter().enumerate() {
             let name = || data.name.clone();
             if data.devices() == 0 {
@@ -142,21 +178,13 @@ impl<'a> Task<'a> {
                 });
             }
         }
-        let stop = &experiment.stop;
-        let targets = [
-            ("stop.auc", stop.auc),
-            ("stop.precision", stop.precision),
-            ("stop.recall", stop.recall),
-            ("stop.f1", stop.f1),
-            ("stop.accuracy", stop.accuracy),
-        ];
-        if let Some((key, _)) = targets
-            .into_iter()
-            .find(|(_, t)| t.is_some() && dataset.test.is_empty())
-        {
-            return Err(TaskError::NoTest { key });
-        }
         let classes = dataset.classes.len();
+        if labels.len() != classes {
+            return Err(TaskError::LabelCounts {
+                counted: labels.len(),
+                classes,
+            });
+        }
         let mut architecture =
             Architecture::new(&experiment.model, dataset.hospital, dataset.device, classes)?;
         let train = &experiment.train;
@@ -173,7 +201,7 @@ impl<'a> Task<'a> {
         Ok(Task {
             descent: Descent {
                 weight_decay: train.weight_decay as f32,
-                class_weights: class_weights(&train.class_weights, given)?,
+                class_weights: class_weights(&train.class_weights, labels)?,
             },
             compression: match train.algorithm.compresses() {
                 true => Compression::new(&experiment.compression)
@@ -257,16 +285,13 @@ impl<'a> Task<'a> {
     }
 }
 
-fn class_weights(weights: &ClassWeights, dataset: &Dataset) -> Result<Vec<f32>, TaskError> {
-    let classes = dataset.classes.len();
+/// The factor of each class, of which there are so many training rows.
+fn class_weights(weights: &ClassWeights, labels: &[u64]) -> Result<Vec<f32>, TaskError> {
+    let classes = labels.len();
     match weights {
         ClassWeights::None => Ok(vec![1.0; classes]),
         ClassWeights::Balanced => {
-            let mut counts = vec![0u64; classes];
-            for y in dataset.groups.iter().flat_map(|g| &g.samples.y) {
-                counts[*y as usize] += 1;
-            }
-            let all: u64 = counts.iter().sum();
+            let all: u64 = labels.iter().sum();
             let weight = |&n: &u64| {
                 if n == 0 {
                     0.0
@@ -274,7 +299,7 @@ fn class_weights(weights: &ClassWeights, dataset: &Dataset) -> Result<Vec<f32>, 
                     all as f64 / (classes as f64 * n as f64)
                 }
             };
-            Ok(counts.iter().map(|n| weight(n) as f32).collect())
+            Ok(labels.iter().map(|n| weight(n) as f32).collect())
         }
         ClassWeights::Listed(list) => {
             if list.len() != classes {
@@ -304,7 +329,7 @@ fn loss_rows(experiment: &Experiment, dataset: &Dataset) -> Option<Vec<Vec<u32>>
     let end = |rows: usize| (rows as u128 * wanted as u128 / all as u128) as usize;
     let mut before = 0;
     let rows = dataset.groups.iter().enumerate().map(|(group, data)| {
-        let rows = data.samples.len();
+        let rows = data.row_count();
         let count = end(before + rows) - end(before);
         before += rows;
         let key = key(experiment.seed, Purpose::LossSample).with(group as u64);
@@ -323,3 +348,6 @@ fn loss_rows(experiment: &Experiment, dataset: &Dataset) -> Option<Vec<Vec<u32>>
     });
     Some(rows.collect())
 }
+
+#[cfg(test)]
+mod tests;

@@ -37,7 +37,7 @@ mod twins;
 pub use error::DataError;
 pub use files::npz::write_npz;
 pub use pseudonym::PseudonymKey;
-pub use shards::{Cut, cut};
+pub use shards::{Cut, HeldOut, PartyLoaded, PartyShard, cut, distribute, read_party};
 pub use statistics::{Scale, SideStatistics, Statistics};
 
 use rows::{Dealt, Rows};

@@ -132,7 +132,7 @@ fn changed_shards_are_refused() {
         "shards.json",
         &|b| {
             text_of(b)
-                .replace("\"version\": 1", "\"version\": 9")
+                .replace("\"version\": 2", "\"version\": 9")
                 .into()
         },
         &["version 9"],

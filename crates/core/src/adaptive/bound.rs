@@ -316,7 +316,7 @@ pub fn charge(task: &Task<'_>, m: usize, probes: usize, ledger: &mut Ledger) -> 
     );
     let group = &task.dataset.groups[m];
     let devices = task.selected[m];
-    let per_device = group.samples.len() as f64 / group.devices() as f64;
+    let per_device = group.row_count() as f64 / group.devices() as f64;
     let traffic = Traffic {
         devices,
         samples: (devices as f64 * per_device).round() as usize,

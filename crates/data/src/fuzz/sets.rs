@@ -7,7 +7,7 @@ use crate::files::lines::Lines;
 use crate::mimic3::{self, Normaliser};
 use crate::physionet2012::{self, Stay};
 use crate::rows::{Dealt, Part, Rows, Side};
-use crate::shards::Shard;
+use crate::shards::{Shard, offsets_of};
 use crate::statistics::Scaling;
 use crate::{DataError, Statistics, esr, medmnist, settings, table};
 use selvedge_core::experiment::{DataSettings, Experiment};
@@ -196,9 +196,13 @@ pub(super) fn table(bytes: &[u8]) {
 }
 
 pub(super) fn shard(bytes: &[u8]) {
-    told(Shard::of(Cursor::new(bytes), Shape::Flat(2), 3));
+    let read = |bytes: &[u8]| {
+        told(Shard::of(Cursor::new(bytes), Shape::Flat(2), 3));
+        told(offsets_of(Cursor::new(bytes)));
+    };
+    read(bytes);
     if let Some(repaired) = with_right_checksums(bytes) {
-        told(Shard::of(Cursor::new(repaired), Shape::Flat(2), 3));
+        read(&repaired);
     }
 }
 

@@ -6,6 +6,7 @@
 //! ├── stats.json             what every party scales by
 //! ├── group-0/hospital.npz   what the hospital of group 0 holds
 //! ├── group-0/devices.npz    what its devices hold
+//! ├── group-0/edge.npz       how many rows each device has: all that an edge needs
 //! └── …
 //! ```
 //!
@@ -16,18 +17,24 @@
 //! | `patients` | pseudonyms, the same in both shards of a group |
 //! | `x` | this side's numbers as they were read, NaN where nothing was measured |
 //! | `y` | labels, which both sides know |
-//! | `offsets` | devices only: where each device's rows begin |
+//! | `offsets` | where each device's rows begin; an edge has nothing else |
 //! | `test_rows` | held-out rows only: their place among those of all groups |
 //!
 //! Numbers are not scaled: each party does that itself, by `stats.json`. What comes out is the whole set, bit for bit.
+//! A party needs `shards.json`, `stats.json` and its own shard, and reads nothing else ([`read_party`]); the cloud needs
+//! no shard.
 
+mod index;
+mod party;
 mod read;
+mod shard;
 mod write;
 
-pub(crate) use read::{Shard, read};
+use index::{Index, IndexGroup};
+pub use party::{HeldOut, PartyLoaded, PartyShard, distribute, read_party};
+pub(crate) use read::read;
+pub(crate) use shard::{Shard, offsets_of};
 pub use write::{Cut, cut};
-
-use serde::{Deserialize, Serialize};
 
 /// The file that says what the shards are of.
 const INDEX: &str = "shards.json";
@@ -35,37 +42,10 @@ const INDEX: &str = "shards.json";
 /// The file that everybody scales by.
 const STATISTICS: &str = "stats.json";
 
-/// The layout that this version writes and reads.
-const VERSION: u32 = 1;
-
-/// `shards.json`
-#[derive(Debug, Serialize, Deserialize)]
-struct Index {
-    version: u32,
-    /// The set that was cut.
-    set: String,
-    groups: Vec<IndexGroup>,
-    /// Rows of validation and of the test, over all groups.
-    validation: usize,
-    test: usize,
-    /// The fingerprint of `stats.json`.
-    statistics: String,
-    /// The fingerprint of the whole set as training sees it.
-    dataset: String,
-    /// A name for the key of the pseudonyms.
-    pseudonyms: String,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct IndexGroup {
-    name: String,
-    devices: usize,
-    rows: usize,
-}
-
-/// The two kinds of shards.
+/// The three kinds of shards; the cloud has none.
 const HOSPITAL: &str = "hospital.npz";
 const DEVICES: &str = "devices.npz";
+const EDGE: &str = "edge.npz";
 
 fn folder(group: usize) -> String {
     format!("group-{group}")
@@ -73,3 +53,6 @@ fn folder(group: usize) -> String {
 
 /// The parts of a shard and the prefixes of their arrays: training, validation, test.
 const PREFIXES: [&str; 3] = ["", "validation_", "test_"];
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! Cuts a set into shards.
 
-use super::{DEVICES, HOSPITAL, INDEX, Index, IndexGroup, PREFIXES, STATISTICS, VERSION, folder};
+use super::index::VERSION;
+use super::{DEVICES, EDGE, HOSPITAL, INDEX, Index, IndexGroup, PREFIXES, STATISTICS, folder};
 use crate::files::npz::NpzWriter;
 use crate::pseudonym::PseudonymKey;
 use crate::rows::Dealt;
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// What was cut.
 #[derive(Debug)]
 pub struct Cut {
-    /// Groups: each has two shards.
+    /// Groups: each has three shards, the hospital's, the devices' and the edge's.
     pub groups: usize,
     /// Rows of all groups, validation and test.
     pub rows: usize,
@@ -47,38 +48,51 @@ pub fn cut(
         let expected = "shards are cut already: expected another set";
         return Err(crate::settings::wrong("set", "\"shards\"", expected));
     }
-    let failed = |source| DataError::Io {
-        file: out.to_owned(),
-        source,
-    };
-    match fs::read_dir(out).map(|mut entries| entries.next().is_some()) {
-        Ok(true) => {
-            return Err(DataError::File {
-                file: out.to_owned(),
-                problem: "there is something in it: expected a new folder, or an empty one".into(),
-            });
-        }
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-        _ => {}
-    }
+    check_empty(out)?;
     let dealt = deal(settings, seed, data_dir)?;
-    // Written beside its place and moved there, so that a full disk or a crash leaves nothing that looks whole.
+    fill(out, |partial| write(dealt, key, partial))
+}
+
+/// Refuses a folder that holds something.
+pub(super) fn check_empty(out: &Path) -> Result<(), DataError> {
+    match fs::read_dir(out).map(|mut entries| entries.next().is_some()) {
+        Ok(true) => Err(DataError::File {
+            file: out.to_owned(),
+            problem: "there is something in it: expected a new folder, or an empty one".into(),
+        }),
+        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(DataError::Io {
+            file: out.to_owned(),
+            source,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Fills a new or empty folder. It is written beside its place and moved there, so that a full disk or a crash leaves
+/// nothing that looks whole.
+pub(super) fn fill<T>(
+    out: &Path,
+    write: impl FnOnce(&Path) -> io::Result<T>,
+) -> Result<T, DataError> {
     let partial = beside(out);
     let written = fs::remove_dir_all(&partial)
         .or_else(|error| match error.kind() {
             io::ErrorKind::NotFound => Ok(()),
             _ => Err(error),
         })
-        .and_then(|()| write(dealt, key, &partial))
-        .and_then(|cut| {
+        .and_then(|()| write(&partial))
+        .and_then(|done| {
             let _ = fs::remove_dir(out);
             fs::rename(&partial, out)?;
-            Ok(cut)
+            Ok(done)
         });
     if written.is_err() {
         let _ = fs::remove_dir_all(&partial);
     }
-    written.map_err(failed)
+    written.map_err(|source| DataError::Io {
+        file: out.to_owned(),
+        source,
+    })
 }
 
 fn beside(out: &Path) -> PathBuf {
@@ -112,9 +126,7 @@ fn write(dealt: Dealt, key: &PseudonymKey, out: &Path) -> io::Result<Cut> {
             &chosen,
             |s| &s.x1,
             dealt.dataset.hospital,
-            None,
         )?;
-        let offsets = &dealt.dataset.groups[group].offsets;
         write_shard(
             &dealt,
             key,
@@ -122,8 +134,11 @@ fn write(dealt: Dealt, key: &PseudonymKey, out: &Path) -> io::Result<Cut> {
             &chosen,
             |s| &s.x2,
             dealt.dataset.device,
-            Some(offsets),
         )?;
+        let edge = BufWriter::new(File::create(folder.join(EDGE))?);
+        let mut npz = NpzWriter::new(edge)?;
+        npz.integers("offsets", &dealt.dataset.groups[group].offsets)?;
+        npz.finish()?;
     }
     let statistics = dealt.statistics.fingerprint();
     write_json(&out.join(STATISTICS), &dealt.statistics.to_json())?;
@@ -140,6 +155,8 @@ fn write(dealt: Dealt, key: &PseudonymKey, out: &Path) -> io::Result<Cut> {
                 rows: group.samples.len(),
             })
             .collect(),
+        labels: dealt.dataset.label_counts(),
+        largest: dealt.dataset.most_samples_of_a_device(),
         validation: dealt.dataset.validation.len(),
         test: dealt.dataset.test.len(),
         statistics: statistics.clone(),
@@ -175,7 +192,6 @@ fn write_shard(
     chosen: &[Chosen; 3],
     side: impl Fn(&Samples) -> &[f32],
     shape: Shape,
-    offsets: Option<&[u32]>,
 ) -> io::Result<()> {
     let dataset = &dealt.dataset;
     let mut npz = NpzWriter::new(BufWriter::new(File::create(path)?))?;
@@ -217,8 +233,6 @@ fn write_shard(
             npz.integers(&format!("{prefix}rows"), &chosen.rows)?;
         }
     }
-    if let Some(offsets) = offsets {
-        npz.integers("offsets", offsets)?;
-    }
+    npz.integers("offsets", &dataset.groups[chosen[0].part].offsets)?;
     npz.finish()
 }

@@ -3,6 +3,7 @@
 #![allow(dead_code)] // each test file uses its share
 
 use selvedge_core::experiment::DataSettings;
+use selvedge_data::PartyShard;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -111,4 +112,34 @@ pub(crate) fn real_data(test: &str) -> Option<PathBuf> {
         eprintln!("skipped: {test} needs SELVEDGE_DATA, a folder with esr/{NAME}.gz");
     }
     folder
+}
+
+/// Every party of so many groups.
+pub(crate) fn parties(groups: usize) -> Vec<PartyShard> {
+    let of_group = |m| {
+        [
+            PartyShard::Edge(m),
+            PartyShard::Hospital(m),
+            PartyShard::Devices(m),
+        ]
+    };
+    let all = (0..groups).flat_map(of_group);
+    all.chain([PartyShard::Coordinator]).collect()
+}
+
+/// The files of a folder, below it.
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut left = vec![folder.to_owned()];
+    while let Some(at) = left.pop() {
+        for entry in fs::read_dir(at).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => left.push(path),
+                false => found.push(path.strip_prefix(folder).unwrap().to_owned()),
+            }
+        }
+    }
+    found.sort();
+    found
 }

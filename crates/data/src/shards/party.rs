@@ -1,0 +1,229 @@
+//! What one party of a deployment reads: what everybody is given, and its own shard.
+
+use super::index::{Common, Index, wrong_file};
+use super::shard::{Shard, ShardPart, read_offsets};
+use super::write::{check_empty, fill};
+use super::{DEVICES, EDGE, HOSPITAL, INDEX, STATISTICS, folder};
+use crate::{DataError, SideStatistics, Statistics};
+use selvedge_core::dataset::{Dataset, Group, Samples};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A party, by what it holds of the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartyShard {
+    /// The cloud: no rows at all.
+    Coordinator,
+    /// The edge of a group: how many rows each device has.
+    Edge(usize),
+    /// The hospital of a group: x1 and y.
+    Hospital(usize),
+    /// The devices of a group: x2 and y.
+    Devices(usize),
+}
+
+impl PartyShard {
+    /// The group it belongs to; the cloud belongs to none.
+    pub fn group(self) -> Option<usize> {
+        match self {
+            PartyShard::Coordinator => None,
+            PartyShard::Edge(m) | PartyShard::Hospital(m) | PartyShard::Devices(m) => Some(m),
+        }
+    }
+
+    /// Its own file, below the folder of all shards; the cloud has none.
+    pub fn file(self) -> Option<PathBuf> {
+        let below = |m: usize, name: &str| Some(Path::new(&folder(m)).join(name));
+        match self {
+            PartyShard::Coordinator => None,
+            PartyShard::Edge(m) => below(m, EDGE),
+            PartyShard::Hospital(m) => below(m, HOSPITAL),
+            PartyShard::Devices(m) => below(m, DEVICES),
+        }
+    }
+}
+
+/// The held-out rows of one party.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HeldOut {
+    /// This party's columns, scaled, row after row.
+    pub x: Vec<f32>,
+    /// Their labels.
+    pub y: Vec<u32>,
+    /// Their places among the rows of all groups, in rising order.
+    pub places: Vec<u32>,
+}
+
+/// What one party has read.
+#[derive(Debug)]
+pub struct PartyLoaded {
+    /// The set as this party sees it: its own columns of its own group, scaled, and of other groups their sizes. It has no
+    /// held-out rows. For [`Task::of_party`](selvedge_core::task::Task::of_party).
+    pub dataset: Dataset,
+    /// Training rows of each class, in all groups together.
+    pub labels: Vec<u64>,
+    /// What the numbers were scaled by.
+    pub statistics: Statistics,
+    /// This party's own rows of validation and of the test; edge and cloud have none.
+    pub held_out: [HeldOut; 2],
+    /// How many rows validation and the test have in all groups together.
+    pub held_out_of_all: [usize; 2],
+    /// The fingerprint of the whole set: the same for all parties of a cut.
+    pub fingerprint: String,
+}
+
+/// Reads what `party` holds from a folder with `shards.json`, `stats.json` and its own shard. Nobody else's is opened.
+///
+/// The numbers are those that [`load`](crate::load) gives for the same rows of the whole set, bit for bit.
+///
+/// # Errors
+/// If a file is missing or not what it should be, or there is no such group.
+pub fn read_party(folder: &Path, party: PartyShard) -> Result<PartyLoaded, DataError> {
+    let common = Common::read(folder)?;
+    let mut groups = common.hollow_groups();
+    let mut held_out = [HeldOut::default(), HeldOut::default()];
+    if let (Some(m), Some(file)) = (party.group(), party.file()) {
+        let there = groups.len();
+        let Some(group) = groups.get_mut(m) else {
+            return Err(common.wrong_index(format!(
+                "it has {there} groups, counted from 0, but group {m} is asked for: expected one below {there}"
+            )));
+        };
+        held_out = fill_group(group, &common, (party, m), &folder.join(file))?;
+    }
+    let Common {
+        index,
+        statistics,
+        shapes,
+        ..
+    } = common;
+    Ok(PartyLoaded {
+        dataset: Dataset {
+            name: index.set,
+            hospital: shapes[0],
+            device: shapes[1],
+            classes: statistics.classes.clone(),
+            groups,
+            validation: Samples::default(),
+            test: Samples::default(),
+        },
+        labels: index.labels,
+        statistics,
+        held_out,
+        held_out_of_all: [index.validation, index.test],
+        fingerprint: index.dataset,
+    })
+}
+
+/// Puts what the party's file has into its own group, and gives its held-out rows.
+fn fill_group(
+    group: &mut Group,
+    common: &Common,
+    (party, m): (PartyShard, usize),
+    file: &Path,
+) -> Result<[HeldOut; 2], DataError> {
+    let Common {
+        index,
+        statistics,
+        shapes,
+        ..
+    } = common;
+    let (described, classes) = (&index.groups[m], statistics.classes.len());
+    let read = |side: usize| Shard::read(file, shapes[side], classes, described);
+    let (shard, scales) = match party {
+        PartyShard::Hospital(_) => (read(0)?, &statistics.hospital),
+        PartyShard::Devices(_) => (read(1)?, &statistics.device),
+        PartyShard::Edge(_) | PartyShard::Coordinator => {
+            group.offsets = read_offsets(file, described)?;
+            check_largest(group, index).map_err(|problem| wrong_file(file, problem))?;
+            return Ok([HeldOut::default(), HeldOut::default()]);
+        }
+    };
+    let [mut own, validation, test] = shard.parts;
+    scales.apply(&mut own.x);
+    let (x1, x2) = match party {
+        PartyShard::Hospital(_) => (own.x, Vec::new()),
+        _ => (Vec::new(), own.x),
+    };
+    group.samples = Samples { x1, x2, y: own.y };
+    group.offsets = shard.offsets;
+    let refused = |problem| wrong_file(file, problem);
+    check_largest(group, index).map_err(refused)?;
+    check_labels(&group.samples.y, index).map_err(refused)?;
+    let held_out = |part: ShardPart, name: &str, count: usize| {
+        HeldOut::of(part, scales, name, count).map_err(refused)
+    };
+    Ok([
+        held_out(validation, "validation", index.validation)?,
+        held_out(test, "test", index.test)?,
+    ])
+}
+
+/// No device may own more rows than the index knows of.
+fn check_largest(group: &Group, index: &Index) -> Result<(), String> {
+    let sizes = group.offsets.windows(2).map(|ends| ends[1] - ends[0]);
+    let most = sizes.max().unwrap_or(0) as usize;
+    match most <= index.largest {
+        true => Ok(()),
+        false => Err(format!(
+            "a device has {most} rows: expected at most {}, as {INDEX} says",
+            index.largest
+        )),
+    }
+}
+
+/// No class may have more rows here than in all groups together.
+fn check_labels(labels: &[u32], index: &Index) -> Result<(), String> {
+    let mut left = index.labels.clone();
+    for label in labels {
+        let Some(rows) = left.get_mut(*label as usize).filter(|rows| **rows > 0) else {
+            return Err(format!(
+                "more rows of class {label} than the {} of all groups: expected those that {INDEX} counts",
+                index.labels.get(*label as usize).unwrap_or(&0)
+            ));
+        };
+        *rows -= 1;
+    }
+    Ok(())
+}
+
+impl HeldOut {
+    /// Rows of a part of which there are `count` in all groups.
+    fn of(
+        part: ShardPart,
+        scales: &SideStatistics,
+        name: &str,
+        count: usize,
+    ) -> Result<Self, String> {
+        let ShardPart { mut x, y, rows, .. } = part;
+        let rising = rows.windows(2).all(|pair| pair[0] < pair[1]);
+        if !rising || rows.last().is_some_and(|last| *last as usize >= count) {
+            return Err(format!(
+                "array \"{name}_rows\" has places up to {}: expected numbers that rise and are below {count}, the rows of all groups",
+                rows.iter().max().unwrap_or(&0)
+            ));
+        }
+        scales.apply(&mut x);
+        Ok(HeldOut { x, y, places: rows })
+    }
+}
+
+/// Copies for one party what it may have, and nothing else, into a folder that is new or empty: `shards.json`,
+/// `stats.json` and its own shard, after checking that they can be read.
+///
+/// # Errors
+/// As [`read_party`], and if `into` holds something or cannot be written to.
+pub fn distribute(folder_of_all: &Path, party: PartyShard, into: &Path) -> Result<(), DataError> {
+    check_empty(into)?;
+    read_party(folder_of_all, party)?;
+    let shared = [INDEX, STATISTICS].map(PathBuf::from);
+    let files: Vec<PathBuf> = shared.into_iter().chain(party.file()).collect();
+    fill(into, |partial| {
+        for file in &files {
+            let copy = partial.join(file);
+            fs::create_dir_all(copy.parent().unwrap_or(partial))?;
+            fs::copy(folder_of_all.join(file), &copy)?;
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,208 @@
+//! One shard: the rows and columns of one party, checked number by number.
+
+use super::{IndexGroup, PREFIXES};
+use crate::DataError;
+use crate::files::npy::{self, Kind};
+use crate::files::unzip::{Archive, Problem};
+use selvedge_nn::Shape;
+use std::collections::HashSet;
+use std::io::{BufReader, Read, Seek};
+use std::path::Path;
+
+/// The array that says where each device's rows begin.
+const OFFSETS: &str = "offsets";
+
+/// One party's rows.
+pub(crate) struct Shard {
+    /// Training, validation, test.
+    pub(super) parts: [ShardPart; 3],
+    /// Where each device's rows begin, and where the last one's end.
+    pub(super) offsets: Vec<u32>,
+}
+
+#[derive(Default)]
+pub(super) struct ShardPart {
+    pub(super) patients: Vec<String>,
+    pub(super) x: Vec<f32>,
+    pub(super) y: Vec<u32>,
+    /// The places of held-out rows.
+    pub(super) rows: Vec<u32>,
+}
+
+impl Shard {
+    /// Reads the shard of a group that the index describes so.
+    pub(super) fn read(
+        file: &Path,
+        shape: Shape,
+        classes: usize,
+        described: &IndexGroup,
+    ) -> Result<Self, DataError> {
+        let opened = crate::files::open(file)?;
+        Self::of(BufReader::new(opened), shape, classes)
+            .and_then(|shard| {
+                let rows = shard.parts[0].y.len();
+                check_offsets(&shard.offsets, rows, described).map(|()| shard)
+            })
+            .map_err(|problem| DataError::File {
+                file: file.to_owned(),
+                problem,
+            })
+    }
+
+    /// A shard from its bytes.
+    pub(crate) fn of(
+        bytes: impl Read + Seek,
+        shape: Shape,
+        classes: usize,
+    ) -> Result<Self, Problem> {
+        let mut archive = Archive::open(bytes)?;
+        let mut parts = [(); 3].map(|()| ShardPart::default());
+        for (part, prefix) in parts.iter_mut().zip(PREFIXES) {
+            *part = ShardPart::of(&mut archive, prefix, shape, classes)?;
+        }
+        let offsets = integers(&mut archive, OFFSETS, u64::from(u32::MAX))?;
+        Ok(Shard { parts, offsets })
+    }
+}
+
+/// What an edge knows of its group: where each device's rows begin.
+pub(super) fn read_offsets(file: &Path, described: &IndexGroup) -> Result<Vec<u32>, DataError> {
+    let opened = crate::files::open(file)?;
+    offsets_of(BufReader::new(opened))
+        .and_then(|offsets| check_offsets(&offsets, described.rows, described).map(|()| offsets))
+        .map_err(|problem| DataError::File {
+            file: file.to_owned(),
+            problem,
+        })
+}
+
+/// The same from its bytes.
+pub(crate) fn offsets_of(bytes: impl Read + Seek) -> Result<Vec<u32>, Problem> {
+    integers(&mut Archive::open(bytes)?, OFFSETS, u64::from(u32::MAX))
+}
+
+/// The devices must own all rows, each at least one, and be as many as the index says.
+fn check_offsets(offsets: &[u32], rows: usize, described: &IndexGroup) -> Result<(), Problem> {
+    if rows != described.rows || offsets.len() != described.devices + 1 {
+        return Err(format!(
+            "{rows} rows of {} devices: expected {} rows of {}",
+            offsets.len().saturating_sub(1),
+            described.rows,
+            described.devices
+        ));
+    }
+    let (first, last) = (offsets.first(), offsets.last());
+    let rising = offsets.windows(2).all(|pair| pair[0] < pair[1]);
+    match first == Some(&0) && last.is_some_and(|end| *end as usize == rows) && rising {
+        true => Ok(()),
+        false => Err(format!(
+            "array {OFFSETS:?} goes from {} to {}: expected numbers that rise from 0 to {rows}",
+            first.copied().unwrap_or_default(),
+            last.copied().unwrap_or_default()
+        )),
+    }
+}
+
+impl ShardPart {
+    fn of<R: Read + Seek>(
+        archive: &mut Archive<R>,
+        prefix: &str,
+        shape: Shape,
+        classes: usize,
+    ) -> Result<Self, Problem> {
+        let name = format!("{prefix}patients");
+        let (header, unpacking) = npy::open(archive, &name)?;
+        if !matches!(header.kind, Kind::Text { .. }) || header.shape.len() != 1 {
+            return Err(format!("array {name:?} has no pseudonyms: expected texts"));
+        }
+        let patients = npy::texts(&header, unpacking, &name)?;
+        let name = format!("{prefix}x");
+        let (header, unpacking) = npy::open(archive, &name)?;
+        let mut expected = vec![patients.len()];
+        expected.extend(shape.dims());
+        if header.shape != expected || header.kind != (Kind::Float { bytes: 4 }) {
+            return Err(format!(
+                "array {name:?} has the shape {:?}: expected {expected:?} of four bytes each",
+                header.shape
+            ));
+        }
+        let mut x = Vec::new();
+        npy::numbers(&header, unpacking, &name, |index, value| {
+            if value.is_infinite() {
+                return Err(format!(
+                    "array {name:?}, number {index}: {value} is not finite"
+                ));
+            }
+            x.push(value as f32);
+            Ok(())
+        })?;
+        let y = integers(
+            archive,
+            &format!("{prefix}y"),
+            classes.saturating_sub(1) as u64,
+        )?;
+        let rows = match prefix {
+            "" => Vec::new(),
+            _ => integers(archive, &format!("{prefix}rows"), u64::from(u32::MAX))?,
+        };
+        if y.len() != patients.len() || (!prefix.is_empty() && rows.len() != patients.len()) {
+            return Err(format!(
+                "{} patients and {} labels: expected as many",
+                patients.len(),
+                y.len()
+            ));
+        }
+        Ok(ShardPart {
+            patients,
+            x,
+            y,
+            rows,
+        })
+    }
+
+    /// The patients, their order and their labels must be the hospital's.
+    pub(super) fn matches(&self, hospital: &ShardPart) -> Result<(), Problem> {
+        let own: HashSet<&String> = self.patients.iter().collect();
+        let unknown = hospital
+            .patients
+            .iter()
+            .filter(|p| !own.contains(p))
+            .count();
+        if self.patients != hospital.patients || self.rows != hospital.rows {
+            return Err(format!(
+                "{} rows; the hospital of the group has {}, {unknown} of them of patients who are unknown here: expected the same patients in the same order",
+                self.patients.len(),
+                hospital.patients.len()
+            ));
+        }
+        match self.y == hospital.y {
+            true => Ok(()),
+            false => Err("labels differ from the hospital's: expected the same".into()),
+        }
+    }
+}
+
+fn integers<R: Read + Seek>(
+    archive: &mut Archive<R>,
+    name: &str,
+    most: u64,
+) -> Result<Vec<u32>, Problem> {
+    let (header, unpacking) = npy::open(archive, name)?;
+    if header.shape.len() != 1 {
+        return Err(format!(
+            "array {name:?} has the shape {:?}: expected one row",
+            header.shape
+        ));
+    }
+    let mut values = Vec::new();
+    npy::numbers(&header, unpacking, name, |index, value| {
+        if !(0.0..=most as f64).contains(&value) || value.fract() != 0.0 {
+            return Err(format!(
+                "array {name:?}, row {index}: {value} is not a whole number from 0 to {most}"
+            ));
+        }
+        values.push(value as u32);
+        Ok(())
+    })?;
+    Ok(values)
+}

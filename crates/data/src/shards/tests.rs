@@ -1,0 +1,84 @@
+//! Offsets that could send a reader astray.
+
+use super::shard::read_offsets;
+use super::{IndexGroup, PartyShard, cut, read_party};
+use crate::files::npz::NpzWriter;
+use crate::{PseudonymKey, load};
+use selvedge_core::experiment::DataSettings;
+use std::fs::{self, File};
+
+#[test]
+fn offsets_that_do_not_fit_are_refused() {
+    let name = format!("selvedge-offsets-{}", std::process::id());
+    let folder = std::env::temp_dir().join(name);
+    let _ = fs::remove_dir_all(&folder);
+    let settings = DataSettings {
+        groups: 2,
+        devices: 3,
+        samples_per_device: 2,
+        ..DataSettings::default()
+    };
+    let key = PseudonymKey::new([3; 32]);
+    cut(&settings, 5, None, &key, &folder).unwrap();
+    let file = folder.join("group-1/edge.npz");
+    let write = |offsets: &[u32]| {
+        let mut npz = NpzWriter::new(File::create(&file).unwrap()).unwrap();
+        npz.integers("offsets", offsets).unwrap();
+        npz.finish().unwrap();
+    };
+    let right = fs::read(&file).unwrap();
+    write(&[0, 2, 4, 6]);
+    assert_eq!(fs::read(&file).unwrap(), right);
+    for (offsets, expected) in [
+        (&[][..], "6 rows of 0 devices: expected 6 rows of 3"),
+        (&[0, 2, 6], "6 rows of 2 devices: expected 6 rows of 3"),
+        (
+            &[1, 2, 4, 6],
+            "goes from 1 to 6: expected numbers that rise from 0 to 6",
+        ),
+        (
+            &[0, 2, 4, 7],
+            "goes from 0 to 7: expected numbers that rise from 0 to 6",
+        ),
+        (
+            &[0, 4, 2, 6],
+            "goes from 0 to 6: expected numbers that rise from 0 to 6",
+        ),
+        (
+            &[0, 2, 2, 6],
+            "goes from 0 to 6: expected numbers that rise from 0 to 6",
+        ),
+        (
+            &[0, 1, 2, 6],
+            "a device has 4 rows: expected at most 2, as shards.json says",
+        ),
+    ] {
+        write(offsets);
+        let message = read_party(&folder, PartyShard::Edge(1))
+            .unwrap_err()
+            .to_string();
+        let whole = message.contains("group-1/edge.npz") && message.contains(expected);
+        assert!(whole, "{expected:?} is not in: {message}");
+    }
+    // Who reads everything sees that the parties of a group do not agree.
+    write(&[0, 1, 4, 6]);
+    let shards = DataSettings {
+        set: "shards".into(),
+        path: folder.to_str().unwrap().into(),
+        ..settings
+    };
+    let message = load(&shards, 0, None).unwrap_err().to_string();
+    assert!(
+        message.contains("edge.npz: its offsets differ"),
+        "{message}"
+    );
+    fs::write(&file, right).unwrap();
+    load(&shards, 0, None).unwrap();
+    let described = IndexGroup {
+        name: "group".into(),
+        devices: 3,
+        rows: 6,
+    };
+    assert_eq!(read_offsets(&file, &described).unwrap(), [0, 2, 4, 6]);
+    fs::remove_dir_all(&folder).unwrap();
+}
