@@ -10,7 +10,7 @@ use selvedge_core::dataset::{Dataset, Group, Samples};
 use selvedge_core::experiment::{Adaptive, Algorithm, Experiment};
 use selvedge_core::role::{
     Absence, Cloud, Edge, Event, Gateway, HeldOutSamples, Hospital, Message, Outbox, Party, Phase,
-    Quorum, wire,
+    Quorum, Role, wire,
 };
 use selvedge_core::run::Ending;
 use selvedge_core::state::Evaluation;
@@ -37,36 +37,6 @@ struct Home {
     gateways: Vec<Vec<Range<u32>>>,
     /// For each group, its held-out rows.
     held_out: Vec<HeldOutSamples>,
-}
-
-enum Role<'a> {
-    Cloud(Box<Cloud<'a>>),
-    Hospital(Box<Hospital<'a>>),
-    Edge(Box<Edge<'a>>),
-    Gateway(Box<Gateway<'a>>),
-}
-
-impl Role<'_> {
-    fn handle(&mut self, event: Event, outbox: &mut Outbox) {
-        match self {
-            Role::Cloud(role) => role.handle(event, outbox),
-            Role::Hospital(role) => role.handle(event, outbox),
-            Role::Edge(role) => role.handle(event, outbox),
-            Role::Gateway(role) => role.handle(event, outbox),
-        }
-    }
-
-    /// Begins, with the record that it left.
-    fn begin(&mut self, record: Option<&Vec<u8>>, outbox: &mut Outbox) {
-        match (self, record) {
-            (Role::Cloud(role), None) => role.start(outbox),
-            (Role::Cloud(role), Some(record)) => role.restore(record, outbox).expect("a record"),
-            (Role::Hospital(role), Some(record)) => role.restore(record, outbox).expect("a record"),
-            (Role::Edge(role), None) => role.start(outbox),
-            (Role::Edge(role), Some(record)) => role.restore(record, outbox).expect("a record"),
-            _ => {}
-        }
-    }
 }
 
 struct World<'a> {
@@ -180,7 +150,8 @@ impl<'a> World<'a> {
             }
         };
         let mut outbox = Outbox::default();
-        role.begin(self.records.get(&party), &mut outbox);
+        let record = self.records.get(&party).map(Vec::as_slice);
+        role.begin(record, &mut outbox).expect("its own record");
         self.roles.insert(party, role);
         self.take(party, outbox);
     }
@@ -252,12 +223,7 @@ impl<'a> World<'a> {
     }
 
     fn is_over(&self) -> bool {
-        self.roles.values().all(|role| match role {
-            Role::Cloud(role) => role.is_over(),
-            Role::Hospital(role) => role.is_over(),
-            Role::Edge(role) => role.is_over(),
-            Role::Gateway(role) => role.is_over(),
-        })
+        self.roles.values().all(Role::is_over)
     }
 
     /// Goes on until everybody knows that the run is over.
@@ -289,12 +255,7 @@ impl<'a> World<'a> {
             .roles
             .iter()
             .map(|(party, role)| {
-                let doing = match role {
-                    Role::Cloud(role) => role.doing(),
-                    Role::Hospital(role) => role.doing(),
-                    Role::Edge(role) => role.doing(),
-                    Role::Gateway(role) => role.doing(),
-                };
+                let doing = role.doing();
                 format!(
                     "{party}: t = {}, {}, missing {:?}",
                     doing.t, doing.what, doing.missing

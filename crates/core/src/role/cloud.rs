@@ -171,6 +171,14 @@ impl<'a> Cloud<'a> {
         progress.t + progress.segment.global_interval
     }
 
+    pub(super) fn stage(&self) -> &'static str {
+        match (&self.ending, &self.measuring) {
+            (Some(_), _) => "over",
+            (None, Some(_)) => "evaluation",
+            (None, None) => "gathering",
+        }
+    }
+
     /// What it is doing.
     pub fn doing(&self) -> Doing {
         let mut missing = Vec::new();

@@ -165,6 +165,16 @@ impl<'a> Edge<'a> {
         self.held.ended
     }
 
+    pub(super) fn stage(&self) -> &'static str {
+        match self.stage {
+            Stage::Inviting(_) => "exchange",
+            Stage::Asking(_) => "hospital",
+            Stage::Teaching(..) => "upload",
+            Stage::Uploaded(_) => "global",
+            Stage::Ended => "over",
+        }
+    }
+
     /// What it is doing.
     pub fn doing(&self) -> Doing {
         let missing_gateways = |missing: &dyn Fn(usize) -> bool, drawn: &Drawn| {

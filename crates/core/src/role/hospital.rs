@@ -178,6 +178,14 @@ impl<'a> Hospital<'a> {
         self.held.ended
     }
 
+    pub(super) fn stage(&self) -> &'static str {
+        match (self.held.ended, &self.uploaded) {
+            (true, _) => "over",
+            (false, Some(_)) => "global",
+            (false, None) => "batch",
+        }
+    }
+
     /// What it is doing.
     pub fn doing(&self) -> Doing {
         let (what, missing) = match (self.held.ended, &self.uploaded) {

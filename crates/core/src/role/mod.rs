@@ -164,3 +164,96 @@ pub struct Doing {
 
 /// Held-out samples of one party: validation, then test. A hospital has x1, a gateway x2.
 pub type HeldOutSamples = [Samples; 2];
+
+/// Any of the four.
+pub enum Role<'a> {
+    /// Averages the groups.
+    Cloud(Box<Cloud<'a>>),
+    /// Steps on θ0 and θ1.
+    Hospital(Box<Hospital<'a>>),
+    /// Drives a group.
+    Edge(Box<Edge<'a>>),
+    /// Carries devices.
+    Gateway(Box<Gateway<'a>>),
+}
+
+impl Role<'_> {
+    /// Who it is.
+    pub fn party(&self) -> Party {
+        match self {
+            Role::Cloud(_) => Party::Cloud,
+            Role::Hospital(role) => role.party(),
+            Role::Edge(role) => role.party(),
+            Role::Gateway(role) => role.party(),
+        }
+    }
+
+    /// Begins, with the record that it has left, if it has.
+    ///
+    /// # Errors
+    /// If that is no record of this party.
+    pub fn begin(
+        &mut self,
+        record: Option<&[u8]>,
+        outbox: &mut Outbox,
+    ) -> Result<(), wire::WireError> {
+        match (self, record) {
+            (Role::Cloud(role), None) => role.start(outbox),
+            (Role::Cloud(role), Some(record)) => role.restore(record, outbox)?,
+            (Role::Hospital(role), Some(record)) => role.restore(record, outbox)?,
+            (Role::Edge(role), None) => role.start(outbox),
+            (Role::Edge(role), Some(record)) => role.restore(record, outbox)?,
+            (Role::Hospital(_), None) | (Role::Gateway(_), _) => {}
+        }
+        Ok(())
+    }
+
+    /// What happens, and what it does about it.
+    pub fn handle(&mut self, event: Event, outbox: &mut Outbox) {
+        match self {
+            Role::Cloud(role) => role.handle(event, outbox),
+            Role::Hospital(role) => role.handle(event, outbox),
+            Role::Edge(role) => role.handle(event, outbox),
+            Role::Gateway(role) => role.handle(event, outbox),
+        }
+    }
+
+    /// What it is doing.
+    pub fn doing(&self) -> Doing {
+        match self {
+            Role::Cloud(role) => role.doing(),
+            Role::Hospital(role) => role.doing(),
+            Role::Edge(role) => role.doing(),
+            Role::Gateway(role) => role.doing(),
+        }
+    }
+
+    /// What it waits for, in a word: for who measures how long that takes.
+    pub fn stage(&self) -> &'static str {
+        match self {
+            Role::Cloud(role) => role.stage(),
+            Role::Hospital(role) => role.stage(),
+            Role::Edge(role) => role.stage(),
+            Role::Gateway(_) => "answering",
+        }
+    }
+
+    /// Whether the run is over for it: it has nothing more to hear or to say.
+    pub fn is_over(&self) -> bool {
+        match self {
+            Role::Cloud(role) => role.is_over(),
+            Role::Hospital(role) => role.is_over(),
+            Role::Edge(role) => role.is_over(),
+            Role::Gateway(role) => role.is_over(),
+        }
+    }
+
+    /// Whether it knows that the run has ended, though others may not.
+    pub fn has_ended(&self) -> bool {
+        match self {
+            Role::Cloud(role) => role.ending().is_some(),
+            Role::Edge(role) => role.has_ended(),
+            _ => self.is_over(),
+        }
+    }
+}

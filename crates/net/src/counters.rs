@@ -1,0 +1,220 @@
+//! What a party has sent, received, refused and waited for: for `/metrics`, and for whoever measures.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::time::Duration;
+
+/// Durations of which so many are kept, the last ones.
+const KEPT: usize = 4096;
+
+/// Counts since the process began.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Counters {
+    /// Messages sent, and their bytes.
+    pub sent: u64,
+    /// Bytes of them.
+    pub sent_bytes: u64,
+    /// Of these, messages sent again since no answer came.
+    pub again: u64,
+    /// Bytes of them.
+    pub again_bytes: u64,
+    /// Bytes sent to measure models: not part of training.
+    pub evaluation_bytes: u64,
+    /// Messages that were received.
+    pub received: u64,
+    /// Bytes of them.
+    pub received_bytes: u64,
+    /// What was received and was of no use, by why.
+    pub refused: BTreeMap<String, u64>,
+    /// Records kept.
+    pub records: u64,
+    /// Bytes of them.
+    pub record_bytes: u64,
+    /// Times that the connection was lost.
+    pub disconnects: u64,
+    /// Seconds spent computing.
+    pub computed: f64,
+    /// How long each phase took.
+    pub phases: BTreeMap<String, Durations>,
+}
+
+/// Durations of one kind.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Durations {
+    /// How many there were.
+    pub count: u64,
+    /// Their sum, in seconds.
+    pub sum: f64,
+    /// The last ones.
+    last: Vec<f32>,
+}
+
+impl Durations {
+    /// Adds one.
+    pub fn add(&mut self, duration: Duration) {
+        let seconds = duration.as_secs_f64();
+        match self.last.len() < KEPT {
+            true => self.last.push(seconds as f32),
+            false => self.last[self.count as usize % KEPT] = seconds as f32,
+        }
+        self.count += 1;
+        self.sum += seconds;
+    }
+
+    /// The duration that a share of the last ones is below.
+    pub fn quantile(&self, share: f64) -> f64 {
+        let mut sorted = self.last.clone();
+        sorted.sort_unstable_by(f32::total_cmp);
+        let at = (share * sorted.len() as f64).ceil() as usize;
+        let at = at.clamp(1, sorted.len().max(1)) - 1;
+        sorted.get(at).map_or(0.0, |seconds| f64::from(*seconds))
+    }
+}
+
+impl Counters {
+    /// Counts something that was of no use.
+    pub fn refuse(&mut self, why: &str) {
+        *self.refused.entry(why.into()).or_default() += 1;
+    }
+
+    /// Counts how long something took.
+    pub fn took(&mut self, what: &str, duration: Duration) {
+        self.phases.entry(what.into()).or_default().add(duration);
+    }
+
+    /// As Prometheus reads it.
+    pub fn to_prometheus(&self, t: u64, connected: bool) -> String {
+        let mut text = String::new();
+        let mut put = |name: &str, kind: &str, help: &str, labels: &str, value: f64| {
+            if !help.is_empty() {
+                let _ = writeln!(text, "# HELP selvedge_{name} {help}");
+                let _ = writeln!(text, "# TYPE selvedge_{name} {kind}");
+            }
+            let _ = writeln!(text, "selvedge_{name}{labels} {value}");
+        };
+        let counters = [
+            ("messages_sent_total", "Messages sent.", self.sent as f64),
+            (
+                "bytes_sent_total",
+                "Bytes of messages sent.",
+                self.sent_bytes as f64,
+            ),
+            (
+                "messages_sent_again_total",
+                "Messages sent again since no answer came.",
+                self.again as f64,
+            ),
+            (
+                "bytes_sent_again_total",
+                "Bytes of messages sent again.",
+                self.again_bytes as f64,
+            ),
+            (
+                "evaluation_bytes_sent_total",
+                "Bytes sent to measure models.",
+                self.evaluation_bytes as f64,
+            ),
+            (
+                "messages_received_total",
+                "Messages received.",
+                self.received as f64,
+            ),
+            (
+                "bytes_received_total",
+                "Bytes of messages received.",
+                self.received_bytes as f64,
+            ),
+            ("records_total", "Records kept.", self.records as f64),
+            (
+                "record_bytes_total",
+                "Bytes of records kept.",
+                self.record_bytes as f64,
+            ),
+            (
+                "disconnects_total",
+                "Times that the connection was lost.",
+                self.disconnects as f64,
+            ),
+            (
+                "computed_seconds_total",
+                "Seconds spent computing.",
+                self.computed,
+            ),
+        ];
+        for (name, help, value) in counters {
+            put(name, "counter", help, "", value);
+        }
+        put(
+            "iteration",
+            "gauge",
+            "The iteration that comes next.",
+            "",
+            t as f64,
+        );
+        put(
+            "connected",
+            "gauge",
+            "Whether the server is reached.",
+            "",
+            f64::from(u8::from(connected)),
+        );
+        let mut help = "Received and of no use.";
+        for (why, count) in &self.refused {
+            let labels = format!("{{why=\"{why}\"}}");
+            put(
+                "messages_refused_total",
+                "counter",
+                help,
+                &labels,
+                *count as f64,
+            );
+            help = "";
+        }
+        let mut help = "How long phases took.";
+        for (phase, durations) in &self.phases {
+            for share in [0.5, 0.99] {
+                let labels = format!("{{phase=\"{phase}\",quantile=\"{share}\"}}");
+                put(
+                    "phase_seconds",
+                    "summary",
+                    help,
+                    &labels,
+                    durations.quantile(share),
+                );
+                help = "";
+            }
+            let labels = format!("{{phase=\"{phase}\"}}");
+            put("phase_seconds_sum", "", "", &labels, durations.sum);
+            put(
+                "phase_seconds_count",
+                "",
+                "",
+                &labels,
+                durations.count as f64,
+            );
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_of_the_last_durations() {
+        let mut durations = Durations::default();
+        assert_eq!(durations.quantile(0.5), 0.0);
+        for i in 1..=100 {
+            durations.add(Duration::from_millis(i));
+        }
+        assert!((durations.quantile(0.5) - 0.050).abs() < 1e-6);
+        assert!((durations.quantile(0.99) - 0.099).abs() < 1e-6);
+        for _ in 0..KEPT {
+            durations.add(Duration::from_millis(7));
+        }
+        assert!((durations.quantile(0.99) - 0.007).abs() < 1e-6);
+        assert_eq!(durations.count, 100 + KEPT as u64);
+    }
+}

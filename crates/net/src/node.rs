@@ -1,0 +1,652 @@
+//! A party as a process: brings what happens to its role, and does what the role wants.
+//!
+//! One thread computes and decides; another listens and sends. For every event: the role handles it, its record is kept, and
+//! only then is anything sent that follows from it.
+//!
+//! Everybody says every few seconds to whom it talks that it is there (a *greeting*). Who has just been started may have
+//! forgotten what it was told, so its neighbours tell it again; who trains another experiment is refused.
+
+use crate::counters::Counters;
+use crate::deadlines::Deadlines;
+use crate::http;
+use crate::identity::RunIdentity;
+use crate::records::{RecordError, Records};
+use crate::transport::{Access, Incoming, Transport, TransportError, name};
+use selvedge_core::role::wire::{self, WireError};
+use selvedge_core::role::{Absence, Doing, Event, Message, Outbox, Party, Phase, Role};
+use selvedge_core::run::Ending;
+use selvedge_core::state::{Evaluation, State};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashSet};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Between two greetings.
+const GREET_EVERY: Duration = Duration::from_secs(2);
+
+/// Until something is sent again for the first time; then twice as long each time.
+const RETRY_FIRST: Duration = Duration::from_millis(500);
+const RETRY_LAST: Duration = Duration::from_secs(8);
+
+/// How long a party that knows the end waits for others to know it too.
+const LINGER: Duration = Duration::from_secs(20);
+
+/// How often somebody who wants it to stop is looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// What a node needs to know besides its role.
+pub struct Settings<'a> {
+    /// How it gets to its server.
+    pub access: Access,
+    /// Those it talks to.
+    pub neighbours: Vec<Party>,
+    /// The run that it takes part in.
+    pub identity: RunIdentity,
+    /// How long it waits for whom.
+    pub deadlines: Deadlines,
+    /// Where it answers over HTTP, if it does.
+    pub http: Option<SocketAddr>,
+    /// No message of this run is longer.
+    pub longest_message: usize,
+    /// Whether records of another run are in the way, or may be forgotten.
+    pub forget: bool,
+    /// Set when it is to stop.
+    pub stop: &'a AtomicBool,
+}
+
+/// Who is told what happens.
+pub trait Observer {
+    /// θ was aggregated, and kept: where the run is, and its evaluation, if there was one. After a crash it may be told twice.
+    ///
+    /// # Errors
+    /// If that cannot be noted; the node ends then.
+    fn aggregated(&mut self, state: &State, evaluations: &[Evaluation]) -> Result<(), String>;
+
+    /// Somebody was absent. After a crash it may be told twice.
+    ///
+    /// # Errors
+    /// If that cannot be noted; the node ends then.
+    fn absent(&mut self, absence: &Absence) -> Result<(), String>;
+
+    /// Something that people should know.
+    fn log(&mut self, level: &'static str, text: &str);
+}
+
+/// Why a node ends before the run does.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// Records are of no use.
+    #[error(transparent)]
+    Records(#[from] RecordError),
+    /// There is no way to the server.
+    #[error(transparent)]
+    Transport(#[from] TransportError),
+    /// The last record is not one of this party.
+    #[error("the last record cannot be gone on from: {0}")]
+    Record(WireError),
+    /// It is not let in.
+    #[error("{by} refuses this party, since it takes part in another run:\n{differences}")]
+    Refused {
+        /// Who refuses it.
+        by: Party,
+        /// In what they differ.
+        differences: String,
+    },
+    /// What happens cannot be noted.
+    #[error("{0}")]
+    Observer(String),
+    /// HTTP cannot be served there.
+    #[error("cannot answer over HTTP at {address}: {source}")]
+    Http {
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// How a node ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// With the run.
+    Over,
+    /// Before it, since somebody wanted so.
+    Stopped,
+}
+
+/// A party as its neighbours see it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Presence {
+    /// Who.
+    pub party: Party,
+    /// Seconds since it was last heard of.
+    pub silent: f64,
+    /// How often it was started.
+    pub incarnation: u64,
+    /// What it said that it was doing.
+    pub doing: Doing,
+}
+
+/// What a node shows of itself.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// Who it is.
+    pub party: Party,
+    /// What it is doing.
+    pub doing: Doing,
+    /// Whether it reaches its server.
+    pub connected: bool,
+    /// The last evaluation, if it is the cloud.
+    pub evaluation: Option<Evaluation>,
+    /// T
+    pub iterations: u64,
+    /// Who has been heard of.
+    pub present: Vec<Presence>,
+    /// Who has not.
+    pub missing: Vec<Party>,
+    /// What was counted.
+    pub counters: Counters,
+}
+
+/// What parties say to each other besides messages.
+#[derive(Serialize, Deserialize)]
+enum Control {
+    /// I am there.
+    Greeting {
+        run: String,
+        incarnation: u64,
+        doing: Doing,
+        /// Whom I have heard of, for who cannot.
+        heard: Vec<Presence>,
+    },
+    /// You are in another run; mine is this.
+    Refusal(RunIdentity),
+}
+
+/// A role and its world.
+struct Node<'a, 'b> {
+    role: Role<'a>,
+    settings: &'b Settings<'b>,
+    observer: &'b mut dyn Observer,
+    transport: Transport,
+    records: Option<Records>,
+    incarnation: u64,
+    run: u64,
+    iterations: u64,
+    armed: BTreeMap<(Phase, u64), Instant>,
+    known: HashSet<(Phase, u64)>,
+    presences: BTreeMap<Party, (Instant, Presence)>,
+    counters: Counters,
+    evaluation: Option<Evaluation>,
+    snapshot: Arc<Mutex<Snapshot>>,
+    /// What it waits for, and since when.
+    stage: (&'static str, Instant),
+    refused: Option<NodeError>,
+    retry: Retry,
+    shown: Instant,
+}
+
+/// When to send again.
+struct Retry {
+    at: Instant,
+    wait: Duration,
+}
+
+impl Retry {
+    fn anew() -> Self {
+        Retry {
+            at: Instant::now() + RETRY_FIRST,
+            wait: RETRY_FIRST,
+        }
+    }
+
+    fn longer(&mut self) {
+        self.wait = (2 * self.wait).min(RETRY_LAST);
+        self.at = Instant::now() + self.wait;
+    }
+}
+
+/// Runs a party until the run is over, or somebody wants it to stop.
+///
+/// # Errors
+/// If it cannot go on; starting it again may help.
+pub fn run(
+    role: Role<'_>,
+    iterations: u64,
+    settings: &Settings<'_>,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, NodeError> {
+    let party = role.party();
+    let run = settings.identity.run();
+    let transport = Transport::open(
+        &settings.access,
+        party,
+        &settings.neighbours,
+        settings.longest_message,
+    )?;
+    let snapshot = Arc::new(Mutex::new(Snapshot {
+        party,
+        doing: role.doing(),
+        connected: false,
+        evaluation: None,
+        iterations,
+        present: Vec::new(),
+        missing: settings.neighbours.clone(),
+        counters: Counters::default(),
+    }));
+    if let Some(address) = settings.http {
+        let serving = http::serve(address, Arc::clone(&snapshot));
+        let served = transport.runtime.block_on(serving);
+        served.map_err(|source| NodeError::Http { address, source })?;
+    }
+    let (records, found) = match role {
+        Role::Gateway(_) => (None, None),
+        _ => {
+            let name = name(party);
+            let opened = Records::open(
+                &transport.client,
+                (&name, run),
+                settings.forget,
+                settings.stop,
+            );
+            match transport.runtime.block_on(opened) {
+                Ok((records, found)) => (Some(records), found),
+                Err(RecordError::Stopped) => return Ok(Outcome::Stopped),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    };
+    let incarnation = records.as_ref().map_or_else(
+        || u64::from(std::process::id()) << 32 | u64::from(clock_nanos()),
+        |records| records.epoch,
+    );
+    observer.log(
+        "info",
+        &match &found {
+            Some(record) => format!("goes on from its record of {} bytes", record.len()),
+            None => "begins".into(),
+        },
+    );
+    let mut node = Node {
+        stage: (role.stage(), Instant::now()),
+        role,
+        settings,
+        observer,
+        transport,
+        records,
+        incarnation,
+        run,
+        iterations,
+        armed: BTreeMap::new(),
+        known: HashSet::new(),
+        presences: BTreeMap::new(),
+        counters: Counters::default(),
+        evaluation: None,
+        snapshot,
+        refused: None,
+        retry: Retry::anew(),
+        shown: Instant::now(),
+    };
+    match node.live(found.as_deref()) {
+        Err(NodeError::Records(RecordError::Stopped)) => Ok(Outcome::Stopped),
+        other => other,
+    }
+}
+
+fn clock_nanos() -> u32 {
+    let now = std::time::SystemTime::now();
+    now.duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| since.subsec_nanos())
+}
+
+impl Node<'_, '_> {
+    fn live(&mut self, record: Option<&[u8]>) -> Result<Outcome, NodeError> {
+        self.greet();
+        let mut outbox = Outbox::default();
+        self.role
+            .begin(record, &mut outbox)
+            .map_err(NodeError::Record)?;
+        self.carry_out(outbox, false)?;
+        let (mut greeted, mut ended): (Instant, Option<Instant>) = (Instant::now(), None);
+        loop {
+            if self.shown.elapsed() >= LOOK_EVERY {
+                self.show();
+            }
+            if self.role.is_over() {
+                break;
+            }
+            if self.role.has_ended() {
+                let since = *ended.get_or_insert_with(Instant::now);
+                if since.elapsed() > LINGER {
+                    let missing = self.role.doing().missing;
+                    let missing: Vec<String> = missing.iter().map(Party::to_string).collect();
+                    let text = format!("the run is over; no word from {}", missing.join(", "));
+                    self.observer.log("warn", &text);
+                    break;
+                }
+            }
+            if self.settings.stop.load(Ordering::SeqCst) {
+                self.transport.flush();
+                return Ok(Outcome::Stopped);
+            }
+            if greeted.elapsed() >= GREET_EVERY {
+                self.greet();
+                greeted = Instant::now();
+            }
+            self.wait_and_handle()?;
+            if let Some(error) = self.refused.take() {
+                return Err(error);
+            }
+        }
+        self.show();
+        self.transport.flush();
+        Ok(Outcome::Over)
+    }
+
+    /// Handles the next thing that happens, if anything does soon.
+    fn wait_and_handle(&mut self) -> Result<(), NodeError> {
+        // Whoever has sent something is not late, however long this party was busy: messages come before deadlines.
+        match self.transport.incoming.try_recv() {
+            Ok(incoming) => return self.heard(incoming),
+            Err(
+                std::sync::mpsc::TryRecvError::Empty | std::sync::mpsc::TryRecvError::Disconnected,
+            ) => {}
+        }
+        let now = Instant::now();
+        let due = self.armed.iter().find(|(_, at)| **at <= now);
+        if let Some((phase, t)) = due.map(|(key, _)| *key) {
+            self.armed.remove(&(phase, t));
+            let text = format!(
+                "the deadline of {phase:?} at t = {t} is over: {}",
+                self.role.doing().what
+            );
+            self.observer.log("warn", &text.to_lowercase());
+            return self.happen(Event::Deadline(phase, t), false);
+        }
+        if self.retry.at <= now {
+            self.retry.longer();
+            return self.happen(Event::Retry, true);
+        }
+        let next = self.armed.values().copied().chain([self.retry.at]);
+        let next = next.fold(now + LOOK_EVERY, Instant::min);
+        match self.transport.incoming.recv_timeout(next - now) {
+            Ok(incoming) => self.heard(incoming),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Ok(()),
+        }
+    }
+
+    fn heard(&mut self, incoming: Incoming) -> Result<(), NodeError> {
+        match incoming {
+            Incoming::Message(from, bytes) => {
+                self.counters.received += 1;
+                self.counters.received_bytes += bytes.len() as u64;
+                if bytes.first() == Some(&b'{') {
+                    return self.control(from, &bytes);
+                }
+                match wire::decode(self.run, &bytes) {
+                    Ok(message) => {
+                        self.retry = Retry::anew();
+                        self.happen(Event::Received(from, message), false)
+                    }
+                    Err(error) => {
+                        let why = match error {
+                            WireError::Version(_) => "version",
+                            WireError::OtherRun(_) => "other run",
+                            _ => "malformed",
+                        };
+                        self.refuse(why, &format!("from {from}: {error}"));
+                        Ok(())
+                    }
+                }
+            }
+            Incoming::Unusable(unusable) => {
+                self.refuse(&format!("{unusable:?}").to_lowercase(), "");
+                Ok(())
+            }
+            Incoming::Connected => {
+                self.observer.log("info", "connected");
+                self.greet();
+                self.happen(Event::Retry, true)
+            }
+            Incoming::Disconnected => {
+                self.counters.disconnects += 1;
+                self.observer
+                    .log("warn", "the server is not reached; trying again");
+                Ok(())
+            }
+            Incoming::Said(text) => {
+                self.observer.log("warn", &text);
+                Ok(())
+            }
+        }
+    }
+
+    fn refuse(&mut self, why: &str, detail: &str) {
+        self.counters.refuse(why);
+        // The first of each kind, and then ever fewer: nobody fills a disk with these.
+        if self.counters.refused[why].is_power_of_two() {
+            let count = self.counters.refused[why];
+            let text = format!("refused a message ({why}, {count} so far) {detail}");
+            self.observer.log("warn", text.trim_end());
+        }
+    }
+
+    fn control(&mut self, from: Party, bytes: &[u8]) -> Result<(), NodeError> {
+        let Ok(control) = serde_json::from_slice(bytes) else {
+            self.refuse("malformed", &format!("from {from}"));
+            return Ok(());
+        };
+        match control {
+            Control::Greeting {
+                run,
+                incarnation,
+                doing,
+                heard,
+            } => {
+                if run != format!("{:016x}", self.run) {
+                    self.refuse("other run", &format!("from {from}"));
+                    if judges(self.role.party(), from) {
+                        let refusal = Control::Refusal(self.settings.identity.clone());
+                        self.say(from, &refusal);
+                    }
+                    return Ok(());
+                }
+                let presence = Presence {
+                    party: from,
+                    silent: 0.0,
+                    incarnation,
+                    doing,
+                };
+                let before = self.presences.insert(from, (Instant::now(), presence));
+                for presence in heard.into_iter().take(100_000) {
+                    let since = Duration::try_from_secs_f64(presence.silent).unwrap_or_default();
+                    let at = Instant::now()
+                        .checked_sub(since)
+                        .unwrap_or_else(Instant::now);
+                    self.presences.insert(presence.party, (at, presence));
+                }
+                let known = before.is_some_and(|(_, before)| before.incarnation == incarnation);
+                if !known || self.role.has_ended() {
+                    return self.happen(Event::Appeared(from), true);
+                }
+            }
+            Control::Refusal(theirs) => {
+                let differences = self.settings.identity.differences(&theirs);
+                if judges(from, self.role.party()) && !differences.is_empty() {
+                    self.refused = Some(NodeError::Refused {
+                        by: from,
+                        differences: differences.join("\n"),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings an event to the role, and does what it wants.
+    fn happen(&mut self, event: Event, again: bool) -> Result<(), NodeError> {
+        let mut outbox = Outbox::default();
+        let started = Instant::now();
+        self.role.handle(event, &mut outbox);
+        self.counters.computed += started.elapsed().as_secs_f64();
+        self.carry_out(outbox, again)
+    }
+
+    fn carry_out(&mut self, mut outbox: Outbox, again: bool) -> Result<(), NodeError> {
+        loop {
+            if let (Some(record), Some(records)) = (outbox.record.take(), &mut self.records) {
+                let started = Instant::now();
+                self.counters.records += 1;
+                self.counters.record_bytes += record.len() as u64;
+                let kept = records.keep(record, self.settings.stop);
+                self.transport.runtime.block_on(kept)?;
+                self.counters.took("record", started.elapsed());
+            }
+            for (to, message) in outbox.messages.drain(..) {
+                let evaluates = matches!(
+                    message,
+                    Message::Evaluate { .. }
+                        | Message::Embed { .. }
+                        | Message::Embedded { .. }
+                        | Message::Evaluated { .. }
+                );
+                let bytes = wire::encode(self.run, &message);
+                let sent = self.transport.send(to, bytes) as u64;
+                let counters = &mut self.counters;
+                counters.sent += 1;
+                counters.sent_bytes += sent;
+                if again {
+                    counters.again += 1;
+                    counters.again_bytes += sent;
+                }
+                if evaluates {
+                    counters.evaluation_bytes += sent;
+                }
+            }
+            for absence in &outbox.absences {
+                let who = match absence.device {
+                    Some(device) => format!("device {device} of group {}", absence.group),
+                    None => format!("group {}", absence.group),
+                };
+                let phase = format!("{:?}", absence.phase).to_lowercase();
+                let text = format!("{who} is absent at t = {} ({phase})", absence.t);
+                self.observer.log("warn", &text);
+                self.observer.absent(absence).map_err(NodeError::Observer)?;
+            }
+            for (phase, t) in outbox.phases.drain(..) {
+                let deadline = self.settings.deadlines.of(phase);
+                if let Some(after) = deadline.filter(|_| self.known.insert((phase, t))) {
+                    self.armed.insert((phase, t), Instant::now() + after);
+                }
+            }
+            if let Role::Cloud(cloud) = &self.role
+                && (!outbox.evaluations.is_empty() || outbox.ending.is_some())
+            {
+                if let Some(evaluation) = outbox.evaluations.last() {
+                    self.evaluation = Some(evaluation.clone());
+                }
+                let told = self.observer.aggregated(cloud.state(), &outbox.evaluations);
+                told.map_err(NodeError::Observer)?;
+            }
+            self.time_stage();
+            if !outbox.go_on {
+                return Ok(());
+            }
+            outbox = Outbox::default();
+            self.role.handle(Event::GoOn, &mut outbox);
+        }
+    }
+
+    /// Counts how long the role was in a stage, when it leaves it. Deadlines of before are of no use then.
+    fn time_stage(&mut self) {
+        let now = self.role.stage();
+        if now != self.stage.0 {
+            let (before, since) = std::mem::replace(&mut self.stage, (now, Instant::now()));
+            self.counters.took(before, since.elapsed());
+            let t = self.role.doing().t;
+            self.armed.retain(|(_, at), _| *at >= t);
+            self.known.retain(|(_, at)| *at >= t);
+        }
+    }
+
+    fn say(&self, to: Party, control: &Control) {
+        if let Ok(bytes) = serde_json::to_vec(control) {
+            self.transport.send(to, bytes);
+        }
+    }
+
+    fn greet(&self) {
+        // An edge tells the cloud of its gateways, who cannot.
+        let heard = match self.role.party() {
+            Party::Edge(_) => self.present(),
+            _ => Vec::new(),
+        };
+        for to in &self.settings.neighbours {
+            let greeting = Control::Greeting {
+                run: format!("{:016x}", self.run),
+                incarnation: self.incarnation,
+                doing: self.role.doing(),
+                heard: match to {
+                    Party::Cloud => {
+                        let gateways = heard.iter();
+                        let gateways = gateways.filter(|p| matches!(p.party, Party::Gateway(..)));
+                        gateways.cloned().collect()
+                    }
+                    _ => Vec::new(),
+                },
+            };
+            self.say(*to, &greeting);
+        }
+    }
+
+    fn present(&self) -> Vec<Presence> {
+        let silent = |(at, presence): &(Instant, Presence)| Presence {
+            silent: at.elapsed().as_secs_f64(),
+            ..presence.clone()
+        };
+        self.presences.values().map(silent).collect()
+    }
+
+    fn show(&mut self) {
+        self.shown = Instant::now();
+        let mut snapshot = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_missing = |party: &&Party| !self.presences.contains_key(*party);
+        *snapshot = Snapshot {
+            party: self.role.party(),
+            doing: self.role.doing(),
+            connected: self.transport.is_connected(),
+            evaluation: self.evaluation.clone(),
+            iterations: self.iterations,
+            present: self.present(),
+            missing: self
+                .settings
+                .neighbours
+                .iter()
+                .filter(is_missing)
+                .copied()
+                .collect(),
+            counters: self.counters.clone(),
+        };
+    }
+}
+
+/// Whether one party decides which run the other has to take part in.
+fn judges(one: Party, other: Party) -> bool {
+    matches!(
+        (one, other),
+        (Party::Cloud, Party::Hospital(_) | Party::Edge(_)) | (Party::Edge(_), Party::Gateway(..))
+    )
+}
+
+/// How a run ended, in a word.
+pub fn ending_word(ending: &Ending) -> &'static str {
+    match ending {
+        Ending::Finished => "finished",
+        Ending::Reached { .. } => "reached",
+        Ending::Interrupted => "interrupted",
+        Ending::Diverged { .. } => "diverged",
+    }
+}

@@ -1,0 +1,392 @@
+//! Configurations of `nats-server`: one for the cloud's server (the hub), one for each group's site.
+//!
+//! On a site there are two accounts. Parties are in `SITE`, with their streams; the link to the hub is in `LINK`, where
+//! nobody else is. Accounts see nothing of each other but what one exports and the other imports, and that is
+//! `up.<group>.>` outwards and `down.<group>.>` inwards. So the hub gets nothing else, even if its operator gives the
+//! link every right there is: rights on the hub only protect the hub and other sites.
+//!
+//! Besides that, every account has calls that its server answers itself, about its connections and streams. The link
+//! would offer those to the hub, so it denies them in both directions.
+
+mod rights;
+
+use crate::credentials::Identity;
+use crate::subjects::{self, CLOUD, EDGE, HOSPITAL, Link};
+use rights::{Connection, Rights, Users, list};
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+/// Why a configuration cannot be written.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ConfigError {
+    /// A name that would be more than one token of a subject, or a wildcard.
+    #[error("{0:?} cannot be a name: letters, digits, - and _, at most 64")]
+    Name(String),
+    /// A gateway with a name that somebody else has, or two sites of one group.
+    #[error("{0:?} is there twice")]
+    Twice(String),
+    /// A text that is not the public key of a user.
+    #[error("{name}: {key:?} is not the public key of a user (nkey, U…)")]
+    Key {
+        /// Whose key.
+        name: String,
+        /// What was given.
+        key: String,
+    },
+    /// The link's seed is not one. The message does not say what it is, since it may be a secret.
+    #[error("the link's seed is not that of a user key")]
+    Seed,
+    /// Monitoring knows no passwords, so nobody outside of the machine may reach it.
+    #[error("monitoring at {0}: only a loopback address can be used")]
+    Monitor(SocketAddr),
+    /// The hub's address is not `host:port`.
+    #[error("{0:?} is not an address of the form host:port")]
+    Address(String),
+    /// A configuration is UTF-8, so its paths are.
+    #[error("{0}: the path is not UTF-8")]
+    Path(PathBuf),
+}
+
+/// Files for TLS, as PEM.
+#[derive(Clone, Debug)]
+pub struct TlsFiles {
+    /// The server's certificate.
+    pub certificate: PathBuf,
+    /// Its key, a secret.
+    pub key: PathBuf,
+    /// The certificate of the deployment's authority, by which a site knows the hub.
+    pub authority: PathBuf,
+}
+
+/// What the hub knows of a site: the key of its link.
+#[derive(Clone, Debug)]
+pub struct SiteKey {
+    /// The site's group.
+    pub group: usize,
+    /// The link's public key.
+    pub public: String,
+}
+
+/// The cloud's server.
+#[derive(Clone, Debug)]
+pub struct Hub {
+    /// The server's name.
+    pub name: String,
+    /// Where the cloud connects.
+    pub listen: SocketAddr,
+    /// Where sites connect.
+    pub leaf: SocketAddr,
+    /// Where its health and counters can be read: a loopback address.
+    pub monitor: SocketAddr,
+    /// The folder of JetStream.
+    pub store: PathBuf,
+    /// Certificate and key of this server.
+    pub tls: TlsFiles,
+    /// The cloud's public key.
+    pub cloud: String,
+    /// All sites.
+    pub sites: Vec<SiteKey>,
+    /// Whether a record is on the disk before it is acknowledged: it then outlives a power cut.
+    pub durable: bool,
+}
+
+/// The server of one group's site.
+#[derive(Clone)]
+pub struct Site {
+    /// The group.
+    pub group: usize,
+    /// Where the group's parties connect.
+    pub listen: SocketAddr,
+    /// Where its health and counters can be read: a loopback address.
+    pub monitor: SocketAddr,
+    /// The folder of JetStream.
+    pub store: PathBuf,
+    /// Certificate and key of this server, and the authority by which it knows the hub.
+    pub tls: TlsFiles,
+    /// The hub's address for links, as `host:port`.
+    pub hub: String,
+    /// The seed of the link's key. `nats-server` reads it from nowhere but its configuration.
+    pub link_seed: String,
+    /// The hospital's public key.
+    pub hospital: String,
+    /// The edge's public key.
+    pub edge: String,
+    /// Names and public keys of the gateways.
+    pub gateways: Vec<(String, String)>,
+    /// Whether a record is on the disk before it is acknowledged: it then outlives a power cut.
+    pub durable: bool,
+}
+
+impl fmt::Debug for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Site")
+            .field("group", &self.group)
+            .field("listen", &self.listen)
+            .field("hub", &self.hub)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Hub {
+    /// The configuration as text.
+    pub fn to_text(&self) -> Result<String, ConfigError> {
+        let mut users = Users::default();
+        let mut cloud = Rights::with_stream(CLOUD);
+        cloud.publish.push(subjects::all_from_cloud());
+        cloud.subscribe.push(subjects::all_to_cloud());
+        users.add(CLOUD, &self.cloud, Connection::Client, cloud)?;
+        for site in &self.sites {
+            // For a link, to publish is to bring messages here, and to subscribe is to take them from here.
+            let rights = Rights {
+                publish: vec![subjects::all_over(Link::Up, site.group)],
+                subscribe: vec![subjects::all_over(Link::Down, site.group)],
+            };
+            users.add(
+                &subjects::group_name(site.group),
+                &site.public,
+                Connection::Link,
+                rights,
+            )?;
+        }
+        let general = general(&self.name, self.listen, self.monitor, &self.tls)?;
+        let jetstream = jetstream("hub", &self.store, self.durable)?;
+        let leaf = quoted(&self.leaf.to_string());
+        let tls = server_tls(&self.tls)?;
+        Ok(format!(
+            "{general}{jetstream}leafnodes {{
+  listen: {leaf}
+  compression: off
+  {tls}
+}}
+accounts {{
+  CLOUD {{
+    jetstream: enabled
+    users: [
+{users}    ]
+  }}
+}}
+"
+        ))
+    }
+}
+
+impl Site {
+    /// The configuration as text. It is a secret, since the link's seed is in it.
+    pub fn to_text(&self) -> Result<String, ConfigError> {
+        let group = self.group;
+        let mut users = Users::default();
+        let mut edge = Rights::with_stream(EDGE);
+        let mut hospital = Rights::with_stream(HOSPITAL);
+        for (name, rights) in [(HOSPITAL, &mut hospital), (EDGE, &mut edge)] {
+            rights.publish.push(subjects::up(group, name));
+            rights.subscribe.push(subjects::down(group, name));
+        }
+        Rights::connect(group, (EDGE, &mut edge), (HOSPITAL, &mut hospital));
+        let mut gateways = Vec::new();
+        for (name, public) in &self.gateways {
+            let mut gateway = Rights::of(name);
+            Rights::connect(group, (EDGE, &mut edge), (name, &mut gateway));
+            gateways.push((name, public, gateway));
+        }
+        // The cloud is not here, but a gateway of that name could send in its place.
+        users.reserve(CLOUD);
+        users.add(HOSPITAL, &self.hospital, Connection::Client, hospital)?;
+        users.add(EDGE, &self.edge, Connection::Client, edge)?;
+        for (name, public, rights) in gateways {
+            users.add(name, public, Connection::Client, rights)?;
+        }
+        let name = subjects::group_name(group);
+        let general = general(&name, self.listen, self.monitor, &self.tls)?;
+        let jetstream = jetstream(&name, &self.store, self.durable)?;
+        let up = quoted(&subjects::all_over(Link::Up, group));
+        let down = quoted(&subjects::all_over(Link::Down, group));
+        let hub = quoted(&format!("tls://{}", host_and_port(&self.hub)?));
+        let link = Identity::from_seed(&self.link_seed).map_err(|_| ConfigError::Seed)?;
+        let seed = quoted(&link.seed);
+        let authority = path(&self.tls.authority)?;
+        let server_calls = list(&["$SYS.>", "$JS.>"].map(str::to_owned));
+        Ok(format!(
+            "{general}{jetstream}leafnodes {{
+  reconnect: \"1s\"
+  remotes: [
+    {{
+      url: {hub}
+      account: LINK
+      nkey: {seed}
+      compression: off
+      deny_imports: {server_calls}
+      deny_exports: {server_calls}
+      tls {{ ca_file: {authority}, min_version: \"1.3\", timeout: 5 }}
+    }}
+  ]
+}}
+accounts {{
+  SITE {{
+    jetstream: enabled
+    exports: [ {{ stream: {up}, accounts: [LINK] }} ]
+    imports: [ {{ stream: {{ account: LINK, subject: {down} }} }} ]
+    users: [
+{users}    ]
+  }}
+  LINK {{
+    exports: [ {{ stream: {down}, accounts: [SITE] }} ]
+    imports: [ {{ stream: {{ account: SITE, subject: {up} }} }} ]
+  }}
+}}
+"
+        ))
+    }
+}
+
+fn check_name(name: &str) -> Result<(), ConfigError> {
+    subjects::is_name(name)
+        .then_some(())
+        .ok_or_else(|| ConfigError::Name(name.to_owned()))
+}
+
+/// What every server has. Pings are frequent, so that a dead link is noticed within seconds.
+fn general(
+    name: &str,
+    listen: SocketAddr,
+    monitor: SocketAddr,
+    tls: &TlsFiles,
+) -> Result<String, ConfigError> {
+    check_name(name)?;
+    if !monitor.ip().is_loopback() {
+        return Err(ConfigError::Monitor(monitor));
+    }
+    let (name, listen, monitor) = (
+        quoted(name),
+        quoted(&listen.to_string()),
+        quoted(&monitor.to_string()),
+    );
+    let tls = server_tls(tls)?;
+    Ok(format!(
+        "server_name: {name}
+listen: {listen}
+http: {monitor}
+{tls}
+max_payload: 1MB
+ping_interval: \"5s\"
+ping_max: 2
+write_deadline: \"10s\"
+"
+    ))
+}
+
+fn jetstream(domain: &str, store: &Path, durable: bool) -> Result<String, ConfigError> {
+    let (domain, store) = (quoted(domain), path(store)?);
+    let sync = if durable {
+        "  sync_interval: always\n"
+    } else {
+        ""
+    };
+    Ok(format!(
+        "jetstream {{\n  domain: {domain}\n  store_dir: {store}\n{sync}}}\n"
+    ))
+}
+
+fn server_tls(files: &TlsFiles) -> Result<String, ConfigError> {
+    let (certificate, key) = (path(&files.certificate)?, path(&files.key)?);
+    Ok(format!(
+        "tls {{ cert_file: {certificate}, key_file: {key}, min_version: \"1.3\", timeout: 5 }}"
+    ))
+}
+
+fn host_and_port(address: &str) -> Result<&str, ConfigError> {
+    let wrong = || ConfigError::Address(address.to_owned());
+    let (host, port) = address.rsplit_once(':').ok_or_else(wrong)?;
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "-.[]:".contains(c);
+    let fine =
+        !host.is_empty() && host.chars().all(allowed) && port.parse::<u16>().is_ok_and(|p| p > 0);
+    fine.then_some(address).ok_or_else(wrong)
+}
+
+fn path(path: &Path) -> Result<String, ConfigError> {
+    path.to_str()
+        .map(quoted)
+        .ok_or_else(|| ConfigError::Path(path.to_owned()))
+}
+
+/// A string as the configuration's language writes it.
+fn quoted(text: &str) -> String {
+    let escaped = text
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n");
+    format!("\"{escaped}\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn site() -> Site {
+        let public = || Identity::generate().unwrap().public;
+        Site {
+            group: 3,
+            listen: "127.0.0.1:4222".parse().unwrap(),
+            monitor: "127.0.0.1:8222".parse().unwrap(),
+            store: "store".into(),
+            tls: TlsFiles {
+                certificate: "c.pem".into(),
+                key: "k.pem".into(),
+                authority: "a.pem".into(),
+            },
+            hub: "hub.example:7422".to_owned(),
+            link_seed: Identity::generate().unwrap().seed,
+            hospital: public(),
+            edge: public(),
+            gateways: vec![("gateway-0".to_owned(), public())],
+            durable: true,
+        }
+    }
+
+    #[test]
+    fn a_name_cannot_widen_rights() {
+        for name in ["*", ">", "a.b", "a\"]", ""] {
+            let mut site = site();
+            site.gateways[0].0 = name.to_owned();
+            assert_eq!(site.to_text(), Err(ConfigError::Name(name.to_owned())));
+        }
+        for name in [HOSPITAL, EDGE, CLOUD] {
+            let mut site = site();
+            site.gateways[0].0 = name.to_owned();
+            assert_eq!(site.to_text(), Err(ConfigError::Twice(name.to_owned())));
+        }
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused() {
+        let mut two_of_one = site();
+        two_of_one.edge = two_of_one.hospital.clone();
+        assert!(matches!(two_of_one.to_text(), Err(ConfigError::Twice(_))));
+        let mut no_key = site();
+        no_key.edge = no_key.link_seed.clone();
+        assert!(matches!(no_key.to_text(), Err(ConfigError::Key { .. })));
+        let mut open = site();
+        open.monitor = "0.0.0.0:8222".parse().unwrap();
+        assert_eq!(open.to_text(), Err(ConfigError::Monitor(open.monitor)));
+        for hub in [
+            "hub.example",
+            "hub.example:0",
+            ":1",
+            "user@hub:1",
+            "hub/x:1",
+        ] {
+            let mut wrong = site();
+            wrong.hub = hub.to_owned();
+            assert_eq!(wrong.to_text(), Err(ConfigError::Address(hub.to_owned())));
+        }
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let mut site = site();
+        assert!(!format!("{site:?}").contains(&site.link_seed));
+        site.link_seed.pop();
+        let error = site.to_text().unwrap_err().to_string();
+        assert!(!error.contains(&site.link_seed));
+    }
+}

@@ -1,0 +1,257 @@
+//! A party's connection to its server: what it hears, and what it says.
+//!
+//! Messages are lost without a word when the connection is down, so roles send again what they wait for. Connecting is tried
+//! for ever.
+
+use crate::chunks::{self, Joiner, Unusable};
+use crate::subjects::{self, CLOUD, EDGE, HOSPITAL};
+use async_nats::{Client, ConnectOptions};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use selvedge_core::role::Party;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::Duration;
+use tokio::runtime::Runtime;
+
+/// How a party gets to its server.
+#[derive(Clone)]
+pub struct Access {
+    /// `host:port` of one or more servers.
+    pub servers: Vec<String>,
+    /// The certificate of the deployment's authority.
+    pub authority: PathBuf,
+    /// The seed of the party's key, a secret.
+    pub seed: String,
+}
+
+/// What happens to a connection.
+#[derive(Debug)]
+pub(crate) enum Incoming {
+    /// Somebody has sent something.
+    Message(Party, Bytes),
+    /// What came was of no use.
+    Unusable(Unusable),
+    /// The connection is there, perhaps again.
+    Connected,
+    /// It is not.
+    Disconnected,
+    /// The server or the client says something that people should know.
+    Said(String),
+}
+
+/// A connection.
+pub(crate) struct Transport {
+    pub(crate) runtime: Runtime,
+    pub(crate) client: Client,
+    pub(crate) incoming: Receiver<Incoming>,
+    connected: Arc<AtomicBool>,
+    party: Party,
+}
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub enum TransportError {
+    /// The system gives no threads.
+    #[error("cannot start threads: {0}")]
+    Threads(std::io::Error),
+    /// The address, certificate or key is of no use.
+    #[error("cannot connect to {servers}: {problem}")]
+    Connect {
+        /// Where to.
+        servers: String,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+/// A party's name on its server.
+pub fn name(party: Party) -> String {
+    match party {
+        Party::Cloud => CLOUD.into(),
+        Party::Hospital(_) => HOSPITAL.into(),
+        Party::Edge(_) => EDGE.into(),
+        Party::Gateway(_, g) => format!("gateway-{g}"),
+    }
+}
+
+/// The subject of what one party says to another; nothing if they do not talk.
+pub fn subject(from: Party, to: Party) -> Option<String> {
+    use Party::{Cloud, Edge, Gateway, Hospital};
+    match (from, to) {
+        (Hospital(m) | Edge(m), Cloud) => Some(subjects::up(m, &name(from))),
+        (Cloud, Hospital(m) | Edge(m)) => Some(subjects::down(m, &name(to))),
+        (Edge(m), Hospital(n) | Gateway(n, _)) | (Hospital(m) | Gateway(m, _), Edge(n))
+            if m == n =>
+        {
+            Some(subjects::inside(m, &name(from), &name(to)))
+        }
+        _ => None,
+    }
+}
+
+impl Transport {
+    /// Connects a party, and listens to its neighbours. No message is longer than `most` bytes.
+    pub(crate) fn open(
+        access: &Access,
+        own: Party,
+        neighbours: &[Party],
+        most: usize,
+    ) -> Result<Self, TransportError> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .map_err(TransportError::Threads)?;
+        let (sender, incoming) = mpsc::channel();
+        let connected = Arc::new(AtomicBool::new(false));
+        let told = (sender.clone(), Arc::clone(&connected));
+        let options = ConnectOptions::with_nkey(access.seed.clone())
+            .add_root_certificates(access.authority.clone())
+            .require_tls(true)
+            .name(name(own))
+            .custom_inbox_prefix(subjects::inbox_prefix(&name(own)))
+            .retry_on_initial_connect()
+            .max_reconnects(None)
+            .ping_interval(Duration::from_secs(5))
+            .connection_timeout(Duration::from_secs(5))
+            .reconnect_delay_callback(|attempt| {
+                Duration::from_millis((50 << attempt.min(5)).min(2000))
+            })
+            .event_callback(move |event| {
+                let (sender, connected) = told.clone();
+                async move {
+                    let event = match event {
+                        async_nats::Event::Connected => {
+                            connected.store(true, Ordering::SeqCst);
+                            Incoming::Connected
+                        }
+                        async_nats::Event::Disconnected => {
+                            connected.store(false, Ordering::SeqCst);
+                            Incoming::Disconnected
+                        }
+                        other => Incoming::Said(other.to_string()),
+                    };
+                    let _ = sender.send(event);
+                }
+            });
+        let failed = |problem: String| TransportError::Connect {
+            servers: access.servers.join(", "),
+            problem,
+        };
+        let addresses: Vec<async_nats::ServerAddr> = access
+            .servers
+            .iter()
+            .map(|server| format!("tls://{server}").parse())
+            .collect::<Result<_, _>>()
+            .map_err(|e: std::io::Error| failed(e.to_string()))?;
+        let client = runtime
+            .block_on(options.connect(addresses))
+            .map_err(|e| failed(e.to_string()))?;
+        for neighbour in neighbours {
+            if let Some(subject) = subject(*neighbour, own) {
+                let listening = client.clone();
+                let subscription = runtime
+                    .block_on(listening.subscribe(subject))
+                    .map_err(|e| failed(e.to_string()))?;
+                runtime.spawn(listen(*neighbour, subscription, most, sender.clone()));
+            }
+        }
+        Ok(Transport {
+            runtime,
+            client,
+            incoming,
+            connected,
+            party: own,
+        })
+    }
+
+    pub(crate) fn is_connected(&self) -> bool {
+        self.connected.load(Ordering::SeqCst)
+    }
+
+    /// Sends bytes; how many, with all that is around them. Nothing is sent while there is no connection.
+    pub(crate) fn send(&self, to: Party, bytes: Vec<u8>) -> usize {
+        let Some(subject) = subject(self.party, to).filter(|_| self.is_connected()) else {
+            return 0;
+        };
+        let mut sent = 0;
+        for piece in chunks::split(bytes) {
+            sent += piece.len();
+            let published = self.client.publish(subject.clone(), piece);
+            if self.runtime.block_on(published).is_err() {
+                return sent;
+            }
+        }
+        sent
+    }
+
+    /// Waits until everything is with the server, but not for ever.
+    pub(crate) fn flush(&self) {
+        let flushed = tokio::time::timeout(Duration::from_secs(5), self.client.flush());
+        let _ = self.runtime.block_on(async { flushed.await });
+    }
+}
+
+/// Hands on what one neighbour sends.
+async fn listen(
+    from: Party,
+    mut subscription: async_nats::Subscriber,
+    most: usize,
+    sender: Sender<Incoming>,
+) {
+    let mut joiner = Joiner::default();
+    while let Some(message) = subscription.next().await {
+        let incoming = match joiner.take(&message.payload, most) {
+            Ok(None) => continue,
+            Ok(Some(bytes)) => Incoming::Message(from, bytes),
+            Err(unusable) => Incoming::Unusable(unusable),
+        };
+        if sender.send(incoming).is_err() {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn party(group: usize, name: &str) -> Option<Party> {
+        match name {
+            CLOUD => Some(Party::Cloud),
+            HOSPITAL => Some(Party::Hospital(group)),
+            EDGE => Some(Party::Edge(group)),
+            _ => {
+                let number: usize = name.strip_prefix("gateway-")?.parse().ok()?;
+                (name == format!("gateway-{number}")).then_some(Party::Gateway(group, number))
+            }
+        }
+    }
+
+    #[test]
+    fn parties_that_talk_have_a_subject_by_which_both_know_the_other() {
+        let all = [
+            Party::Cloud,
+            Party::Hospital(0),
+            Party::Edge(0),
+            Party::Gateway(0, 3),
+            Party::Edge(1),
+        ];
+        for from in all {
+            for to in all {
+                let Some(subject) = subject(from, to) else {
+                    continue;
+                };
+                let route = subjects::parse(&subject).expect("a subject of a message");
+                assert_eq!(party(route.group, route.from), Some(from), "{subject}");
+                assert_eq!(party(route.group, route.to), Some(to), "{subject}");
+            }
+        }
+        assert_eq!(subject(Party::Hospital(0), Party::Edge(1)), None);
+        assert_eq!(subject(Party::Gateway(0, 3), Party::Cloud), None);
+        assert_eq!(party(0, "gateway-03"), None);
+    }
+}

@@ -1,0 +1,53 @@
+//! Real servers with the configurations of this crate: what crosses the link, who gets in, and what each may do.
+
+#![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
+
+mod deployment;
+mod life;
+mod link;
+mod rights;
+
+use async_nats::jetstream::stream;
+use async_nats::{Client, Subscriber};
+use deployment::LONG;
+use futures_util::StreamExt;
+use selvedge_net::subjects;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How long a test waits for what must not come, after something that was sent later has come.
+pub(crate) const SHORT: Duration = Duration::from_millis(200);
+
+pub(crate) fn stream_of(name: &str) -> stream::Config {
+    stream::Config {
+        name: name.to_owned(),
+        subjects: vec![subjects::record(name), subjects::all_records(name)],
+        max_messages_per_subject: 1,
+        allow_direct: true,
+        ..Default::default()
+    }
+}
+
+/// Sends until it comes, since nobody knows when interest has crossed a link; then nothing more is on its way.
+pub(crate) async fn send_until_heard(from: &Client, subject: &str, to: &mut Subscriber) {
+    let wait = async {
+        loop {
+            from.publish(subject.to_owned(), "x".into()).await.unwrap();
+            if let Ok(heard) = timeout(SHORT, to.next()).await {
+                assert_eq!(heard.expect("still subscribed").subject.as_str(), subject);
+                break;
+            }
+        }
+        while timeout(SHORT, to.next()).await.is_ok() {}
+    };
+    timeout(LONG, wait)
+        .await
+        .unwrap_or_else(|_| panic!("{subject} does not arrive"));
+}
+
+pub(crate) async fn is_silent(subscriber: &mut Subscriber) -> bool {
+    match timeout(SHORT, subscriber.next()).await {
+        Ok(message) => panic!("{:?} should not have come", message.map(|m| m.subject)),
+        Err(_) => true,
+    }
+}
