@@ -48,6 +48,12 @@ pub(crate) enum Command {
     Experiments(ExperimentsArgs),
     /// Measure how fast this machine trains
     Bench(BenchArgs),
+    /// Train as real processes on this machine: servers, cloud, hospitals, edges and device gateways
+    Up(UpArgs),
+    /// Run one party of a deployment
+    Node(NodeArgs),
+    /// Show who is there, who is missing and why, and how far a deployment is
+    Status(StatusArgs),
 }
 
 /// Which experiment, with changes.
@@ -114,6 +120,9 @@ pub(crate) struct TrainArgs {
     /// Instructions to use: avx512, avx2 or plain; the result is the same with any
     #[arg(long, value_name = "NAME")]
     pub(crate) simd: Option<String>,
+    /// Let those be absent who were in a deployment: an absences.jsonl, or a folder with some below; may be given again
+    #[arg(long, value_name = "PATH", conflicts_with = "resume")]
+    pub(crate) replay: Vec<PathBuf>,
     /// Print the result as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -480,4 +489,85 @@ fn seconds(text: &str) -> Result<f64, String> {
         Ok(seconds) if (0.001..=3600.0).contains(&seconds) => Ok(seconds),
         _ => Err("expected seconds, 0.001 to 3600".into()),
     }
+}
+
+#[derive(Arguments)]
+#[command(after_help = "\
+Examples:
+  selvedge up                                       generated data
+  selvedge up esr --data-dir data --out runs/esr-up
+  selvedge up esr --data-dir data --deadline 5      who is late by 5 seconds is absent
+  selvedge up --resume runs/esr-up
+
+Starts a NATS server for the cloud and one for each hospital site, with links between them, and one process for each
+party; each gets its own shard, key and TLS. Whatever dies is started again. Without a deadline everybody is waited for, and
+the model is that of `selvedge train`, bit for bit. Needs nats-server 2.10 or later, on the PATH or installed by tools/nats.")]
+pub(crate) struct UpArgs {
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArgs,
+    /// The folder to write; by default a new one under runs/
+    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
+    pub(crate) out: Option<PathBuf>,
+    /// Go on with the deployment in this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) resume: Option<PathBuf>,
+    /// Gateways of each group, which share its devices
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub(crate) gateways: u64,
+    /// Seconds after the first device, or group, that the others are waited for; by default for ever
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) deadline: Option<f64>,
+    /// The same for groups alone
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) group_deadline: Option<f64>,
+    /// The share of devices, and of groups, without whom a deadline does not count
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    pub(crate) quorum: f64,
+    /// Let servers acknowledge records before they are on the disk: faster, but not safe from a power cut
+    #[arg(long)]
+    pub(crate) no_sync: bool,
+    /// Let a group's link dial another address than the hub's, a proxy say; may be given again
+    #[arg(long, value_name = "GROUP=ADDRESS")]
+    pub(crate) link_through: Vec<String>,
+    /// Threads of each party
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub(crate) threads: u64,
+    /// Print the result as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Arguments)]
+#[command(after_help = "\
+Examples:
+  selvedge node hospital --config group-0/hospital/node.toml
+  selvedge node devices --config group-0/gateway-0/node.toml --log json
+
+Connects for ever, joins or rejoins the run, and ends with it (exit code 0). SIGTERM or Ctrl-C stops it (130); started
+again, it goes on from its last record. `selvedge up` writes such configs.")]
+pub(crate) struct NodeArgs {
+    /// Which party
+    pub(crate) kind: crate::deploy::config::Kind,
+    /// What it is told: its run, its shard, its server
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: PathBuf,
+    /// How it logs, on the error output
+    #[arg(long, value_enum, default_value = "plain")]
+    pub(crate) log: crate::deploy::journal::LogFormat,
+    /// Forget records that the server keeps of another run
+    #[arg(long)]
+    pub(crate) forget: bool,
+}
+
+#[derive(Arguments)]
+#[command(after_help = "\
+Examples:
+  selvedge status runs/esr-42-up        the cloud of a deployment on this machine
+  selvedge status 127.0.0.1:9100        any node, by its `http` address")]
+pub(crate) struct StatusArgs {
+    /// A folder of `selvedge up`, or a node's address
+    pub(crate) whom: String,
+    /// Print everything as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }

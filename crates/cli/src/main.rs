@@ -12,6 +12,7 @@ mod args;
 mod checkpoint;
 mod commands;
 mod comparison;
+mod deploy;
 mod files;
 mod format;
 mod load;

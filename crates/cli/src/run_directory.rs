@@ -18,6 +18,7 @@ use crate::weights;
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::dataset::{Dataset, Group};
 use selvedge_core::experiment::Experiment;
+use selvedge_core::ledger::Ledger;
 use selvedge_core::run::{Ending, Interval};
 use selvedge_core::state::State;
 use selvedge_core::task::{Sizes, Task};
@@ -103,8 +104,24 @@ impl EndingInfo {
 }
 
 impl Manifest {
+    /// The manifest of a run on data of which everything is known.
     pub(crate) fn new(name: &str, task: &Task<'_>) -> Result<Self> {
         let dataset = task.given;
+        let labels = dataset.groups.iter().map(|g| label_counts(dataset, g));
+        let data = DataInfo {
+            fingerprint: dataset.fingerprint(),
+            classes: dataset.classes.clone(),
+            training_samples: dataset.training_samples(),
+            validation_samples: dataset.validation.len(),
+            test_samples: dataset.test.len(),
+            groups: dataset.groups.iter().map(|g| g.name.clone()).collect(),
+            labels: labels.collect(),
+        };
+        Self::on_data(name, task, data)
+    }
+
+    /// The manifest of a run on data of which only so much is known.
+    pub(crate) fn on_data(name: &str, task: &Task<'_>, data: DataInfo) -> Result<Self> {
         Ok(Manifest {
             selvedge: env!("CARGO_PKG_VERSION").into(),
             name: name.into(),
@@ -116,19 +133,7 @@ impl Manifest {
                     .map(|l| l.name().to_owned())
                     .collect(),
             },
-            data: DataInfo {
-                fingerprint: dataset.fingerprint(),
-                classes: dataset.classes.clone(),
-                training_samples: dataset.training_samples(),
-                validation_samples: dataset.validation.len(),
-                test_samples: dataset.test.len(),
-                groups: dataset.groups.iter().map(|g| g.name.clone()).collect(),
-                labels: dataset
-                    .groups
-                    .iter()
-                    .map(|g| label_counts(dataset, g))
-                    .collect(),
-            },
+            data,
             sizes: task.sizes(),
             timing: Timing {
                 iterations: 0,
@@ -165,7 +170,8 @@ impl Manifest {
         })
     }
 
-    fn write(&self, run: &Path) -> Result<()> {
+    /// Writes it into a run directory.
+    pub(crate) fn write(&self, run: &Path) -> Result<()> {
         let mut text = serde_json::to_string_pretty(self)?;
         text.push('\n');
         write_whole(&run.join("manifest.json"), text.as_bytes())
@@ -485,13 +491,18 @@ impl RunDirectory {
     }
 
     fn write_ledger(&self, state: &State) -> Result<()> {
-        let mut text = String::from("link,kind,direction,messages,bytes\n");
-        for e in state.progress.ledger.entries() {
-            let (link, kind, direction) = (e.link.name(), e.kind.name(), e.direction.name());
-            text += &format!("{link},{kind},{direction},{},{}\n", e.messages, e.bytes);
-        }
-        write_whole(&self.path.join("ledger.csv"), text.as_bytes())
+        write_ledger(&self.path, &state.progress.ledger)
     }
+}
+
+/// Writes `ledger.csv` of a run.
+pub(crate) fn write_ledger(run: &Path, ledger: &Ledger) -> Result<()> {
+    let mut text = String::from("link,kind,direction,messages,bytes\n");
+    for e in ledger.entries() {
+        let (link, kind, direction) = (e.link.name(), e.kind.name(), e.direction.name());
+        text += &format!("{link},{kind},{direction},{},{}\n", e.messages, e.bytes);
+    }
+    write_whole(&run.join("ledger.csv"), text.as_bytes())
 }
 
 /// How many samples of a group each class has.

@@ -1,10 +1,12 @@
 //! Training one run: its directory, its checkpoints, what is shown of it, and how Ctrl-C ends it.
 
+use crate::deploy::replay;
 use crate::files::read_text;
 use crate::format::bytes;
 use crate::run_directory::RunDirectory;
 use crate::summary::Finished;
 use anyhow::{Context, Result, bail};
+use selvedge_core::absence::Listed;
 use selvedge_core::dataset::Dataset;
 use selvedge_core::experiment::{Compute, Experiment};
 use selvedge_core::run::{self, Ending, Interval};
@@ -49,6 +51,11 @@ pub(crate) fn is_interrupted() -> bool {
     INTERRUPTED.load(Ordering::SeqCst)
 }
 
+/// Set once somebody has.
+pub(crate) fn interrupted_flag() -> &'static AtomicBool {
+    &INTERRUPTED
+}
+
 /// What shows how far a run is.
 pub(crate) trait Display {
     /// A run begins, or goes on, at `t`.
@@ -70,6 +77,8 @@ pub(crate) struct Job<'a> {
     pub(crate) resume: bool,
     pub(crate) trace: bool,
     pub(crate) level: Level,
+    /// Who is absent.
+    pub(crate) absences: Listed,
     /// What goes on with it, should it be stopped.
     pub(crate) resume_command: String,
 }
@@ -107,6 +116,7 @@ pub(crate) fn train(
         let directory = RunDirectory::create(job.path, job.name, &task, &state, job.trace)?;
         (directory, state)
     };
+    task.absences = Box::new(replay::of_run(job.path, job.resume, &job.absences)?);
     let (before, started) = (directory.manifest.timing.seconds, Instant::now());
     let spent = || before + started.elapsed().as_secs_f64();
     let command = &job.resume_command;

@@ -59,11 +59,17 @@ pub struct Settings<'a> {
 
 /// Who is told what happens.
 pub trait Observer {
-    /// θ was aggregated, and kept: where the run is, and its evaluation, if there was one. After a crash it may be told twice.
+    /// θ was aggregated, and kept: where the run is, its evaluation, if there was one, and how it has ended, if it has. After
+    /// a crash it may be told twice.
     ///
     /// # Errors
     /// If that cannot be noted; the node ends then.
-    fn aggregated(&mut self, state: &State, evaluations: &[Evaluation]) -> Result<(), String>;
+    fn aggregated(
+        &mut self,
+        state: &State,
+        evaluations: &[Evaluation],
+        ending: Option<&Ending>,
+    ) -> Result<(), String>;
 
     /// Somebody was absent. After a crash it may be told twice.
     ///
@@ -543,12 +549,16 @@ impl Node<'_, '_> {
                 }
             }
             if let Role::Cloud(cloud) = &self.role
-                && (!outbox.evaluations.is_empty() || outbox.ending.is_some())
+                && outbox.aggregated
             {
                 if let Some(evaluation) = outbox.evaluations.last() {
                     self.evaluation = Some(evaluation.clone());
                 }
-                let told = self.observer.aggregated(cloud.state(), &outbox.evaluations);
+                let told = self.observer.aggregated(
+                    cloud.state(),
+                    &outbox.evaluations,
+                    outbox.ending.as_ref(),
+                );
                 told.map_err(NodeError::Observer)?;
             }
             self.time_stage();
@@ -639,14 +649,4 @@ fn judges(one: Party, other: Party) -> bool {
         (one, other),
         (Party::Cloud, Party::Hospital(_) | Party::Edge(_)) | (Party::Edge(_), Party::Gateway(..))
     )
-}
-
-/// How a run ended, in a word.
-pub fn ending_word(ending: &Ending) -> &'static str {
-    match ending {
-        Ending::Finished => "finished",
-        Ending::Reached { .. } => "reached",
-        Ending::Interrupted => "interrupted",
-        Ending::Diverged { .. } => "diverged",
-    }
 }

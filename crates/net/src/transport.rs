@@ -190,8 +190,9 @@ impl Transport {
 
     /// Waits until everything is with the server, but not for ever.
     pub(crate) fn flush(&self) {
-        let flushed = tokio::time::timeout(Duration::from_secs(5), self.client.flush());
-        let _ = self.runtime.block_on(async { flushed.await });
+        let flushed =
+            async { tokio::time::timeout(Duration::from_secs(5), self.client.flush()).await };
+        let _ = self.runtime.block_on(flushed);
     }
 }
 

@@ -3,6 +3,7 @@
 mod bench;
 mod compare;
 mod data;
+mod deploy;
 mod evaluate;
 mod experiments;
 mod fetch;
@@ -36,6 +37,9 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
         Command::Report(args) => report::run(&args),
         Command::Experiments(args) => experiments::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Node(args) => deploy::run_node(&args),
+        Command::Up(args) => deploy::run_up(&args),
+        Command::Status(args) => deploy::run_status(&args),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::{print, print_json};
 use crate::Outcome;
 use crate::args::{DataDirectory, TrainArgs};
+use crate::deploy::replay;
 use crate::files::{read_text, write_whole};
 use crate::load::{self, Named};
 use crate::progress::Progress;
@@ -10,6 +11,7 @@ use crate::run_directory::Manifest;
 use crate::summary::{Finished, over_seeds};
 use crate::training::{self, Job, catch_interrupts, has_begun};
 use anyhow::{Context, Result, anyhow, bail};
+use selvedge_core::absence::Listed;
 use selvedge_core::experiment::{CompressionSettings, Experiment};
 use selvedge_core::run::Ending;
 use selvedge_nn::simd::Level;
@@ -21,6 +23,7 @@ struct Options {
     data: DataDirectory,
     trace: bool,
     level: Level,
+    absences: Listed,
 }
 
 pub(crate) fn run(args: TrainArgs) -> Result<Outcome> {
@@ -38,6 +41,7 @@ fn train_all(args: &TrainArgs) -> Result<Outcome> {
         data: args.experiment.data.clone(),
         trace: args.trace,
         level: level(args.simd.as_deref())?,
+        absences: replay::read(&args.replay)?,
     };
     let plans = plans(args)?;
     let several = plans.len() > 1;
@@ -327,6 +331,7 @@ fn train(plan: &Plan, options: &Options) -> Result<Finished> {
         resume: plan.resume,
         trace: options.trace,
         level: options.level,
+        absences: options.absences.clone(),
         resume_command: format!(
             "selvedge train --resume {}{}",
             plan.resume_by.display(),

@@ -171,6 +171,7 @@ impl Shared<'_> {
             resume: true,
             trace: false,
             level: self.options.level,
+            absences: Default::default(),
             resume_command: self.options.resume_command.clone(),
         };
         let finished = training::train(&job, dataset, &mut display)?;

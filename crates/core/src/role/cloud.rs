@@ -554,6 +554,7 @@ impl<'a> Cloud<'a> {
                 });
             }
         }
+        outbox.aggregated = true;
         outbox.evaluations.extend(self.last.evaluation.clone());
         outbox.ending = self.ending.clone();
         for m in 0..self.uploads.len() {

@@ -135,6 +135,8 @@ pub struct Outbox {
     pub phases: Vec<(Phase, u64)>,
     /// Who was decided to be absent.
     pub absences: Vec<Absence>,
+    /// Whether the cloud has decided on an aggregation, or says again what it has decided last.
+    pub aggregated: bool,
     /// What the cloud has found.
     pub evaluations: Vec<Evaluation>,
     /// Whether there is more to do at once, once this is done: [`Event::GoOn`].

@@ -286,7 +286,7 @@ pub(super) fn parquets() -> Vec<Vec<u8>> {
 
 pub(super) fn shards() -> Vec<Vec<u8>> {
     let part = |prefix: &str, rows: usize| {
-        let name: Vec<u8> = "p".chars().flat_map(|c| (c as u32).to_le_bytes()).collect();
+        let name: Vec<u8> = [u32::from(b'p').to_le_bytes(); 32].concat();
         let numbers: Vec<u8> = (0..2 * rows)
             .flat_map(|n| (n as f32).to_le_bytes())
             .collect();
@@ -294,7 +294,7 @@ pub(super) fn shards() -> Vec<Vec<u8>> {
         vec![
             (
                 format!("{prefix}patients.npy"),
-                array("<U1", &[rows], &name.repeat(rows)),
+                array("<U32", &[rows], &name.repeat(rows)),
             ),
             (format!("{prefix}x.npy"), array("<f4", &[rows, 2], &numbers)),
             (format!("{prefix}y.npy"), array("<i8", &[rows], &whole)),
@@ -304,13 +304,24 @@ pub(super) fn shards() -> Vec<Vec<u8>> {
     let mut files = part("", 2);
     files.extend(part("validation_", 1));
     files.extend(part("test_", 1));
-    let offsets: Vec<u8> = [0i64, 1, 2].iter().flat_map(|n| n.to_le_bytes()).collect();
-    files.push(("offsets.npy".into(), array("<i8", &[3], &offsets)));
-    let files: Vec<(&str, Vec<u8>)> = files
-        .iter()
-        .map(|(name, bytes)| (name.as_str(), bytes.clone()))
-        .collect();
-    vec![zipped(&files)]
+    let whole = |name: &str, numbers: &[i64]| {
+        let bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
+        (
+            format!("{name}.npy"),
+            array("<i8", &[numbers.len()], &bytes),
+        )
+    };
+    files.push(whole("offsets", &[0, 1, 2]));
+    let zip = |files: &[(String, Vec<u8>)]| {
+        let files = files.iter();
+        let files: Vec<_> = files
+            .map(|(n, bytes)| (n.as_str(), bytes.clone()))
+            .collect();
+        zipped(&files)
+    };
+    let of_group = zip(&files);
+    files.extend([whole("devices", &[0, 2]), whole("held_out", &[1])]);
+    vec![of_group, zip(&files)]
 }
 
 /// Frames of every layout: a bitmap, indices, codes of whole and of broken bytes.

@@ -5,7 +5,7 @@
 //! ├── shards.json            who is there: groups, counts, fingerprints; nothing about anybody
 //! ├── stats.json             what every party scales by
 //! ├── group-0/hospital.npz   what the hospital of group 0 holds
-//! ├── group-0/devices.npz    what its devices hold
+//! ├── group-0/devices.npz    what its devices hold, or those of one gateway
 //! ├── group-0/edge.npz       how many rows each device has: all that an edge needs
 //! └── …
 //! ```
@@ -19,11 +19,15 @@
 //! | `y` | labels, which both sides know |
 //! | `offsets` | where each device's rows begin; an edge has nothing else |
 //! | `test_rows` | held-out rows only: their place among those of all groups |
+//! | `devices` | a gateway's shard only: the first of the group's devices whose rows it has, and one past the last |
+//! | `held_out` | a gateway's shard only: 1 if it has held-out rows, which only the first gateway of a group has, else 0 |
 //!
 //! Numbers are not scaled: each party does that itself, by `stats.json`. What comes out is the whole set, bit for bit.
 //! A party needs `shards.json`, `stats.json` and its own shard, and reads nothing else ([`read_party`]); the cloud needs
-//! no shard.
+//! no shard. A group's devices may be carried by several gateways: [`distribute`] takes a gateway's own rows out of the group's
+//! file; offsets stay those of the whole group.
 
+mod gateway;
 mod index;
 mod party;
 mod read;

@@ -1,5 +1,6 @@
 //! What one party of a deployment reads: what everybody is given, and its own shard.
 
+use super::gateway::{self, Carried};
 use super::index::{Common, Index, wrong_file};
 use super::shard::{Shard, ShardPart, read_offsets};
 use super::write::{check_empty, fill};
@@ -7,10 +8,11 @@ use super::{DEVICES, EDGE, HOSPITAL, INDEX, STATISTICS, folder};
 use crate::{DataError, SideStatistics, Statistics};
 use selvedge_core::dataset::{Dataset, Group, Samples};
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// A party, by what it holds of the data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PartyShard {
     /// The cloud: no rows at all.
     Coordinator,
@@ -18,27 +20,35 @@ pub enum PartyShard {
     Edge(usize),
     /// The hospital of a group: x1 and y.
     Hospital(usize),
-    /// The devices of a group: x2 and y.
-    Devices(usize),
+    /// A gateway: x2 and y of some devices of a group.
+    Gateway {
+        /// The group.
+        group: usize,
+        /// Its devices, of those of the group.
+        devices: Range<u32>,
+        /// Whether it has the group's held-out rows too: a group's first gateway does.
+        held_out: bool,
+    },
 }
 
 impl PartyShard {
     /// The group it belongs to; the cloud belongs to none.
-    pub fn group(self) -> Option<usize> {
+    pub fn group(&self) -> Option<usize> {
         match self {
             PartyShard::Coordinator => None,
-            PartyShard::Edge(m) | PartyShard::Hospital(m) | PartyShard::Devices(m) => Some(m),
+            PartyShard::Edge(m) | PartyShard::Hospital(m) => Some(*m),
+            PartyShard::Gateway { group, .. } => Some(*group),
         }
     }
 
     /// Its own file, below the folder of all shards; the cloud has none.
-    pub fn file(self) -> Option<PathBuf> {
-        let below = |m: usize, name: &str| Some(Path::new(&folder(m)).join(name));
+    pub fn file(&self) -> Option<PathBuf> {
+        let below = |m: &usize, name: &str| Some(Path::new(&folder(*m)).join(name));
         match self {
             PartyShard::Coordinator => None,
             PartyShard::Edge(m) => below(m, EDGE),
             PartyShard::Hospital(m) => below(m, HOSPITAL),
-            PartyShard::Devices(m) => below(m, DEVICES),
+            PartyShard::Gateway { group, .. } => below(group, DEVICES),
         }
     }
 }
@@ -57,8 +67,9 @@ pub struct HeldOut {
 /// What one party has read.
 #[derive(Debug)]
 pub struct PartyLoaded {
-    /// The set as this party sees it: its own columns of its own group, scaled, and of other groups their sizes. It has no
-    /// held-out rows. For [`Task::of_party`](selvedge_core::task::Task::of_party).
+    /// The set as this party sees it: its own columns of its own group, scaled, and of other groups their sizes. A gateway
+    /// has the rows of its own devices, the first of them at the offset of its first device; offsets are the whole
+    /// group's. It has no held-out rows. For [`Task::of_party`](selvedge_core::task::Task::of_party).
     pub dataset: Dataset,
     /// Training rows of each class, in all groups together.
     pub labels: Vec<u64>,
@@ -77,7 +88,7 @@ pub struct PartyLoaded {
 /// The numbers are those that [`load`](crate::load) gives for the same rows of the whole set, bit for bit.
 ///
 /// # Errors
-/// If a file is missing or not what it should be, or there is no such group.
+/// If a file is missing, not what it should be or of another gateway, or there is no such group or device.
 pub fn read_party(folder: &Path, party: PartyShard) -> Result<PartyLoaded, DataError> {
     let common = Common::read(folder)?;
     let mut groups = common.hollow_groups();
@@ -89,7 +100,7 @@ pub fn read_party(folder: &Path, party: PartyShard) -> Result<PartyLoaded, DataE
                 "it has {there} groups, counted from 0, but group {m} is asked for: expected one below {there}"
             )));
         };
-        held_out = fill_group(group, &common, (party, m), &folder.join(file))?;
+        held_out = fill_group(group, &common, (&party, m), &folder.join(file))?;
     }
     let Common {
         index,
@@ -119,7 +130,7 @@ pub fn read_party(folder: &Path, party: PartyShard) -> Result<PartyLoaded, DataE
 fn fill_group(
     group: &mut Group,
     common: &Common,
-    (party, m): (PartyShard, usize),
+    (party, m): (&PartyShard, usize),
     file: &Path,
 ) -> Result<[HeldOut; 2], DataError> {
     let Common {
@@ -129,10 +140,20 @@ fn fill_group(
         ..
     } = common;
     let (described, classes) = (&index.groups[m], statistics.classes.len());
-    let read = |side: usize| Shard::read(file, shapes[side], classes, described);
     let (shard, scales) = match party {
-        PartyShard::Hospital(_) => (read(0)?, &statistics.hospital),
-        PartyShard::Devices(_) => (read(1)?, &statistics.device),
+        PartyShard::Hospital(_) => {
+            let shard = Shard::read(file, shapes[0], classes, described)?;
+            (shard, &statistics.hospital)
+        }
+        PartyShard::Gateway {
+            devices, held_out, ..
+        } => {
+            let asked = Carried {
+                devices: devices.clone(),
+                held_out: *held_out,
+            };
+            (gateway::read(common, m, asked, file)?, &statistics.device)
+        }
         PartyShard::Edge(_) | PartyShard::Coordinator => {
             group.offsets = read_offsets(file, described)?;
             check_largest(group, index).map_err(|problem| wrong_file(file, problem))?;
@@ -209,21 +230,46 @@ impl HeldOut {
 }
 
 /// Copies for one party what it may have, and nothing else, into a folder that is new or empty: `shards.json`,
-/// `stats.json` and its own shard, after checking that they can be read.
+/// `stats.json` and its own shard, after checking that they can be read. A gateway's is the part of the group's file with
+/// its own devices' rows, as they were measured.
 ///
 /// # Errors
 /// As [`read_party`], and if `into` holds something or cannot be written to.
 pub fn distribute(folder_of_all: &Path, party: PartyShard, into: &Path) -> Result<(), DataError> {
     check_empty(into)?;
-    read_party(folder_of_all, party)?;
-    let shared = [INDEX, STATISTICS].map(PathBuf::from);
-    let files: Vec<PathBuf> = shared.into_iter().chain(party.file()).collect();
-    fill(into, |partial| {
-        for file in &files {
-            let copy = partial.join(file);
-            fs::create_dir_all(copy.parent().unwrap_or(partial))?;
-            fs::copy(folder_of_all.join(file), &copy)?;
+    read_party(folder_of_all, party.clone())?;
+    let mut copied = [INDEX, STATISTICS].map(PathBuf::from).to_vec();
+    let own = party.file();
+    let taken = match (party, &own) {
+        (
+            PartyShard::Gateway {
+                group,
+                devices,
+                held_out,
+            },
+            Some(file),
+        ) => {
+            let common = Common::read(folder_of_all)?;
+            let asked = Carried { devices, held_out };
+            let shard = gateway::read(&common, group, asked, &folder_of_all.join(file))?;
+            Some((shard, common.shapes[1], file))
         }
-        Ok(())
+        _ => {
+            copied.extend(own.clone());
+            None
+        }
+    };
+    fill(into, |partial| {
+        let place = |file: &Path| {
+            let place = partial.join(file);
+            fs::create_dir_all(place.parent().unwrap_or(partial)).map(|()| place)
+        };
+        for file in &copied {
+            fs::copy(folder_of_all.join(file), place(file)?)?;
+        }
+        match taken {
+            Some((shard, shape, file)) => shard.write(&place(file)?, shape),
+            None => Ok(()),
+        }
     })
 }

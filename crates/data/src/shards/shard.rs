@@ -1,16 +1,22 @@
 //! One shard: the rows and columns of one party, checked number by number.
 
+use super::gateway::Carried;
+use super::index::wrong_file;
 use super::{IndexGroup, PREFIXES};
 use crate::DataError;
 use crate::files::npy::{self, Kind};
+use crate::files::npz::NpzWriter;
 use crate::files::unzip::{Archive, Problem};
 use selvedge_nn::Shape;
 use std::collections::HashSet;
-use std::io::{BufReader, Read, Seek};
+use std::io::{self, BufReader, Read, Seek, Write};
 use std::path::Path;
 
 /// The array that says where each device's rows begin.
-const OFFSETS: &str = "offsets";
+pub(super) const OFFSETS: &str = "offsets";
+
+/// Letters of a pseudonym.
+const LETTERS: usize = 32;
 
 /// One party's rows.
 pub(crate) struct Shard {
@@ -18,6 +24,8 @@ pub(crate) struct Shard {
     pub(super) parts: [ShardPart; 3],
     /// Where each device's rows begin, and where the last one's end.
     pub(super) offsets: Vec<u32>,
+    /// Whose rows they are, if not of all devices.
+    pub(super) carried: Option<Carried>,
 }
 
 #[derive(Default)]
@@ -30,23 +38,25 @@ pub(super) struct ShardPart {
 }
 
 impl Shard {
-    /// Reads the shard of a group that the index describes so.
+    /// Reads the shard of a whole group that the index describes so.
     pub(super) fn read(
         file: &Path,
         shape: Shape,
         classes: usize,
         described: &IndexGroup,
     ) -> Result<Self, DataError> {
+        let shard = Self::open(file, shape, classes)?;
+        shard
+            .check_whole(described)
+            .map_err(|problem| wrong_file(file, problem))?;
+        Ok(shard)
+    }
+
+    /// Reads any shard: what it has is not compared with the index.
+    pub(super) fn open(file: &Path, shape: Shape, classes: usize) -> Result<Self, DataError> {
         let opened = crate::files::open(file)?;
         Self::of(BufReader::new(opened), shape, classes)
-            .and_then(|shard| {
-                let rows = shard.parts[0].y.len();
-                check_offsets(&shard.offsets, rows, described).map(|()| shard)
-            })
-            .map_err(|problem| DataError::File {
-                file: file.to_owned(),
-                problem,
-            })
+            .map_err(|problem| wrong_file(file, problem))
     }
 
     /// A shard from its bytes.
@@ -61,7 +71,11 @@ impl Shard {
             *part = ShardPart::of(&mut archive, prefix, shape, classes)?;
         }
         let offsets = integers(&mut archive, OFFSETS, u64::from(u32::MAX))?;
-        Ok(Shard { parts, offsets })
+        Ok(Shard {
+            parts,
+            offsets,
+            carried: Carried::of(&mut archive)?,
+        })
     }
 }
 
@@ -70,10 +84,7 @@ pub(super) fn read_offsets(file: &Path, described: &IndexGroup) -> Result<Vec<u3
     let opened = crate::files::open(file)?;
     offsets_of(BufReader::new(opened))
         .and_then(|offsets| check_offsets(&offsets, described.rows, described).map(|()| offsets))
-        .map_err(|problem| DataError::File {
-            file: file.to_owned(),
-            problem,
-        })
+        .map_err(|problem| wrong_file(file, problem))
 }
 
 /// The same from its bytes.
@@ -82,7 +93,11 @@ pub(crate) fn offsets_of(bytes: impl Read + Seek) -> Result<Vec<u32>, Problem> {
 }
 
 /// The devices must own all rows, each at least one, and be as many as the index says.
-fn check_offsets(offsets: &[u32], rows: usize, described: &IndexGroup) -> Result<(), Problem> {
+pub(super) fn check_offsets(
+    offsets: &[u32],
+    rows: usize,
+    described: &IndexGroup,
+) -> Result<(), Problem> {
     if rows != described.rows || offsets.len() != described.devices + 1 {
         return Err(format!(
             "{rows} rows of {} devices: expected {} rows of {}",
@@ -116,6 +131,12 @@ impl ShardPart {
             return Err(format!("array {name:?} has no pseudonyms: expected texts"));
         }
         let patients = npy::texts(&header, unpacking, &name)?;
+        let pseudonym = |text: &String| text.len() == LETTERS && text.is_ascii();
+        if let Some(row) = patients.iter().position(|text| !pseudonym(text)) {
+            return Err(format!(
+                "array {name:?}, row {row}: not a pseudonym: expected {LETTERS} letters"
+            ));
+        }
         let name = format!("{prefix}x");
         let (header, unpacking) = npy::open(archive, &name)?;
         let mut expected = vec![patients.len()];
@@ -160,6 +181,28 @@ impl ShardPart {
         })
     }
 
+    /// Writes its arrays.
+    pub(super) fn write<W: Write + Seek>(
+        &self,
+        npz: &mut NpzWriter<W>,
+        prefix: &str,
+        shape: Shape,
+    ) -> io::Result<()> {
+        let letters = |text: &String| {
+            let mut letters = [b'0'; LETTERS];
+            letters.copy_from_slice(text.as_bytes());
+            letters
+        };
+        let patients: Vec<_> = self.patients.iter().map(letters).collect();
+        npz.texts(&format!("{prefix}patients"), &patients)?;
+        npz.floats(&format!("{prefix}x"), shape, &self.x)?;
+        npz.integers(&format!("{prefix}y"), &self.y)?;
+        match prefix {
+            "" => Ok(()),
+            _ => npz.integers(&format!("{prefix}rows"), &self.rows),
+        }
+    }
+
     /// The patients, their order and their labels must be the hospital's.
     pub(super) fn matches(&self, hospital: &ShardPart) -> Result<(), Problem> {
         let own: HashSet<&String> = self.patients.iter().collect();
@@ -182,7 +225,7 @@ impl ShardPart {
     }
 }
 
-fn integers<R: Read + Seek>(
+pub(super) fn integers<R: Read + Seek>(
     archive: &mut Archive<R>,
     name: &str,
     most: u64,

@@ -1,14 +1,14 @@
 //! Cuts a set into shards.
 
 use super::index::VERSION;
-use super::{DEVICES, EDGE, HOSPITAL, INDEX, Index, IndexGroup, PREFIXES, STATISTICS, folder};
+use super::shard::{OFFSETS, Shard, ShardPart};
+use super::{DEVICES, EDGE, HOSPITAL, INDEX, Index, IndexGroup, STATISTICS, folder};
 use crate::files::npz::NpzWriter;
 use crate::pseudonym::PseudonymKey;
 use crate::rows::Dealt;
 use crate::{DataError, deal};
 use selvedge_core::dataset::Samples;
 use selvedge_core::experiment::DataSettings;
-use selvedge_nn::Shape;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -119,25 +119,14 @@ fn write(dealt: Dealt, key: &PseudonymKey, out: &Path) -> io::Result<Cut> {
             part: group,
         };
         let chosen = [own, held_out(0), held_out(1)];
-        write_shard(
-            &dealt,
-            key,
-            &folder.join(HOSPITAL),
-            &chosen,
-            |s| &s.x1,
-            dealt.dataset.hospital,
-        )?;
-        write_shard(
-            &dealt,
-            key,
-            &folder.join(DEVICES),
-            &chosen,
-            |s| &s.x2,
-            dealt.dataset.device,
-        )?;
+        let (wide1, wide2) = (dealt.dataset.hospital, dealt.dataset.device);
+        let hospital = shard(&dealt, key, &chosen, |s| &s.x1, wide1.len());
+        hospital.write(&folder.join(HOSPITAL), wide1)?;
+        let devices = shard(&dealt, key, &chosen, |s| &s.x2, wide2.len());
+        devices.write(&folder.join(DEVICES), wide2)?;
         let edge = BufWriter::new(File::create(folder.join(EDGE))?);
         let mut npz = NpzWriter::new(edge)?;
-        npz.integers("offsets", &dealt.dataset.groups[group].offsets)?;
+        npz.integers(OFFSETS, &dealt.dataset.groups[group].offsets)?;
         npz.finish()?;
     }
     let statistics = dealt.statistics.fingerprint();
@@ -185,54 +174,38 @@ fn write_json(path: &Path, value: &impl serde::Serialize) -> io::Result<()> {
     file.sync_all()
 }
 
-fn write_shard(
+/// What one side of a group holds of the rows that were chosen.
+fn shard(
     dealt: &Dealt,
     key: &PseudonymKey,
-    path: &Path,
     chosen: &[Chosen; 3],
     side: impl Fn(&Samples) -> &[f32],
-    shape: Shape,
-) -> io::Result<()> {
+    width: usize,
+) -> Shard {
     let dataset = &dealt.dataset;
-    let mut npz = NpzWriter::new(BufWriter::new(File::create(path)?))?;
-    for (chosen, prefix) in chosen.iter().zip(PREFIXES) {
-        let groups = dataset.groups.len();
-        let samples = match chosen.part.checked_sub(groups) {
-            None => &dataset.groups[chosen.part].samples,
-            Some(0) => &dataset.validation,
-            Some(_) => &dataset.test,
+    let groups = dataset.groups.len();
+    let part = |Chosen { rows, part }: &Chosen| {
+        let (samples, places) = match part.checked_sub(groups) {
+            None => (&dataset.groups[*part].samples, Vec::new()),
+            Some(0) => (&dataset.validation, rows.clone()),
+            Some(_) => (&dataset.test, rows.clone()),
         };
-        let patients: Vec<[u8; 32]> = chosen
-            .rows
-            .iter()
-            .map(|row| {
-                let id = dealt.ids.get(chosen.part, *row as usize);
-                let mut letters = [b'0'; 32];
-                letters.copy_from_slice(key.pseudonym(&id).as_bytes());
-                letters
-            })
-            .collect();
-        npz.texts(&format!("{prefix}patients"), &patients)?;
-        let width = shape.len();
-        let values = chosen
-            .rows
-            .iter()
-            .flat_map(|row| &side(samples)[*row as usize * width..][..width]);
-        npz.floats(
-            &format!("{prefix}x"),
-            shape,
-            &values.copied().collect::<Vec<f32>>(),
-        )?;
-        let labels: Vec<u32> = chosen
-            .rows
-            .iter()
-            .map(|row| samples.y[*row as usize])
-            .collect();
-        npz.integers(&format!("{prefix}y"), &labels)?;
-        if !prefix.is_empty() {
-            npz.integers(&format!("{prefix}rows"), &chosen.rows)?;
+        let each = || rows.iter().map(|row| *row as usize);
+        ShardPart {
+            patients: each()
+                .map(|row| key.pseudonym(&dealt.ids.get(*part, row)))
+                .collect(),
+            x: each()
+                .flat_map(|row| &side(samples)[row * width..][..width])
+                .copied()
+                .collect(),
+            y: each().map(|row| samples.y[row]).collect(),
+            rows: places,
         }
+    };
+    Shard {
+        parts: chosen.each_ref().map(part),
+        offsets: dataset.groups[chosen[0].part].offsets.clone(),
+        carried: None,
     }
-    npz.integers("offsets", &dataset.groups[chosen[0].part].offsets)?;
-    npz.finish()
 }

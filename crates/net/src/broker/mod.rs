@@ -3,10 +3,9 @@
 mod monitor;
 mod program;
 
-pub use monitor::Counters;
-pub use program::Program;
+pub use monitor::{Counters, ask};
+pub use program::{Program, spawn_kept};
 
-use monitor::ask;
 use std::collections::HashSet;
 use std::fs;
 use std::io;

@@ -13,7 +13,7 @@ const ASK_TIME: Duration = Duration::from_secs(2);
 const LONGEST_ANSWER: u64 = 16 << 20;
 
 /// What went through a server since it was started, and what it stores.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Counters {
     /// Messages that came in, from clients and links.
     pub in_messages: u64,
@@ -101,7 +101,10 @@ impl Page {
 }
 
 /// One question by HTTP/1.0, whose answer ends with the connection.
-pub(super) fn ask(monitor: SocketAddr, page: &str) -> io::Result<(u16, String)> {
+///
+/// # Errors
+/// If nobody answers in time.
+pub fn ask(monitor: SocketAddr, page: &str) -> io::Result<(u16, String)> {
     let mut stream = TcpStream::connect_timeout(&monitor, ASK_TIME)?;
     stream.set_read_timeout(Some(ASK_TIME))?;
     stream.set_write_timeout(Some(ASK_TIME))?;

@@ -83,7 +83,7 @@ impl Program {
         &self.version
     }
 
-    /// Starts a server and waits until it is healthy.
+    /// Starts a server and waits until it is healthy. Paths in its configuration are seen from the folder of that.
     ///
     /// `monitor` is the address that the configuration gives to monitoring. The log is added to.
     pub fn start(
@@ -96,10 +96,13 @@ impl Program {
         TcpListener::bind(monitor).map_err(system(format!("monitoring at {monitor}")))?;
         let open = || File::options().create(true).append(true).open(log);
         let open = || open().map_err(system(format!("log {}", log.display())));
-        let mut command = Command::new(&self.path);
+        let program = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
+        let folder = config.parent().filter(|p| !p.as_os_str().is_empty());
+        let mut command = Command::new(program);
         command
             .arg("-c")
-            .arg(config)
+            .arg(config.file_name().unwrap_or_default())
+            .current_dir(folder.unwrap_or(Path::new(".")))
             .stdin(Stdio::null())
             .stdout(open()?)
             .stderr(open()?);
@@ -125,15 +128,18 @@ fn parse_version(said: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-/// Starts a child that ends with this process.
+/// Starts a child that ends with this process, at the latest: dropping what comes with it ends it too.
 ///
 /// Linux sends the signal when the *thread* ends that started the child, so that has to be one that stays: it ends when
 /// the sender which is returned is dropped.
-fn spawn_kept(mut command: Command) -> io::Result<(Child, mpsc::Sender<()>)> {
+///
+/// # Errors
+/// If it cannot be started.
+pub fn spawn_kept(mut command: Command) -> io::Result<(Child, mpsc::Sender<()>)> {
     let (give_child, take_child) = mpsc::sync_channel(1);
     let (keep, until_dropped) = mpsc::channel::<()>();
     thread::Builder::new()
-        .name("nats-server".to_owned())
+        .name("keeper of a process".to_owned())
         .spawn(move || {
             end_with_parent(&mut command);
             let _ = give_child.send(command.spawn());

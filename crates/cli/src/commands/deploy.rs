@@ -1,0 +1,102 @@
+//! `selvedge node`, `selvedge up` and `selvedge status`
+
+use super::{print, print_json};
+use crate::Outcome;
+use crate::args::{NodeArgs, StatusArgs, UpArgs};
+use crate::deploy::kit::{Deployment, Wishes};
+use crate::deploy::{node, status, up};
+use crate::load;
+use crate::training::{catch_interrupts, interrupted_flag};
+use anyhow::{Context, Result, anyhow, bail};
+use selvedge_net::deadlines::Deadlines;
+use std::net::SocketAddr;
+
+pub(crate) fn run_node(args: &NodeArgs) -> Result<Outcome> {
+    catch_interrupts()?;
+    let stop = interrupted_flag();
+    let ended = node::run(args.kind, &args.config, (args.log, args.forget), stop)?;
+    Ok(match ended {
+        selvedge_net::node::Outcome::Over => Outcome::Done,
+        selvedge_net::node::Outcome::Stopped => Outcome::Interrupted,
+    })
+}
+
+pub(crate) fn run_up(args: &UpArgs) -> Result<Outcome> {
+    catch_interrupts()?;
+    let (folder, deployment) = match &args.resume {
+        Some(folder) => {
+            if args.experiment.experiment.is_some() || !args.experiment.set.is_empty() {
+                bail!("--resume goes on with what was begun: leave the experiment and --set out");
+            }
+            (folder.clone(), Deployment::read(folder)?)
+        }
+        None => {
+            let named = load::experiment(&args.experiment)?;
+            load::check_directory_of(&named.experiment, &args.experiment.data)?;
+            let folder = match &args.out {
+                Some(folder) => folder.clone(),
+                None => {
+                    super::train::free_path(&format!("{}-{}-up", named.name, named.experiment.seed))
+                }
+            };
+            let wishes = Wishes {
+                name: &named.name,
+                experiment: &named.experiment,
+                data_dir: args.experiment.data.data_dir.as_deref(),
+                gateways: args.gateways as usize,
+                deadlines: deadlines(args)?,
+                durable: !args.no_sync,
+                links: links(&args.link_through)?,
+                threads: args.threads as usize,
+            };
+            let deployment = up::prepare(&folder, &wishes)?;
+            (folder, deployment)
+        }
+    };
+    let ended = up::run(&folder, &deployment)?;
+    match args.json {
+        true => print_json(&ended.json())?,
+        false => print(&ended.text())?,
+    }
+    Ok(match ended.interrupted() {
+        true => Outcome::Interrupted,
+        false => Outcome::Done,
+    })
+}
+
+fn deadlines(args: &UpArgs) -> Result<Deadlines> {
+    let deadlines = Deadlines {
+        exchange: args.deadline,
+        upload: args.deadline,
+        global: args.group_deadline.or(args.deadline),
+        evaluation: args.group_deadline.or(args.deadline),
+        device_quorum: args.quorum,
+        group_quorum: args.quorum,
+    };
+    deadlines.check().map_err(|problem| anyhow!(problem))?;
+    Ok(deadlines)
+}
+
+fn links(given: &[String]) -> Result<Vec<(usize, SocketAddr)>> {
+    let parse = |text: &String| -> Option<(usize, SocketAddr)> {
+        let (group, address) = text.split_once('=')?;
+        Some((group.parse().ok()?, address.parse().ok()?))
+    };
+    given
+        .iter()
+        .map(|text| {
+            parse(text).with_context(|| {
+                format!("--link-through {text}: expected GROUP=ADDRESS, like 0=127.0.0.1:7422")
+            })
+        })
+        .collect()
+}
+
+pub(crate) fn run_status(args: &StatusArgs) -> Result<Outcome> {
+    let snapshot = status::ask_node(status::address(&args.whom)?)?;
+    match args.json {
+        true => print_json(&serde_json::to_value(&snapshot)?)?,
+        false => print(&status::text(&snapshot))?,
+    }
+    Ok(Outcome::Done)
+}

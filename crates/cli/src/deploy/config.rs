@@ -1,0 +1,161 @@
+//! What a node is told, as TOML. Paths are seen from the file's own folder.
+
+use crate::files::read_text;
+use anyhow::{Context, Result, anyhow, bail};
+use selvedge_core::experiment::{Adaptive, Algorithm, Compute, Experiment};
+use selvedge_core::role::Party;
+use selvedge_net::deadlines::Deadlines;
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// `selvedge node … --config FILE`
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NodeConfig {
+    /// What the run is called.
+    pub(crate) name: String,
+    /// The experiment, the same for all parties.
+    pub(crate) experiment: PathBuf,
+    /// The folder with this party's shard.
+    pub(crate) data: PathBuf,
+    /// Its server, or several of one cluster, as `host:port`.
+    pub(crate) servers: Vec<String>,
+    /// The certificate of the deployment's authority.
+    pub(crate) authority: PathBuf,
+    /// The file with the seed of its key, a secret.
+    pub(crate) key: PathBuf,
+    /// Where it writes: the cloud its run directory, others what was absent.
+    pub(crate) out: PathBuf,
+    /// Where it answers over HTTP.
+    #[serde(default)]
+    pub(crate) http: Option<SocketAddr>,
+    /// Its group; the cloud has none.
+    #[serde(default)]
+    pub(crate) group: Option<usize>,
+    /// A gateway's number.
+    #[serde(default)]
+    pub(crate) gateway: Option<usize>,
+    /// The devices of each gateway: the first, and one past the last.
+    #[serde(default)]
+    pub(crate) gateways: Vec<[u32; 2]>,
+    /// Threads to compute with.
+    #[serde(default)]
+    pub(crate) threads: Option<usize>,
+    /// How long it waits for whom.
+    #[serde(default)]
+    pub(crate) deadlines: Deadlines,
+}
+
+/// The four kinds of nodes, as they are called on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Kind {
+    /// Averages the groups
+    Cloud,
+    /// Holds lab results, and steps on θ0 and θ1
+    Hospital,
+    /// Drives a group
+    Edge,
+    /// A gateway: carries devices, any number or one
+    Devices,
+}
+
+impl NodeConfig {
+    /// Reads a file; its paths become those that can be opened.
+    pub(crate) fn read(file: &Path) -> Result<Self> {
+        let text = read_text(file)?;
+        let wrong = |problem: String| anyhow!("{}: {problem}", file.display());
+        let mut config: NodeConfig =
+            toml::from_str(&text).map_err(|e| wrong(e.to_string().trim_end().to_owned()))?;
+        config.deadlines.check().map_err(wrong)?;
+        if config.servers.is_empty() {
+            return Err(wrong(
+                "servers is empty: name one, like \"127.0.0.1:4222\"".into(),
+            ));
+        }
+        if let Some(http) = config.http.filter(|http| !http.ip().is_loopback()) {
+            return Err(wrong(format!(
+                "http = \"{http}\": it knows no passwords, so choose a loopback address, like \"127.0.0.1:9100\""
+            )));
+        }
+        let folder = file.with_file_name("");
+        for path in [
+            &mut config.experiment,
+            &mut config.data,
+            &mut config.authority,
+            &mut config.key,
+            &mut config.out,
+        ] {
+            *path = folder.join(&*path);
+        }
+        Ok(config)
+    }
+
+    /// Who the node is.
+    pub(crate) fn party(&self, kind: Kind) -> Result<Party> {
+        let group = || {
+            self.group
+                .ok_or_else(|| anyhow!("group is missing: say which group the node belongs to"))
+        };
+        Ok(match kind {
+            Kind::Cloud => Party::Cloud,
+            Kind::Hospital => Party::Hospital(group()?),
+            Kind::Edge => Party::Edge(group()?),
+            Kind::Devices => Party::Gateway(
+                group()?,
+                self.gateway
+                    .ok_or_else(|| anyhow!("gateway is missing: say which gateway it is"))?,
+            ),
+        })
+    }
+
+    /// The devices of each gateway of a group of so many; all of them behind one, if the config names none.
+    pub(crate) fn ranges(&self, devices: usize) -> Result<Vec<Range<u32>>> {
+        if self.gateways.is_empty() {
+            return Ok(vec![0..devices as u32]);
+        }
+        let mut next = 0;
+        for [first, end] in &self.gateways {
+            if *first != next || end <= first {
+                bail!(
+                    "gateways: [{first}, {end}] does not go on from device {next}: list each gateway's first device and the one past its last, in order, without gaps"
+                );
+            }
+            next = *end;
+        }
+        if next as usize != devices {
+            bail!("gateways: they carry {next} devices, but the group has {devices}");
+        }
+        Ok(self.gateways.iter().map(|[a, b]| *a..*b).collect())
+    }
+
+    /// The experiment, if it can be deployed.
+    pub(crate) fn experiment(&self) -> Result<Experiment> {
+        let text = read_text(&self.experiment)?;
+        let experiment = Experiment::parse(&text, &[])
+            .with_context(|| format!("{} is of no use", self.experiment.display()))?;
+        check_deployable(&experiment)?;
+        Ok(experiment)
+    }
+}
+
+/// Refuses what only a simulation can do.
+pub(crate) fn check_deployable(experiment: &Experiment) -> Result<()> {
+    let train = &experiment.train;
+    if !matches!(train.algorithm, Algorithm::Hsgd | Algorithm::CHsgd) {
+        bail!(
+            "train.algorithm = \"{}\" is a baseline that only `selvedge train` computes: deploy hsgd or c-hsgd",
+            train.algorithm
+        );
+    }
+    if train.adaptive == Adaptive::Bound {
+        bail!(
+            "train.adaptive = \"bound\" probes gradients, which no deployed party answers: choose \"gain\" or \"off\""
+        );
+    }
+    if experiment.time.compute == Compute::Measured {
+        bail!("time.compute = \"measured\" is for simulations: set time.compute = \"set\"");
+    }
+    Ok(())
+}

@@ -1,0 +1,21 @@
+//! A run as real processes: one party in each, on NATS.
+//!
+//! ```text
+//! config    what a node is told: its run, its shard, its server
+//! node      one party, from its config to the end of the run
+//! journal   what a party writes down: the cloud its run directory, everybody its absences
+//! kit       the files of all parties and servers of a run on one machine
+//! processes those servers and parties as processes, started again when they die
+//! up        all of it, from an experiment to a trained model
+//! status    who is there, who is missing and why
+//! replay    absences that were noted, for the simulation
+//! ```
+
+pub(crate) mod config;
+pub(crate) mod journal;
+pub(crate) mod kit;
+pub(crate) mod node;
+pub(crate) mod processes;
+pub(crate) mod replay;
+pub(crate) mod status;
+pub(crate) mod up;

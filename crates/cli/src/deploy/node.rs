@@ -1,0 +1,217 @@
+//! One party, from its config to the end of the run.
+
+use super::config::{Kind, NodeConfig};
+use super::journal::{Journal, LogFormat};
+use crate::run_directory::DataInfo;
+use anyhow::{Context, Result, bail};
+use selvedge_core::dataset::Samples;
+use selvedge_core::experiment::Experiment;
+use selvedge_core::role::wire::MOST_CLASSES;
+use selvedge_core::role::{Cloud, Edge, Gateway, HeldOutSamples, Hospital, Party, Role};
+use selvedge_core::task::Task;
+use selvedge_data::{HeldOut, PartyLoaded, PartyShard, read_party};
+use selvedge_net::identity::RunIdentity;
+use selvedge_net::node::{self, Outcome, Settings};
+use selvedge_net::transport::Access;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+/// Runs a party until the run is over, or somebody wants it to stop.
+pub(crate) fn run(
+    kind: Kind,
+    file: &Path,
+    (format, forget): (LogFormat, bool),
+    stop: &AtomicBool,
+) -> Result<Outcome> {
+    let config = NodeConfig::read(file)?;
+    let in_config = || format!("{} is of no use", file.display());
+    let party = config.party(kind).with_context(in_config)?;
+    if let Some(threads) = config.threads {
+        let built = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        built.build_global().context("cannot start threads")?;
+    }
+    let experiment = config.experiment()?;
+    let (shard, ranges) = shard(&config, party).with_context(in_config)?;
+    let loaded = read_party(&config.data, shard)?;
+    check(&experiment, &loaded)?;
+    let task = Task::of_party(&experiment, &loaded.dataset, &loaded.labels)?;
+    let mut journal = match party {
+        Party::Cloud => {
+            Journal::of_cloud(&task, &config.name, data_info(&loaded), &config.out, format)?
+        }
+        _ => Journal::open(party, &config.out, format)?,
+    };
+    let ranges = match party {
+        Party::Edge(m) => config
+            .ranges(loaded.dataset.groups[m].devices())
+            .with_context(in_config)?,
+        _ => ranges,
+    };
+    let role = role(&task, party, &loaded, &ranges, &config);
+    let seed = std::fs::read_to_string(&config.key)
+        .with_context(|| format!("cannot read {}", config.key.display()))?;
+    let settings = Settings {
+        access: Access {
+            servers: config.servers.clone(),
+            authority: config.authority.clone(),
+            seed: seed.trim().to_owned(),
+        },
+        neighbours: neighbours(party, loaded.dataset.groups.len(), ranges.len()),
+        identity: RunIdentity::new(
+            experiment.to_toml(),
+            loaded.statistics.fingerprint(),
+            loaded.fingerprint.clone(),
+        ),
+        deadlines: config.deadlines,
+        http: config.http,
+        longest_message: longest_message(&task, ranges.len()),
+        forget,
+        stop,
+    };
+    let iterations = experiment.train.iterations;
+    Ok(node::run(role, iterations, &settings, &mut journal)?)
+}
+
+/// What a party reads, and the gateways that it knows of.
+fn shard(config: &NodeConfig, party: Party) -> Result<(PartyShard, Vec<Range<u32>>)> {
+    Ok(match party {
+        Party::Cloud => (PartyShard::Coordinator, Vec::new()),
+        Party::Hospital(m) => (PartyShard::Hospital(m), Vec::new()),
+        Party::Edge(m) => (PartyShard::Edge(m), Vec::new()),
+        Party::Gateway(group, g) => {
+            let Some([first, end]) = config.gateways.get(g).copied() else {
+                bail!(
+                    "gateways: it has {}, so there is no gateway {g}",
+                    config.gateways.len()
+                );
+            };
+            let devices = first..end;
+            let shard = PartyShard::Gateway {
+                group,
+                devices: devices.clone(),
+                held_out: g == 0,
+            };
+            (shard, vec![devices])
+        }
+    })
+}
+
+fn check(experiment: &Experiment, loaded: &PartyLoaded) -> Result<()> {
+    let stop = &experiment.stop;
+    let targets = [
+        ("auc", stop.auc),
+        ("precision", stop.precision),
+        ("recall", stop.recall),
+        ("f1", stop.f1),
+        ("accuracy", stop.accuracy),
+    ];
+    let target = targets.iter().find(|(_, target)| target.is_some());
+    if let Some((key, _)) = target.filter(|_| loaded.held_out_of_all[1] == 0) {
+        bail!("stop.{key} is a target on test samples, but the shards have none");
+    }
+    if experiment.data.groups != loaded.dataset.groups.len() && experiment.data.set == "shards" {
+        bail!(
+            "data.groups = {}, but the shards are of {} groups",
+            experiment.data.groups,
+            loaded.dataset.groups.len()
+        );
+    }
+    if loaded.dataset.classes.len() > MOST_CLASSES {
+        bail!(
+            "the data has {} classes: at most {MOST_CLASSES} can be deployed",
+            loaded.dataset.classes.len()
+        );
+    }
+    Ok(())
+}
+
+fn data_info(loaded: &PartyLoaded) -> DataInfo {
+    let dataset = &loaded.dataset;
+    DataInfo {
+        fingerprint: loaded.fingerprint.clone(),
+        classes: dataset.classes.clone(),
+        training_samples: dataset.training_samples(),
+        validation_samples: loaded.held_out_of_all[0],
+        test_samples: loaded.held_out_of_all[1],
+        groups: dataset.groups.iter().map(|g| g.name.clone()).collect(),
+        // How many patients of a group have what is nobody's business.
+        labels: Vec::new(),
+    }
+}
+
+fn role<'a>(
+    task: &'a Task<'a>,
+    party: Party,
+    loaded: &PartyLoaded,
+    ranges: &[Range<u32>],
+    config: &NodeConfig,
+) -> Role<'a> {
+    let quorum = config.deadlines.quorum();
+    let groups = &loaded.dataset.groups;
+    match party {
+        Party::Cloud => Role::Cloud(Box::new(Cloud::new(task, quorum))),
+        Party::Edge(m) => Role::Edge(Box::new(Edge::new(task, m, ranges.to_vec(), quorum))),
+        Party::Hospital(m) => {
+            let held_out = held_out(&loaded.held_out, |x| (x, Vec::new()));
+            Role::Hospital(Box::new(Hospital::new(
+                task,
+                m,
+                groups[m].clone(),
+                held_out,
+            )))
+        }
+        Party::Gateway(m, g) => {
+            let held_out = held_out(&loaded.held_out, |x| (Vec::new(), x));
+            let samples = groups[m].samples.clone();
+            let devices = ranges.first().cloned().unwrap_or_default();
+            Role::Gateway(Box::new(Gateway::new(
+                task,
+                (m, g),
+                devices,
+                samples,
+                held_out,
+            )))
+        }
+    }
+}
+
+fn held_out(
+    parts: &[HeldOut; 2],
+    sides: impl Fn(Vec<f32>) -> (Vec<f32>, Vec<f32>),
+) -> HeldOutSamples {
+    [0, 1].map(|i| {
+        let (x1, x2) = sides(parts[i].x.clone());
+        Samples {
+            x1,
+            x2,
+            y: parts[i].y.clone(),
+        }
+    })
+}
+
+/// Those a party talks to.
+fn neighbours(party: Party, groups: usize, gateways: usize) -> Vec<Party> {
+    match party {
+        Party::Cloud => (0..groups)
+            .flat_map(|m| [Party::Hospital(m), Party::Edge(m)])
+            .collect(),
+        Party::Hospital(m) => vec![Party::Edge(m), Party::Cloud],
+        Party::Edge(m) => [Party::Hospital(m), Party::Cloud]
+            .into_iter()
+            .chain((0..gateways).map(|g| Party::Gateway(m, g)))
+            .collect(),
+        Party::Gateway(m, _) => vec![Party::Edge(m)],
+    }
+}
+
+/// No message of a run is longer than this.
+fn longest_message(task: &Task<'_>, gateways: usize) -> usize {
+    let w = task.architecture.widths();
+    let selected = task.selected.iter().copied().max().unwrap_or(0);
+    let samples = selected * task.dataset.most_samples_of_a_device().max(1);
+    let models = 8 * (w.n0 + w.n1 + w.n2);
+    let rows = samples * (8 * (w.d1 + w.d2) + 16) + 64 * selected;
+    let scores = task.architecture.combined.output().len() * 250_000;
+    (4 << 20) + models + rows + scores + 2048 * gateways
+}

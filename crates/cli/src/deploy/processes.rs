@@ -1,0 +1,288 @@
+//! Servers and parties as processes of this machine, started again when they die.
+
+use super::kit::{Deployment, NodeFiles, ServerFiles};
+use anyhow::{Context, Result, anyhow, bail};
+use selvedge_core::role::Party;
+use selvedge_net::broker::{Counters, Program, Server, spawn_kept};
+use serde::Serialize;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// A party that has failed by itself so often in a row is not started again.
+const MOST_FAILURES: u32 = 5;
+
+/// A party that has lived so long did not fail in a row.
+const LONG_LIFE: Duration = Duration::from_secs(20);
+
+/// How long a party may take to stop.
+const STOP_TIME: Duration = Duration::from_secs(10);
+
+/// What goes with a process that holds it.
+struct Running {
+    child: Child,
+    _keeper: mpsc::Sender<()>,
+    since: Instant,
+}
+
+struct Node {
+    files: NodeFiles,
+    running: Option<Running>,
+    failures: u32,
+    over: bool,
+}
+
+struct Broker {
+    files: ServerFiles,
+    server: Option<Server>,
+}
+
+/// All of a deployment.
+pub(crate) struct Processes {
+    folder: PathBuf,
+    program: Program,
+    brokers: Vec<Broker>,
+    nodes: Vec<Node>,
+    /// How often something was started again.
+    pub(crate) restarts: u64,
+}
+
+/// A line of `processes.json`.
+#[derive(Serialize)]
+struct Listed {
+    name: String,
+    pid: Option<u32>,
+}
+
+impl Processes {
+    /// Starts all servers, then all parties.
+    pub(crate) fn start(folder: &Path, deployment: &Deployment) -> Result<Self> {
+        let folder = std::path::absolute(folder)
+            .with_context(|| format!("cannot find {}", folder.display()))?;
+        let broker = |files: &ServerFiles| Broker {
+            files: files.clone(),
+            server: None,
+        };
+        let node = |files: &NodeFiles| Node {
+            files: files.clone(),
+            running: None,
+            failures: 0,
+            over: false,
+        };
+        let mut processes = Processes {
+            folder,
+            program: Program::find()?,
+            brokers: deployment.servers.iter().map(broker).collect(),
+            nodes: deployment.nodes.iter().map(node).collect(),
+            restarts: 0,
+        };
+        for at in 0..processes.brokers.len() {
+            processes.start_server(at)?;
+        }
+        for at in 0..processes.nodes.len() {
+            processes.start_node(at)?;
+        }
+        processes.list()?;
+        Ok(processes)
+    }
+
+    fn start_server(&mut self, at: usize) -> Result<()> {
+        let files = &self.brokers[at].files;
+        let folder = self.folder.join(&files.folder);
+        let (config, log) = (folder.join("server.conf"), folder.join("log"));
+        let server = self.program.start(&config, files.monitor, &log)?;
+        self.brokers[at].server = Some(server);
+        Ok(())
+    }
+
+    fn start_node(&mut self, at: usize) -> Result<()> {
+        let files = &self.nodes[at].files;
+        let folder = self.folder.join(&files.folder);
+        let log = folder.join("log");
+        let open = || {
+            File::options()
+                .create(true)
+                .append(true)
+                .open(&log)
+                .with_context(|| format!("cannot write {}", log.display()))
+        };
+        let kind = match files.party {
+            Party::Cloud => "cloud",
+            Party::Hospital(_) => "hospital",
+            Party::Edge(_) => "edge",
+            Party::Gateway(..) => "devices",
+        };
+        let mut command = Command::new(std::env::current_exe().context("cannot find selvedge")?);
+        command
+            .args(["node", kind, "--config"])
+            .arg(folder.join("node.toml"))
+            .stdin(Stdio::null())
+            .stdout(open()?)
+            .stderr(open()?);
+        let (child, keeper) =
+            spawn_kept(command).with_context(|| format!("cannot start {}", files.party))?;
+        self.nodes[at].running = Some(Running {
+            child,
+            _keeper: keeper,
+            since: Instant::now(),
+        });
+        Ok(())
+    }
+
+    /// Notes which process is whose.
+    fn list(&self) -> Result<()> {
+        let servers = self.brokers.iter().map(|broker| Listed {
+            name: broker.files.name.clone(),
+            pid: broker.server.as_ref().map(Server::pid),
+        });
+        let nodes = self.nodes.iter().map(|node| Listed {
+            name: node.files.folder.display().to_string(),
+            pid: node.running.as_ref().map(|running| running.child.id()),
+        });
+        let all: Vec<Listed> = servers.chain(nodes).collect();
+        let text = serde_json::to_string_pretty(&all)?;
+        crate::files::write_whole(&self.folder.join("processes.json"), text.as_bytes())
+    }
+
+    /// Starts again whatever has died. True once the cloud has ended with the run.
+    pub(crate) fn tend(&mut self) -> Result<bool> {
+        let mut changed = false;
+        for at in 0..self.brokers.len() {
+            let broker = &mut self.brokers[at];
+            let died = match &mut broker.server {
+                Some(server) => server.exited()?.is_some(),
+                None => true,
+            };
+            if died {
+                broker.server = None;
+                self.restarts += 1;
+                changed = true;
+                self.start_server(at)?;
+            }
+        }
+        for at in 0..self.nodes.len() {
+            if self.nodes[at].over {
+                continue;
+            }
+            let Some(running) = &mut self.nodes[at].running else {
+                continue;
+            };
+            let Some(status) = running
+                .child
+                .try_wait()
+                .context("cannot wait for a party")?
+            else {
+                continue;
+            };
+            changed = true;
+            let lived = running.since.elapsed();
+            let node = &mut self.nodes[at];
+            node.running = None;
+            if status.success() {
+                node.over = true;
+                continue;
+            }
+            // Who is killed from outside has no exit code, and has done nothing wrong.
+            node.failures = match status.code() {
+                Some(_) if lived < LONG_LIFE => node.failures + 1,
+                Some(_) => 1,
+                None => 0,
+            };
+            if node.failures >= MOST_FAILURES {
+                return Err(self.failed(at));
+            }
+            self.restarts += 1;
+            self.start_node(at)?;
+        }
+        if changed {
+            self.list()?;
+        }
+        let cloud = |node: &Node| node.files.party == Party::Cloud && node.over;
+        Ok(self.nodes.iter().any(cloud))
+    }
+
+    fn failed(&self, at: usize) -> anyhow::Error {
+        let files = &self.nodes[at].files;
+        let log = self.folder.join(&files.folder).join("log");
+        let text = std::fs::read_to_string(&log).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        let tail = lines[lines.len().saturating_sub(8)..].join("\n");
+        anyhow!(
+            "{} has failed {MOST_FAILURES} times in a row; its log {} ends with:\n{tail}",
+            files.party,
+            log.display()
+        )
+    }
+
+    /// What the servers have counted, by name.
+    pub(crate) fn counters(&self) -> Vec<(String, Counters)> {
+        let read = |broker: &Broker| {
+            let counters = broker.server.as_ref()?.counters().ok()?;
+            Some((broker.files.name.clone(), counters))
+        };
+        self.brokers.iter().filter_map(read).collect()
+    }
+
+    /// Asks all parties to stop, waits for them, and then stops the servers.
+    pub(crate) fn stop(mut self) -> Result<()> {
+        for node in &self.nodes {
+            if let Some(running) = &node.running {
+                terminate(&running.child)?;
+            }
+        }
+        let deadline = Instant::now() + STOP_TIME;
+        for node in &mut self.nodes {
+            let Some(running) = &mut node.running else {
+                continue;
+            };
+            while running.child.try_wait()?.is_none() {
+                if Instant::now() >= deadline {
+                    running.child.kill()?;
+                    running.child.wait()?;
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+        // Sites first, so that none looks for a hub that is gone.
+        for broker in self.brokers.iter_mut().rev() {
+            if let Some(server) = broker.server.take() {
+                server.stop()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits a while for parties to end by themselves, with the run.
+    pub(crate) fn wait_for_parties(&mut self, patience: Duration) -> Result<()> {
+        let deadline = Instant::now() + patience;
+        while Instant::now() < deadline && self.nodes.iter().any(|node| !node.over) {
+            self.tend()?;
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        for node in &mut self.nodes {
+            if let Some(running) = &mut node.running {
+                // It may be gone already; there is nobody to tell.
+                let _ = running.child.kill();
+                let _ = running.child.wait();
+            }
+        }
+    }
+}
+
+fn terminate(child: &Child) -> Result<()> {
+    let Ok(pid) = libc::pid_t::try_from(child.id()) else {
+        bail!("process {} has a number that cannot be", child.id());
+    };
+    // SAFETY: it is our child and nobody has waited for it, so the number is still its own.
+    unsafe { libc::kill(pid, libc::SIGTERM) };
+    Ok(())
+}

@@ -1,0 +1,130 @@
+//! `selvedge status`: who is there, who is missing and why, how far a run is.
+
+use super::kit::Deployment;
+use crate::format::{bytes, score};
+use anyhow::{Context, Result, bail};
+use selvedge_core::role::Party;
+use selvedge_net::broker::ask;
+use selvedge_net::node::{Presence, Snapshot};
+use std::fmt::Write;
+use std::net::SocketAddr;
+use std::path::Path;
+
+/// Whoever was silent for longer is missing.
+const SILENT: f64 = 10.0;
+
+/// What a node shows of itself.
+pub(crate) fn ask_node(address: SocketAddr) -> Result<Snapshot> {
+    let (status, body) =
+        ask(address, "/status").with_context(|| format!("nobody answers at {address}"))?;
+    if status != 200 {
+        bail!("{address} answers with status {status}");
+    }
+    serde_json::from_str(&body)
+        .with_context(|| format!("{address} is not a node of this version of selvedge"))
+}
+
+/// The address of whoever is asked: a node's own, or that of the cloud of a deployment on this machine.
+pub(crate) fn address(whom: &str) -> Result<SocketAddr> {
+    let whom = whom.trim_start_matches("http://").trim_end_matches('/');
+    if let Ok(address) = whom.parse() {
+        return Ok(address);
+    }
+    let folder = Path::new(whom);
+    if !folder.join("deployment.json").is_file() {
+        bail!("{whom} is neither an address, like 127.0.0.1:9100, nor a folder of `selvedge up`");
+    }
+    let deployment = Deployment::read(folder)?;
+    let cloud = deployment.nodes.iter().find(|n| n.party == Party::Cloud);
+    cloud
+        .map(|node| node.http)
+        .context("the deployment has no cloud")
+}
+
+/// A page for people.
+pub(crate) fn text(snapshot: &Snapshot) -> String {
+    let mut out = String::new();
+    // Writing to a string cannot fail.
+    let _ = write(snapshot, &mut out);
+    out
+}
+
+fn write(snapshot: &Snapshot, out: &mut String) -> std::fmt::Result {
+    let Snapshot {
+        party,
+        doing,
+        connected,
+        evaluation,
+        iterations,
+        present,
+        missing,
+        counters,
+    } = snapshot;
+    let link = if *connected {
+        "connected"
+    } else {
+        "its server is not reached"
+    };
+    writeln!(out, "{party} · t {} of {iterations} · {link}", doing.t)?;
+    let quorum = if doing.below_quorum {
+        " (below the quorum: it waits)"
+    } else {
+        ""
+    };
+    writeln!(out, "Doing   {}{quorum}", doing.what)?;
+    if let Some(e) = evaluation {
+        writeln!(
+            out,
+            "Model   t {}: loss {:.4}, AUC {}, {} a group",
+            e.t,
+            e.loss_train,
+            score(e.test.auc),
+            bytes(e.bytes_exact)
+        )?;
+    }
+    writeln!(
+        out,
+        "Sent    {} in {} messages, {} of it again; received {}",
+        bytes(counters.sent_bytes as f64),
+        counters.sent,
+        bytes(counters.again_bytes as f64),
+        bytes(counters.received_bytes as f64)
+    )?;
+    if !counters.refused.is_empty() {
+        let refused: Vec<String> = counters
+            .refused
+            .iter()
+            .map(|(why, count)| format!("{count} {why}"))
+            .collect();
+        writeln!(out, "Refused {}", refused.join(", "))?;
+    }
+    let (there, silent): (Vec<&Presence>, Vec<&Presence>) =
+        present.iter().partition(|p| p.silent < SILENT);
+    writeln!(out, "There   {} parties", there.len())?;
+    for presence in there {
+        let Presence { party, doing, .. } = presence;
+        let mut line = format!("  {party:<14} t {:<8} {}", doing.t, doing.what);
+        if !doing.missing.is_empty() {
+            let names: Vec<String> = doing.missing.iter().take(4).map(Party::to_string).collect();
+            line += &format!(" (waits for {})", names.join(", "));
+        }
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    for presence in &silent {
+        let Presence {
+            party,
+            silent,
+            doing,
+            ..
+        } = presence;
+        writeln!(
+            out,
+            "Missing {party}: not heard of for {silent:.0} s; it was at t {}, {}",
+            doing.t, doing.what
+        )?;
+    }
+    for party in missing {
+        writeln!(out, "Missing {party}: never heard of")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,279 @@
+//! `selvedge up`: a run as real processes on this machine, from an experiment to a trained model.
+
+use super::config::check_deployable;
+use super::kit::{Deployment, Wishes};
+use super::processes::Processes;
+use super::status::ask_node;
+use crate::format::{bytes, count, score, seconds};
+use crate::progress::{LINE_EVERY, terminal_bar};
+use crate::run_directory::Manifest;
+use crate::training::is_interrupted;
+use anyhow::{Context, Result, bail};
+use indicatif::ProgressBar;
+use selvedge_core::role::Party;
+use selvedge_core::state::Evaluation;
+use selvedge_net::broker::Counters;
+use selvedge_net::node::Snapshot;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How often processes are looked after.
+const TEND_EVERY: Duration = Duration::from_millis(50);
+
+/// How often the display changes.
+const SHOW_EVERY: Duration = Duration::from_millis(250);
+
+/// How long parties may take to end once the cloud has.
+const END_TIME: Duration = Duration::from_secs(10);
+
+/// A deployment that has ended.
+pub(crate) struct Ended {
+    folder: PathBuf,
+    interrupted: bool,
+    manifest: Option<Manifest>,
+    last: Option<Evaluation>,
+    ledger_bytes: u64,
+    servers: Vec<(String, Counters)>,
+    restarts: u64,
+    seconds: f64,
+}
+
+/// Writes the files of a deployment into a new folder.
+pub(crate) fn prepare(folder: &Path, wishes: &Wishes<'_>) -> Result<Deployment> {
+    check_deployable(wishes.experiment)?;
+    if folder.exists() {
+        bail!(
+            "{0} is there already: choose another --out, or go on with it by --resume {0}",
+            folder.display()
+        );
+    }
+    if let Some(parent) = folder.parent() {
+        std::fs::create_dir_all(parent)
+            .with_context(|| format!("cannot make {}", parent.display()))?;
+    }
+    Deployment::write(folder, wishes)
+}
+
+/// Starts everything, and looks after it until the run is over or somebody presses Ctrl-C.
+pub(crate) fn run(folder: &Path, deployment: &Deployment) -> Result<Ended> {
+    let started = Instant::now();
+    let cloud = deployment.nodes.iter().find(|n| n.party == Party::Cloud);
+    let cloud = cloud.context("the deployment has no cloud")?.http;
+    let mut display = Display::new(&deployment.name, deployment.iterations, cloud);
+    let mut processes = Processes::start(folder, deployment)?;
+    display.say(&format!(
+        "{} servers and {} parties run; see `selvedge status {}`",
+        deployment.servers.len(),
+        deployment.nodes.len(),
+        folder.display()
+    ));
+    let mut servers = Vec::new();
+    let mut read = Instant::now();
+    let interrupted = loop {
+        if is_interrupted() {
+            display.say("Ctrl-C: stopping all parties …");
+            break true;
+        }
+        if processes.tend()? {
+            break false;
+        }
+        display.update();
+        if read.elapsed() > Duration::from_secs(1) {
+            servers = processes.counters();
+            read = Instant::now();
+        }
+        std::thread::sleep(TEND_EVERY);
+    };
+    display.close();
+    if !interrupted {
+        processes.wait_for_parties(END_TIME)?;
+        servers = processes.counters();
+    }
+    let restarts = processes.restarts;
+    processes.stop()?;
+    let run = folder.join("run");
+    let manifest = run.join("manifest.json").is_file();
+    let manifest = manifest.then(|| Manifest::read(&run)).transpose()?;
+    let ledger = std::fs::read_to_string(run.join("ledger.csv")).unwrap_or_default();
+    let bytes_of = |line: &str| line.rsplit(',').next()?.parse::<u64>().ok();
+    let metrics = std::fs::read_to_string(run.join("metrics.jsonl")).unwrap_or_default();
+    Ok(Ended {
+        folder: folder.into(),
+        interrupted,
+        manifest,
+        last: metrics
+            .lines()
+            .last()
+            .and_then(|l| serde_json::from_str(l).ok()),
+        ledger_bytes: ledger.lines().filter_map(bytes_of).sum(),
+        servers,
+        restarts,
+        seconds: started.elapsed().as_secs_f64(),
+    })
+}
+
+impl Ended {
+    /// Whether it was stopped before its end.
+    pub(crate) fn interrupted(&self) -> bool {
+        self.interrupted
+    }
+
+    fn total(&self, of: fn(&Counters) -> u64) -> u64 {
+        self.servers.iter().map(|(_, counters)| of(counters)).sum()
+    }
+
+    /// One JSON object.
+    pub(crate) fn json(&self) -> Value {
+        json!({
+            "deployment": self.folder.display().to_string(),
+            "run": self.folder.join("run").display().to_string(),
+            "ending": self.manifest.as_ref().and_then(|m| m.ending.as_ref()),
+            "last": self.last,
+            "payload_bytes": self.ledger_bytes,
+            "servers": self.servers.iter().map(|(name, c)| json!({"name": name, "counters": c})).collect::<Vec<_>>(),
+            "restarts": self.restarts,
+            "seconds": self.seconds,
+        })
+    }
+
+    /// A page for people.
+    pub(crate) fn text(&self) -> String {
+        let mut out = String::new();
+        // Writing to a string cannot fail.
+        let _ = self.write(&mut out);
+        out
+    }
+
+    fn write(&self, out: &mut String) -> std::fmt::Result {
+        let run = self.folder.join("run");
+        match (&self.manifest, self.interrupted) {
+            (_, true) => writeln!(
+                out,
+                "stopped; go on with `selvedge up --resume {}`",
+                self.folder.display()
+            )?,
+            (Some(manifest), false) => {
+                let ending = manifest
+                    .ending
+                    .as_ref()
+                    .map_or("ended", |e| e.kind.as_str());
+                writeln!(
+                    out,
+                    "{} · {ending} at t {} · {}",
+                    manifest.name,
+                    count(manifest.timing.iterations),
+                    seconds(self.seconds)
+                )?;
+            }
+            (None, false) => {}
+        }
+        if let Some(e) = &self.last {
+            writeln!(
+                out,
+                "Model   loss {:.4}, AUC {}, F1 {:.3}, accuracy {:.3} at t {}",
+                e.loss_train,
+                score(e.test.auc),
+                e.test.f1,
+                e.test.accuracy,
+                count(e.t)
+            )?;
+        }
+        let received = self.total(|c| c.in_bytes);
+        writeln!(
+            out,
+            "Bytes   {} of payload; the servers received {} in {} messages ({:.2} ×), links carried {}, {} are stored",
+            bytes(self.ledger_bytes as f64),
+            bytes(received as f64),
+            count(self.total(|c| c.in_messages)),
+            received as f64 / self.ledger_bytes.max(1) as f64,
+            bytes(self.servers.first().map_or(0.0, |(_, hub)| {
+                (hub.link_in_bytes + hub.link_out_bytes) as f64
+            })),
+            bytes(self.total(|c| c.stored_bytes) as f64),
+        )?;
+        if self.restarts > 0 {
+            writeln!(
+                out,
+                "Again   {} processes were started again",
+                self.restarts
+            )?;
+        }
+        writeln!(out, "Files   {}", run.display())
+    }
+}
+
+/// What a person sees meanwhile.
+struct Display {
+    bar: Option<ProgressBar>,
+    cloud: SocketAddr,
+    shown: Instant,
+    printed: Instant,
+}
+
+impl Display {
+    fn new(label: &str, total: u64, cloud: SocketAddr) -> Self {
+        let template = "{prefix} {bar:30.cyan/dim} t {human_pos}/{human_len}  {msg}";
+        Display {
+            bar: terminal_bar(label, template, Some(total)),
+            cloud,
+            shown: Instant::now(),
+            printed: Instant::now(),
+        }
+    }
+
+    fn say(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| crate::say(text)),
+            None => crate::say(text),
+        }
+    }
+
+    fn update(&mut self) {
+        let every = match self.bar {
+            Some(_) => SHOW_EVERY,
+            None => LINE_EVERY,
+        };
+        if self.shown.elapsed() < every {
+            return;
+        }
+        self.shown = Instant::now();
+        let Ok(snapshot) = ask_node(self.cloud) else {
+            return;
+        };
+        let line = line(&snapshot);
+        match &self.bar {
+            Some(bar) => {
+                bar.set_position(snapshot.doing.t);
+                bar.set_message(line);
+            }
+            None => {
+                self.printed = Instant::now();
+                crate::say(&format!(
+                    "t {}/{}  {line}",
+                    snapshot.doing.t, snapshot.iterations
+                ));
+            }
+        }
+    }
+
+    fn close(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn line(snapshot: &Snapshot) -> String {
+    let found = snapshot.evaluation.as_ref().map_or(String::new(), |e| {
+        format!(
+            "loss {:.3}  AUC {}  {} a group  ",
+            e.loss_train,
+            score(e.test.auc),
+            bytes(e.bytes_exact)
+        )
+    });
+    format!("{found}{}", snapshot.doing.what)
+}
