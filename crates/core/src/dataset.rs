@@ -43,7 +43,8 @@ pub struct Group {
     /// What the group is called in tables.
     pub name: String,
     /// The group's rows, ordered by device and, within a device, as read. A party of a deployment holds its own
-    /// columns of its own group; of others it knows only how many rows there are.
+    /// columns of its own group, a gateway only from the first row of its first device to the last of its last; of
+    /// others it knows only how many rows there are.
     pub samples: Samples,
     /// Device `n` owns rows `offsets[n]..offsets[n + 1]`; one more entry than devices.
     pub offsets: Vec<u32>,

@@ -52,6 +52,8 @@ struct World<'a> {
     evaluations: BTreeMap<u64, Evaluation>,
     ending: Option<Ending>,
     kills: usize,
+    /// How often nobody had anything to say before the end.
+    silences: usize,
 }
 
 /// Some rows of samples, with one side alone.
@@ -93,6 +95,7 @@ impl<'a> World<'a> {
             evaluations: BTreeMap::new(),
             ending: None,
             kills: 0,
+            silences: 0,
         };
         for m in 0..groups {
             world.begin(Party::Hospital(m));
@@ -238,6 +241,7 @@ impl<'a> World<'a> {
                 let (party, phase, t) = self.phases.swap_remove(which);
                 self.happen(party, Event::Deadline(phase, t), false);
             } else if self.messages.is_empty() {
+                self.silences += 1;
                 self.retry();
             } else {
                 let which = stream.below(self.messages.len() as u64) as usize;
@@ -354,6 +358,12 @@ fn same_as_the_loop(seed: u64, weather: Weather) -> Story {
         assert_eq!(evaluations, looped.log.evaluations, "{weather:?}");
         assert_eq!(state.progress, looped.last.progress, "{weather:?}");
         assert_eq!(state.best, looped.last.best, "{weather:?}");
+    }
+    if weather.lost + weather.killed + weather.deadline == 0 {
+        assert_eq!(
+            world.silences, 0,
+            "it went on only since all was sent again"
+        );
     }
     Story {
         absences: world.absences.len(),

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Folder, esr_settings, files, parties, real_data, small_file, text};
-use selvedge_core::dataset::{Dataset, Samples};
+use selvedge_core::dataset::{Dataset, Group, Samples};
 use selvedge_core::experiment::{ClassWeights, DataSettings, Experiment, ModelSettings};
 use selvedge_core::selection::Draw;
 use selvedge_core::state::State;
@@ -26,16 +26,16 @@ fn bits(values: &[f32]) -> Vec<u32> {
 }
 
 /// Which columns a party has, if it has any.
-fn side(party: PartyShard) -> Option<fn(&Samples) -> &[f32]> {
+fn side(party: &PartyShard) -> Option<fn(&Samples) -> &[f32]> {
     match party {
         PartyShard::Hospital(_) => Some(|samples| &samples.x1),
-        PartyShard::Devices(_) => Some(|samples| &samples.x2),
+        PartyShard::Gateway { .. } => Some(|samples| &samples.x2),
         PartyShard::Edge(_) | PartyShard::Coordinator => None,
     }
 }
 
 /// A party's training rows and offsets are those of the whole; of others it has only sizes.
-fn has_its_own(party: PartyShard, read: &PartyLoaded, whole: &Dataset) {
+fn has_its_own(party: &PartyShard, read: &PartyLoaded, whole: &Dataset) {
     assert_eq!(read.dataset.groups.len(), whole.groups.len());
     for (m, (group, truly)) in read.dataset.groups.iter().zip(&whole.groups).enumerate() {
         assert_eq!(group.name, truly.name);
@@ -50,8 +50,17 @@ fn has_its_own(party: PartyShard, read: &PartyLoaded, whole: &Dataset) {
             assert_eq!(group.samples, Samples::default());
             continue;
         };
-        assert_eq!(bits(side(&group.samples)), bits(side(&truly.samples)));
-        assert_eq!(group.samples.y, truly.samples.y);
+        let rows = match party {
+            PartyShard::Gateway { devices, .. } => {
+                let (first, last) = (devices.start, devices.end - 1);
+                truly.rows(first).start..truly.rows(last).end
+            }
+            _ => 0..truly.row_count(),
+        };
+        let width = side(&truly.samples).len() / truly.row_count();
+        let numbers = &side(&truly.samples)[rows.start * width..rows.end * width];
+        assert_eq!(bits(side(&group.samples)), bits(numbers));
+        assert_eq!(group.samples.y, truly.samples.y[rows]);
         let numbers = group.samples.x1.len() + group.samples.x2.len();
         assert_eq!(numbers, side(&group.samples).len(), "only its own columns");
     }
@@ -59,7 +68,7 @@ fn has_its_own(party: PartyShard, read: &PartyLoaded, whole: &Dataset) {
 }
 
 /// Its held-out rows are those of the whole at their places.
-fn held_out_fits(party: PartyShard, held_out: &HeldOut, whole: &Samples) {
+fn held_out_fits(party: &PartyShard, held_out: &HeldOut, whole: &Samples) {
     let HeldOut { x, y, places } = held_out;
     let Some(side) = side(party) else {
         return assert_eq!(*held_out, HeldOut::default());
@@ -133,27 +142,28 @@ fn every_party_reads_its_own(settings: &DataSettings, data_dir: Option<&Path>) {
     let task = Task::new(&experiment, &whole.dataset).unwrap();
     let held_out = [&whole.dataset.validation, &whole.dataset.test];
     let mut places = [Vec::new(), Vec::new()];
-    for (number, party) in parties(settings.groups).into_iter().enumerate() {
+    let devices: Vec<_> = whole.dataset.groups.iter().map(Group::devices).collect();
+    for (number, party) in parties(&devices).into_iter().enumerate() {
         let own = folder.path().join(format!("party-{number}"));
-        distribute(&out, party, &own).unwrap();
+        distribute(&out, party.clone(), &own).unwrap();
         let mut expected = vec![PathBuf::from("shards.json"), "stats.json".into()];
         expected.extend(party.file());
         expected.sort();
         assert_eq!(files(&own), expected, "{party:?}");
-        let read = read_party(&own, party).unwrap();
+        let read = read_party(&own, party.clone()).unwrap();
         assert_eq!(read.statistics, whole.statistics);
         assert_eq!(read.fingerprint, whole.dataset.fingerprint());
         assert_eq!(read.labels, whole.dataset.label_counts());
         assert_eq!(read.held_out_of_all, held_out.map(Samples::len));
-        has_its_own(party, &read, &whole.dataset);
+        has_its_own(&party, &read, &whole.dataset);
         for ((own, truly), places) in read.held_out.iter().zip(held_out).zip(&mut places) {
-            held_out_fits(party, own, truly);
+            held_out_fits(&party, own, truly);
             places.extend_from_slice(&own.places);
         }
         task_is_the_same(&experiment, &read, &task, party.group().unwrap_or(0));
         fs::remove_dir_all(own).unwrap();
     }
-    // Every held-out row is at one hospital and at the devices of one group.
+    // Every held-out row is at one hospital and at the first gateway of its group.
     for (mut places, whole) in places.into_iter().zip(held_out) {
         places.sort_unstable();
         let twice = (0..whole.len() as u32).flat_map(|place| [place; 2]);

@@ -15,7 +15,7 @@ fn key() -> PseudonymKey {
 }
 
 /// A small cut, and a party's folder of it.
-fn handed_over(party: PartyShard) -> (Folder, PathBuf) {
+fn handed_over(party: &PartyShard) -> (Folder, PathBuf) {
     let folder = Folder::new();
     let (out, own) = (folder.path().join("shards"), folder.path().join("own"));
     let settings = DataSettings {
@@ -26,13 +26,13 @@ fn handed_over(party: PartyShard) -> (Folder, PathBuf) {
         ..DataSettings::default()
     };
     cut(&settings, 5, None, &key(), &out).unwrap();
-    distribute(&out, party, &own).unwrap();
+    distribute(&out, party.clone(), &own).unwrap();
     (folder, own)
 }
 
 #[track_caller]
-fn refused(folder: &Path, party: PartyShard, parts: &[&str]) {
-    let message = read_party(folder, party).unwrap_err().to_string();
+fn refused(folder: &Path, party: &PartyShard, parts: &[&str]) {
+    let message = read_party(folder, party.clone()).unwrap_err().to_string();
     for part in parts {
         assert!(message.contains(part), "{part:?} is not in: {message}");
     }
@@ -40,11 +40,13 @@ fn refused(folder: &Path, party: PartyShard, parts: &[&str]) {
 
 #[test]
 fn nobody_elses_file_is_opened() {
-    let (folder, _) = handed_over(PartyShard::Coordinator);
+    let (folder, _) = handed_over(&PartyShard::Coordinator);
     let all = folder.path().join("shards");
-    for party in parties(3) {
+    for party in parties(&[20; 3]) {
         let kept = party.file().map(|file| (fs::read(all.join(&file)), file));
-        let others = parties(3).into_iter().filter_map(PartyShard::file);
+        let others = parties(&[20; 3])
+            .into_iter()
+            .filter_map(|party| party.file());
         let before: Vec<_> = others
             .map(|f| (fs::read(all.join(&f)).unwrap(), f))
             .collect();
@@ -52,7 +54,7 @@ fn nobody_elses_file_is_opened() {
             fs::write(all.join(file), "not an archive").unwrap();
         }
         if let Some((bytes, file)) = kept {
-            refused(&all, party, &[file.to_str().unwrap()]);
+            refused(&all, &party, &[file.to_str().unwrap()]);
             fs::write(all.join(file), bytes.unwrap()).unwrap();
         }
         read_party(&all, party).unwrap();
@@ -65,21 +67,21 @@ fn nobody_elses_file_is_opened() {
 #[test]
 fn shards_that_do_not_fit_are_refused() {
     let party = PartyShard::Hospital(1);
-    let (folder, own) = handed_over(party);
+    let (folder, own) = handed_over(&party);
     let shard = own.join("group-1/hospital.npz");
     let bytes = fs::read(&shard).unwrap();
     fs::write(&shard, &bytes[..bytes.len() / 2]).unwrap();
-    refused(&own, party, &["group-1/hospital.npz"]);
+    refused(&own, &party, &["group-1/hospital.npz"]);
     for at in [bytes.len() / 3, bytes.len() / 2, bytes.len() - 30] {
         let mut changed = bytes.clone();
         changed[at] ^= 1;
         fs::write(&shard, changed).unwrap();
-        refused(&own, party, &["group-1/hospital.npz"]);
+        refused(&own, &party, &["group-1/hospital.npz"]);
     }
     // The devices' shard in its place has other columns, the edge's has no rows.
     let other = folder.path().join("shards/group-1");
     fs::copy(other.join("edge.npz"), &shard).unwrap();
-    refused(&own, party, &["group-1/hospital.npz", "patients"]);
+    refused(&own, &party, &["group-1/hospital.npz", "patients"]);
     // A cut of the same set with other devices.
     let second = folder.path().join("second");
     let settings = DataSettings {
@@ -98,7 +100,7 @@ fn shards_that_do_not_fit_are_refused() {
     fs::copy(second.join("group-1/hospital.npz"), &shard).unwrap();
     refused(
         &own,
-        party,
+        &party,
         &["hospital.npz", "40 rows of 40 devices", "40 rows of 20"],
     );
     fs::copy(
@@ -106,36 +108,41 @@ fn shards_that_do_not_fit_are_refused() {
         own.join("group-1/edge.npz"),
     )
     .unwrap();
-    refused(&own, PartyShard::Edge(1), &["edge.npz", "40 rows of 20"]);
+    refused(&own, &PartyShard::Edge(1), &["edge.npz", "40 rows of 20"]);
     fs::remove_file(&shard).unwrap();
-    refused(&own, party, &["group-1/hospital.npz"]);
-    refused(&own, PartyShard::Devices(1), &["group-1/devices.npz"]);
+    refused(&own, &party, &["group-1/hospital.npz"]);
+    let gateway = PartyShard::Gateway {
+        group: 1,
+        devices: 0..3,
+        held_out: true,
+    };
+    refused(&own, &gateway, &["group-1/devices.npz"]);
     refused(
         &own,
-        PartyShard::Edge(3),
+        &PartyShard::Edge(3),
         &["shards.json", "3 groups", "group 3", "below 3"],
     );
     // What everybody has is still right.
     read_party(&own, PartyShard::Coordinator).unwrap();
     fs::copy(third.join("stats.json"), own.join("stats.json")).unwrap();
-    refused(&own, party, &["stats.json", "fingerprint", "shards.json"]);
+    refused(&own, &party, &["stats.json", "fingerprint", "shards.json"]);
     fs::remove_file(own.join("stats.json")).unwrap();
-    refused(&own, party, &["stats.json"]);
+    refused(&own, &party, &["stats.json"]);
     fs::remove_file(own.join("shards.json")).unwrap();
-    refused(&own, party, &["shards.json"]);
+    refused(&own, &party, &["shards.json"]);
 }
 
 #[test]
 fn an_index_that_does_not_fit_is_refused() {
     let party = PartyShard::Hospital(1);
-    let (_folder, own) = handed_over(party);
+    let (_folder, own) = handed_over(&party);
     let file = own.join("shards.json");
     let right: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
     let with = |change: &dyn Fn(&mut serde_json::Value), parts: &[&str]| {
         let mut changed = right.clone();
         change(&mut changed);
         fs::write(&file, changed.to_string()).unwrap();
-        refused(&own, party, parts);
+        refused(&own, &party, parts);
     };
     with(
         &|index| {
@@ -185,12 +192,12 @@ fn an_index_that_does_not_fit_is_refused() {
         with(&change, parts);
     }
     fs::write(&file, "{").unwrap();
-    refused(&own, party, &["shards.json, line 1"]);
+    refused(&own, &party, &["shards.json, line 1"]);
 }
 
 #[test]
 fn a_folder_in_use_is_left_alone() {
-    let (folder, own) = handed_over(PartyShard::Edge(0));
+    let (folder, own) = handed_over(&PartyShard::Edge(0));
     let all = folder.path().join("shards");
     let before = files(&own);
     let message = distribute(&all, PartyShard::Hospital(0), &own).unwrap_err();
@@ -198,7 +205,12 @@ fn a_folder_in_use_is_left_alone() {
     assert_eq!(files(&own), before);
     // Nothing appears where a shard cannot be read.
     fs::remove_file(all.join("group-2/devices.npz")).unwrap();
-    let message = distribute(&all, PartyShard::Devices(2), &all.join("new")).unwrap_err();
+    let gateway = PartyShard::Gateway {
+        group: 2,
+        devices: 0..20,
+        held_out: true,
+    };
+    let message = distribute(&all, gateway, &all.join("new")).unwrap_err();
     assert!(message.to_string().contains("group-2/devices.npz"));
     assert!(!all.join("new").exists());
 }

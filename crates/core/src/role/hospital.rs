@@ -39,7 +39,11 @@ pub struct Hospital<'a> {
     answered: Option<(u64, Message)>,
     /// What was sent to the cloud, until it answers.
     uploaded: Option<Message>,
+    /// A batch that has overtaken the θ it is to be stepped from.
+    early: Option<(u64, ByPosition)>,
     measured: Option<Measured>,
+    /// The model that was measured before.
+    measured_before: Option<u64>,
 }
 
 /// What it holds between two intervals.
@@ -77,10 +81,10 @@ fields!(Held {
     ended
 });
 
-/// A model that is measured.
+/// A model that is measured. Embeddings may come before the model itself.
 struct Measured {
     number: u64,
-    model: Model,
+    model: Option<Model>,
     /// For each part, its rows, and ζ2 of those that have come.
     parts: [(Vec<u32>, Vec<f32>, Vec<bool>); 3],
     scores: Option<Message>,
@@ -125,7 +129,9 @@ impl<'a> Hospital<'a> {
             ),
             answered: None,
             uploaded: None,
+            early: None,
             measured: None,
+            measured_before: None,
             task,
         }
     }
@@ -210,6 +216,8 @@ impl<'a> Hospital<'a> {
                     outbox.send(edge, answer.clone());
                 } else if t == self.held.t && self.uploaded.is_none() && !self.held.ended {
                     self.interval(&zeta2, outbox);
+                } else if t >= self.held.t && !self.held.ended {
+                    self.early = Some((t, zeta2));
                 }
             }
             Event::Received(Party::Cloud, message @ Message::Global { .. }) => {
@@ -416,6 +424,10 @@ impl<'a> Hospital<'a> {
         (held.theta0, held.theta1) = (theta0, theta1);
         (held.report, held.ended) = (Report::default(), *ended);
         self.uploaded = None;
+        let early = self.early.take().filter(|(t, _)| *t == self.held.t);
+        if let Some((_, zeta2)) = early.filter(|_| !*ended) {
+            self.interval(&zeta2, outbox);
+        }
         if *ended {
             let mut record = wire::to_bytes(&self.held);
             false.put(&mut record);
@@ -424,43 +436,58 @@ impl<'a> Hospital<'a> {
         }
     }
 
-    /// Begins to measure a model, or says again what it has found.
+    /// Measures a model, or says again what it has found.
     fn evaluate(&mut self, number: u64, parts: &[Numbers], outbox: &mut Outbox) {
-        if let Some(measured) = self.measured.as_ref().filter(|m| m.number == number) {
-            if let Some(scores) = &measured.scores {
-                outbox.send(Party::Cloud, scores.clone());
-            }
-            return;
-        }
         let widths = self.task.architecture.widths();
         let [theta0, theta1] = parts else { return };
         let (Some(theta0), Some(theta1)) = (theta0.as_dense(widths.n0), theta1.as_dense(widths.n1))
         else {
             return;
         };
-        let training = match &self.task.loss_rows {
-            Some(rows) => rows[self.group].clone(),
-            None => (0..self.data.samples.len() as u32).collect(),
-        };
-        let [validation, test] = &self.held_out;
-        let all = |samples: &Samples| (0..samples.len() as u32).collect();
-        let room = |rows: Vec<u32>| {
-            let (zeta2, there) = (vec![0.0; rows.len() * widths.d2], vec![false; rows.len()]);
-            (rows, zeta2, there)
-        };
-        self.measured = Some(Measured {
-            number,
-            model: Model {
-                theta0: theta0.to_vec(),
-                theta1: theta1.to_vec(),
-                theta2: Vec::new(),
-            },
-            parts: [training, all(validation), all(test)].map(room),
-            scores: None,
+        let measured = self.measured(number);
+        if let Some(scores) = &measured.scores {
+            outbox.send(Party::Cloud, scores.clone());
+            return;
+        }
+        measured.model = Some(Model {
+            theta0: theta0.to_vec(),
+            theta1: theta1.to_vec(),
+            theta2: Vec::new(),
         });
+        self.score(outbox);
     }
 
-    /// Keeps ζ2 of some samples of the model that is measured; with the last of them it knows the scores.
+    /// What is known of a model that is to be measured.
+    fn measured(&mut self, number: u64) -> &mut Measured {
+        let before = self.measured.take();
+        if let Some(before) = before.as_ref().filter(|m| m.number != number) {
+            self.measured_before = Some(before.number);
+        }
+        let known = before.filter(|m| m.number == number);
+        let new = || {
+            let training = match &self.task.loss_rows {
+                Some(rows) => rows[self.group].clone(),
+                None => (0..self.data.samples.len() as u32).collect(),
+            };
+            let [validation, test] = &self.held_out;
+            let all = |samples: &Samples| (0..samples.len() as u32).collect();
+            let width = self.task.architecture.device.output().len();
+            let room = |rows: Vec<u32>| {
+                let (zeta2, there) = (vec![0.0; rows.len() * width], vec![false; rows.len()]);
+                (rows, zeta2, there)
+            };
+            Measured {
+                number,
+                model: None,
+                parts: [training, all(validation), all(test)].map(room),
+                scores: None,
+            }
+        };
+        let measured = known.unwrap_or_else(new);
+        self.measured.insert(measured)
+    }
+
+    /// Keeps ζ2 of some samples of the model that is measured.
     fn embedded(
         &mut self,
         number: u64,
@@ -473,10 +500,11 @@ impl<'a> Hospital<'a> {
         let Some(zeta2) = zeta2.as_dense(rows.len() * width) else {
             return;
         };
-        let Some(measured) = self.measured.as_mut() else {
+        if self.measured_before == Some(number) {
             return;
-        };
-        if measured.number != number || measured.scores.is_some() {
+        }
+        let measured = self.measured(number);
+        if measured.scores.is_some() {
             return;
         }
         let (known, all, there) = &mut measured.parts[part as usize];
@@ -487,13 +515,24 @@ impl<'a> Hospital<'a> {
             all[place * width..][..width].copy_from_slice(zeta2);
             there[place] = true;
         }
+        self.score(outbox);
+    }
+
+    /// With the model and ζ2 of all samples it knows the scores.
+    fn score(&mut self, outbox: &mut Outbox) {
+        let Some(measured) = self.measured.as_mut() else {
+            return;
+        };
         let complete = |(_, _, there): &(_, _, Vec<bool>)| there.iter().all(|there| *there);
+        let Some(model) = measured.model.as_ref() else {
+            return;
+        };
         if !measured.parts.iter().all(complete) {
             return;
         }
         let architecture = &self.task.architecture;
         let predict = |samples: &Samples, (rows, zeta2, _): &(Vec<u32>, Vec<f32>, Vec<bool>)| {
-            predict_embedded(architecture, &measured.model, samples, rows, zeta2)
+            predict_embedded(architecture, model, samples, rows, zeta2)
         };
         let [training, validation, test] = &measured.parts;
         let mut scores = Scores::new(architecture.combined.output().len());
@@ -506,12 +545,12 @@ impl<'a> Hospital<'a> {
             scores.add(&predict(samples, part), &samples.y);
         }
         let message = Message::Evaluated {
-            number,
+            number: measured.number,
             scores: Box::new(scores),
         };
         outbox.send(Party::Cloud, message.clone());
         // Only the answer is of use now.
-        measured.parts = Default::default();
+        (measured.parts, measured.model) = Default::default();
         measured.scores = Some(message);
     }
 

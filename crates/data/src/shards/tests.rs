@@ -1,7 +1,8 @@
-//! Offsets that could send a reader astray.
+//! Offsets and devices that could send a reader astray.
 
-use super::shard::read_offsets;
-use super::{IndexGroup, PartyShard, cut, read_party};
+use super::gateway::Carried;
+use super::shard::{Shard, read_offsets};
+use super::{IndexGroup, PartyShard, cut, distribute, read_party};
 use crate::files::npz::NpzWriter;
 use crate::{PseudonymKey, load};
 use selvedge_core::experiment::DataSettings;
@@ -80,5 +81,78 @@ fn offsets_that_do_not_fit_are_refused() {
         rows: 6,
     };
     assert_eq!(read_offsets(&file, &described).unwrap(), [0, 2, 4, 6]);
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn devices_that_do_not_fit_are_refused() {
+    let name = format!("selvedge-devices-{}", std::process::id());
+    let folder = std::env::temp_dir().join(name);
+    let _ = fs::remove_dir_all(&folder);
+    let (all, own) = (folder.join("all"), folder.join("own"));
+    let settings = DataSettings {
+        groups: 2,
+        devices: 5,
+        samples_per_device: 2,
+        ..DataSettings::default()
+    };
+    let key = PseudonymKey::new([3; 32]);
+    cut(&settings, 5, None, &key, &all).unwrap();
+    let party = PartyShard::Gateway {
+        group: 1,
+        devices: 1..3,
+        held_out: true,
+    };
+    distribute(&all, party.clone(), &own).unwrap();
+    let file = own.join("group-1/devices.npz");
+    let shape = settings.features.device;
+    let right = fs::read(&file).unwrap();
+    let refused = |change: &dyn Fn(&mut Shard), expected: &str| {
+        fs::write(&file, &right).unwrap();
+        let mut shard = Shard::open(&file, shape, 2).unwrap();
+        change(&mut shard);
+        shard.write(&file, shape).unwrap();
+        let message = read_party(&own, party.clone()).unwrap_err().to_string();
+        let whole = message.contains("group-1/devices.npz: ") && message.contains(expected);
+        assert!(whole, "{expected:?} is not in: {message}");
+    };
+    let carried = |devices| {
+        Some(Carried {
+            devices,
+            held_out: true,
+        })
+    };
+    refused(&|s| s.carried = None, "4 rows of 5 devices: expected 10");
+    refused(
+        &|s| s.carried = carried(1..4),
+        "it is of a gateway with devices 1 to 3: expected one with devices 1 to 2",
+    );
+    refused(&|s| s.carried = carried(3..3), "two that rise");
+    refused(&|s| s.carried = carried(u32::MAX - 1..u32::MAX), "devi");
+    refused(
+        &|s| s.offsets = vec![0, 2, 5, 6, 8, 10],
+        "a device has 3 rows: expected at most 2",
+    );
+    refused(
+        &|s| s.offsets = vec![0, 2, 4, 5, 8, 10],
+        "4 rows of devices 1 to 2: expected 3, as array \"offsets\" says",
+    );
+    refused(
+        &|s| s.offsets = vec![0, 2, 4, 10],
+        "rows of 3 devices: expected 10 rows of 5",
+    );
+    refused(
+        &|s| s.offsets = vec![0, 2, 4, 6, 8, 9],
+        "goes from 0 to 9: expected numbers that rise from 0 to 10",
+    );
+    refused(
+        &|s| s.parts[1].rows = vec![9; s.parts[1].y.len() + 1],
+        "expected as many",
+    );
+    let mut npz = NpzWriter::new(File::create(&file).unwrap()).unwrap();
+    npz.texts("patients", &[*b"short"]).unwrap();
+    npz.finish().unwrap();
+    let message = read_party(&own, party).unwrap_err().to_string();
+    assert!(message.contains("expected 32 letters"), "{message}");
     fs::remove_dir_all(&folder).unwrap();
 }

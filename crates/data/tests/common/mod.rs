@@ -2,8 +2,11 @@
 
 #![allow(dead_code)] // each test file uses its share
 
+pub(crate) mod archive;
+
 use selvedge_core::experiment::DataSettings;
 use selvedge_data::PartyShard;
+use selvedge_nn::random::Key;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -114,17 +117,34 @@ pub(crate) fn real_data(test: &str) -> Option<PathBuf> {
     folder
 }
 
-/// Every party of so many groups.
-pub(crate) fn parties(groups: usize) -> Vec<PartyShard> {
-    let of_group = |m| {
-        [
-            PartyShard::Edge(m),
-            PartyShard::Hospital(m),
-            PartyShard::Devices(m),
-        ]
+/// Every party of groups with so many devices each.
+pub(crate) fn parties(devices: &[usize]) -> Vec<PartyShard> {
+    let of_group = |(m, devices): (usize, &usize)| {
+        let gateways = gateways(m, *devices as u32, 1);
+        [PartyShard::Edge(m), PartyShard::Hospital(m)]
+            .into_iter()
+            .chain(gateways)
     };
-    let all = (0..groups).flat_map(of_group);
+    let all = devices.iter().enumerate().flat_map(of_group);
     all.chain([PartyShard::Coordinator]).collect()
+}
+
+/// Gateways that carry the devices of a group, in ranges that are drawn.
+pub(crate) fn gateways(group: usize, devices: u32, seed: u64) -> Vec<PartyShard> {
+    let mut random = Key::new(seed).with(group as u64).stream();
+    let mut first = 0;
+    let mut all = Vec::new();
+    while first < devices {
+        let most = u64::from(devices).div_ceil(2);
+        let end = devices.min(first + 1 + random.below(most) as u32);
+        all.push(PartyShard::Gateway {
+            group,
+            devices: first..end,
+            held_out: first == 0,
+        });
+        first = end;
+    }
+    all
 }
 
 /// The files of a folder, below it.

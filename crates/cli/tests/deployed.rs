@@ -1,0 +1,15 @@
+//! Runs as real processes on real servers: equal to the simulation, whoever is killed, cut off or refused.
+
+#![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
+
+mod common;
+#[path = "deployed/deployment.rs"]
+mod deployment;
+#[path = "deployed/equal.rs"]
+mod equal;
+#[path = "deployed/killed.rs"]
+mod killed;
+#[path = "deployed/refused.rs"]
+mod refused;
+#[path = "deployed/uplink.rs"]
+mod uplink;

@@ -1,0 +1,69 @@
+//! What is deployed is what is simulated: model, metrics and ledger.
+
+use crate::common::Place;
+use crate::deployment::{FORTY_INTERVALS, Up, has_server, simulated};
+
+fn same(name: &str, experiment: &str, more: &[&str]) {
+    if !has_server() {
+        return;
+    }
+    let place = Place::new(name);
+    let expected = simulated(&place, experiment, &[]);
+    let ended = Up::start(&place, "up", more).ends();
+    ended.is(&expected, name);
+    let payload = ended.said["payload_bytes"].as_u64().unwrap();
+    assert!(payload > 0 && !ended.said["servers"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn hsgd_with_one_gateway_and_with_several() {
+    same("up-hsgd", FORTY_INTERVALS, &[]);
+    same("up-gateways", FORTY_INTERVALS, &["--gateways", "4"]);
+}
+
+#[test]
+fn c_hsgd_with_codecs_everywhere_and_error_feedback() {
+    let compressed = FORTY_INTERVALS.replace("[train]", "[train]\nalgorithm = \"c-hsgd\"")
+        + "[compression]\ncodec = \"top-k:64\"\ndevice_download = \"dither:16\"\ndevice_upload = \"dither:4\"\nglobal_upload = \"top-k:64\"\nglobal_download = \"dither:16\"\n";
+    same("up-c-hsgd", &compressed, &[]);
+}
+
+#[test]
+fn an_adaptive_run() {
+    let adaptive = FORTY_INTERVALS.replace("[train]", "[train]\nadaptive = \"gain\"");
+    same("up-adaptive", &adaptive, &[]);
+}
+
+#[test]
+fn runs_that_end_at_a_target_a_budget_or_by_diverging() {
+    same(
+        "up-target",
+        &format!("{FORTY_INTERVALS}[stop]\naccuracy = 0.6\n"),
+        &[],
+    );
+    same(
+        "up-budget",
+        &format!("{FORTY_INTERVALS}[stop]\nbytes = 200e3\n"),
+        &[],
+    );
+}
+
+#[test]
+fn ten_hospitals_of_real_patients() {
+    let Some(data) = std::env::var_os("SELVEDGE_DATA") else {
+        println!("skipped: SELVEDGE_DATA is not set");
+        return;
+    };
+    if !has_server() {
+        return;
+    }
+    let place = Place::new("up-esr");
+    let data = data.to_string_lossy().into_owned();
+    let with_data = ["--data-dir", &data];
+    let experiment = include_str!("../../../../experiments/esr.toml")
+        .replace("iterations = 3000", "iterations = 30");
+    let expected = simulated(&place, &experiment, &with_data);
+    Up::start(&place, "up", &with_data)
+        .ends()
+        .is(&expected, "ESR");
+}

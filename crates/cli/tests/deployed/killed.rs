@@ -1,0 +1,75 @@
+//! Any role or server killed at any moment, with `kill -9`: the run goes on, and ends the same.
+//!
+//! `SELVEDGE_KILLS=100` tries a hundred seeds instead of a handful (`tools/kills`); `SELVEDGE_SEED=7` that one alone.
+
+use crate::common::Place;
+use crate::deployment::{FORTY_INTERVALS, Up, has_server, simulated};
+use std::time::{Duration, Instant};
+
+/// Numbers from a seed.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}
+
+fn number(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name} = {text}: expected a number")),
+    )
+}
+
+#[test]
+fn killed_at_any_moment_it_ends_the_same() {
+    if !has_server() {
+        return;
+    }
+    let place = Place::new("up-killed");
+    let expected = simulated(&place, FORTY_INTERVALS, &[]);
+    let began = Instant::now();
+    let up = Up::start(&place, "calm", &[]);
+    up.processes();
+    let started = Instant::now();
+    up.ends().is(&expected, "without kills");
+    let length = started.elapsed().as_micros() as u64;
+    let seeds = match number("SELVEDGE_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("SELVEDGE_KILLS").unwrap_or(5),
+    };
+    let (mut met, all) = (0, seeds.end - seeds.start);
+    for seed in seeds {
+        let mut random = Random(seed);
+        let name = format!("killed-{seed}");
+        let up = Up::start(&place, &name, &[]);
+        let processes = up.processes();
+        let wait = Duration::from_micros(random.next() % length);
+        std::thread::sleep(wait);
+        let (victim, pid) = &processes[(random.next() % processes.len() as u64) as usize];
+        let killed = std::process::Command::new("kill")
+            .args(["-9", &pid.to_string()])
+            .stderr(std::process::Stdio::null())
+            .status();
+        let what = format!("SELVEDGE_SEED={seed}: {victim} killed after {wait:?}");
+        let ended = up.ends();
+        ended.is(&expected, &what);
+        let again = ended.said["restarts"].as_u64().unwrap();
+        met += u64::from(killed.is_ok_and(|status| status.success()) && again > 0);
+        let _ = std::fs::remove_dir_all(place.join(&name));
+    }
+    println!(
+        "{all} runs, {met} with a process that was killed and started again, {:.0} s",
+        began.elapsed().as_secs_f64()
+    );
+    assert!(
+        2 * met >= all,
+        "only {met} of {all} kills met a running process"
+    );
+}
