@@ -256,15 +256,15 @@ pub(crate) fn unpack_upload(
     })
 }
 
-/// What a group reads of a part of θ: whole, or a difference to the θ of the aggregation that it has.
+/// What a group reads of a part of θ, of `count` numbers: whole, or a difference to the θ of the aggregation that it has.
 pub(crate) fn unpack_download(
     codec: Codec,
     key: Key,
-    sent: &Numbers,
+    (sent, count): (&Numbers, usize),
     (since, has): (Option<u64>, u64),
     known: &[f32],
 ) -> Option<Vec<f32>> {
-    let read = sent.unpack(codec, key.with(DOWN), known.len())?;
+    let read = sent.unpack(codec, key.with(DOWN), count)?;
     match sent {
         Numbers::Dense(_) => Some(read),
         Numbers::Frame(_) if since == Some(has) => Some(

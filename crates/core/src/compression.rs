@@ -37,6 +37,11 @@ pub struct Compression {
 }
 
 impl Compression {
+    /// Whether models go to the cloud or from it as differences, so that both ends must know what to.
+    pub(crate) fn sends_differences(&self) -> bool {
+        self.global_upload != Codec::None || self.global_download != Codec::None
+    }
+
     /// Everything is sent as it is.
     pub const NONE: Compression = Compression {
         theta0: Codec::None,

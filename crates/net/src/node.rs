@@ -27,7 +27,9 @@ use std::time::{Duration, Instant};
 /// Between two greetings.
 const GREET_EVERY: Duration = Duration::from_secs(2);
 
-/// Until something is sent again for the first time; then twice as long each time.
+/// Until something is sent again for the first time, and so much longer for what was sent; then twice as long each time.
+/// Messages are only lost with a connection or with who has received them, and both are noticed; this is for what is not.
+const BYTES_PER_SECOND: f64 = 2e6;
 const RETRY_FIRST: Duration = Duration::from_millis(500);
 const RETRY_LAST: Duration = Duration::from_secs(8);
 
@@ -203,14 +205,20 @@ struct Retry {
 
 impl Retry {
     fn anew() -> Self {
+        Retry::behind(0)
+    }
+
+    /// Behind so many bytes that were sent.
+    fn behind(bytes: u64) -> Self {
+        let wait = RETRY_FIRST + Duration::from_secs_f64(bytes as f64 / BYTES_PER_SECOND);
         Retry {
-            at: Instant::now() + RETRY_FIRST,
-            wait: RETRY_FIRST,
+            at: Instant::now() + wait,
+            wait,
         }
     }
 
     fn longer(&mut self) {
-        self.wait = (2 * self.wait).min(RETRY_LAST);
+        self.wait = (2 * self.wait).min(self.wait.max(RETRY_LAST));
         self.at = Instant::now() + self.wait;
     }
 }
@@ -394,7 +402,8 @@ impl Node<'_, '_> {
                 }
                 match wire::decode(self.run, &bytes) {
                     Ok(message) => {
-                        self.retry = Retry::anew();
+                        let wait = self.retry.wait;
+                        self.retry.at = Instant::now() + wait;
                         self.happen(Event::Received(from, message), false)
                     }
                     Err(error) => {
@@ -511,6 +520,7 @@ impl Node<'_, '_> {
                 self.transport.runtime.block_on(kept)?;
                 self.counters.took("record", started.elapsed());
             }
+            let before = self.counters.sent_bytes;
             for (to, message) in outbox.messages.drain(..) {
                 let evaluates = matches!(
                     message,
@@ -531,6 +541,10 @@ impl Node<'_, '_> {
                 if evaluates {
                     counters.evaluation_bytes += sent;
                 }
+            }
+            let sent = self.counters.sent_bytes - before;
+            if sent > 0 && !again {
+                self.retry = Retry::behind(sent);
             }
             for absence in &outbox.absences {
                 let who = match absence.device {

@@ -124,24 +124,25 @@ impl<'a> Cloud<'a> {
             let [a, b] = [a, b].map(|m| m.parts().map(<[f32]>::len));
             a == b
         };
-        let fits = [
-            Some((&record.theta, &like.theta)),
-            Some((&record.good, &like.good)),
-            Some((&record.lost, &like.residuals.cloud)),
-            record.safe.as_ref().map(|safe| (safe, &like.theta)),
-            record.best.as_ref().map(|best| (best, &like.theta)),
-        ];
+        let [Some(theta), Some(good), safe, best] = record.models.taken().ok_or_else(wrong)? else {
+            return Err(wrong());
+        };
+        let models = [Some(&theta), Some(&good), safe.as_ref(), best.as_ref()];
         if record.present.len() != groups
             || record.counted.len() != groups
-            || record.safe.is_some() != like.safe.is_some()
-            || !fits.iter().flatten().all(|(a, b)| same(a, b))
+            || safe.is_some() != like.safe.is_some()
+            || !same(&record.lost, &like.residuals.cloud)
+            || !models
+                .iter()
+                .flatten()
+                .all(|model| same(model, &like.theta))
         {
             return Err(wrong());
         }
         self.state.progress = progress;
-        self.state.groups = vec![record.theta.clone(); groups];
-        (self.state.theta, self.state.good) = (record.theta, record.good);
-        (self.state.safe, self.state.best) = (record.safe, record.best);
+        self.state.groups = vec![theta.clone(); groups];
+        (self.state.theta, self.state.good) = (theta, good);
+        (self.state.safe, self.state.best) = (safe, best);
         self.state.residuals.cloud = record.lost;
         self.counted = record.counted;
         self.last = Last {
@@ -524,10 +525,7 @@ impl<'a> Cloud<'a> {
         wire::to_bytes(&Record {
             progress: json(&|| serde_json::to_string(progress)),
             evaluation: evaluation.map(|e| json(&|| serde_json::to_string(e))),
-            theta: theta.clone(),
-            good: good.clone(),
-            safe: safe.clone(),
-            best: best.clone(),
+            models: Kept::new([Some(theta), Some(good), safe.as_ref(), best.as_ref()]),
             lost: residuals.cloud.clone(),
             counted: self.counted.clone(),
             present: self.last.present.clone(),
@@ -598,10 +596,7 @@ impl<'a> Cloud<'a> {
 struct Record {
     progress: String,
     evaluation: Option<String>,
-    theta: Model,
-    good: Model,
-    safe: Option<Model>,
-    best: Option<Model>,
+    models: Kept,
     lost: Model,
     counted: Vec<Ledger>,
     present: Vec<bool>,
@@ -614,10 +609,7 @@ struct Record {
 fields!(Record {
     progress,
     evaluation,
-    theta,
-    good,
-    safe,
-    best,
+    models,
     lost,
     counted,
     present,
@@ -626,3 +618,49 @@ fields!(Record {
     restored,
     diverged
 });
+
+/// θ, the last good, the safe and the best model, each kept once: mostly they are the same.
+struct Kept {
+    models: Vec<Model>,
+    /// Which of these each is.
+    places: Vec<Option<u32>>,
+}
+
+fields!(Kept { models, places });
+
+impl Kept {
+    fn new(all: [Option<&Model>; 4]) -> Self {
+        // By their bits: a number that is none is not equal to itself.
+        let same = |a: &Model, b: &Model| {
+            let parts = a.parts().into_iter().zip(b.parts());
+            let equal = |(a, b): (&[f32], &[f32])| {
+                a.iter()
+                    .map(|x| x.to_bits())
+                    .eq(b.iter().map(|x| x.to_bits()))
+            };
+            parts.into_iter().all(equal)
+        };
+        let mut models: Vec<Model> = Vec::new();
+        let mut place = |model: &Model| {
+            let known = models.iter().position(|known| same(known, model));
+            let place = known.unwrap_or_else(|| {
+                models.push(model.clone());
+                models.len() - 1
+            });
+            place as u32
+        };
+        let places = all.map(|model| model.map(&mut place)).to_vec();
+        Kept { models, places }
+    }
+
+    fn taken(&self) -> Option<[Option<Model>; 4]> {
+        let places: &[Option<u32>; 4] = self.places.as_slice().try_into().ok()?;
+        let mut all = [const { None }; 4];
+        for (model, place) in all.iter_mut().zip(places) {
+            if let Some(place) = place {
+                *model = Some(self.models.get(*place as usize)?.clone());
+            }
+        }
+        Some(all)
+    }
+}

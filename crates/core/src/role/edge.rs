@@ -38,7 +38,7 @@ struct Held {
     segment: Segment,
     /// `θ2[m]`
     theta2: Vec<f32>,
-    /// θ2 of the last global aggregation, and when that was.
+    /// When the last global aggregation was, and its θ2, where models go as differences to it.
     global_t: u64,
     global: Vec<f32>,
     /// What compression has lost of uploads.
@@ -115,7 +115,10 @@ impl<'a> Edge<'a> {
                 t: 0,
                 segment: task.segment(),
                 global_t: 0,
-                global: theta2.clone(),
+                global: match task.compression.sends_differences() {
+                    true => theta2.clone(),
+                    false => Vec::new(),
+                },
                 theta2,
                 residual,
                 counted: Counted::default(),
@@ -597,6 +600,7 @@ impl<'a> Edge<'a> {
         let [part] = &parts[..] else { return };
         let held = &mut self.held;
         let has = (*since, held.global_t);
+        let part = (part, held.theta2.len());
         let Some(theta2) = unpack_download(codec, key, part, has, &held.global) else {
             return;
         };
@@ -605,7 +609,9 @@ impl<'a> Edge<'a> {
             held.residual.fill(0.0);
         }
         (held.t, held.segment, held.global_t) = (*t, *segment, *t);
-        held.global = theta2.clone();
+        if self.task.compression.sends_differences() {
+            held.global = theta2.clone();
+        }
         held.theta2 = theta2;
         (held.counted.seconds, held.ended) = (0.0, *ended);
         held.absent.clear();

@@ -54,7 +54,7 @@ struct Held {
     segment: Segment,
     theta0: Vec<f32>,
     theta1: Vec<f32>,
-    /// θ0 and θ1 of the last global aggregation, and when that was.
+    /// When the last global aggregation was, and its θ0 and θ1, where models go as differences to them.
     global_t: u64,
     global0: Vec<f32>,
     global1: Vec<f32>,
@@ -104,6 +104,10 @@ impl<'a> Hospital<'a> {
             _ => vec![0.0; width],
         };
         let codecs = &task.compression;
+        let known = |part: &[f32]| match codecs.sends_differences() {
+            true => part.to_vec(),
+            false => Vec::new(),
+        };
         Hospital {
             group,
             data,
@@ -115,8 +119,8 @@ impl<'a> Hospital<'a> {
                 lost0: lossy(codecs.global_upload, model.theta0.len()),
                 lost1: lossy(codecs.global_upload, model.theta1.len()),
                 global_t: 0,
-                global0: model.theta0.clone(),
-                global1: model.theta1.clone(),
+                global0: known(&model.theta0),
+                global1: known(&model.theta1),
                 theta0: model.theta0,
                 theta1: model.theta1,
                 report: Report::default(),
@@ -402,13 +406,13 @@ impl<'a> Hospital<'a> {
         let codec = self.task.compression.global_download;
         let seed = self.task.experiment.seed;
         let held = &mut self.held;
-        let read = |part, kind, known: &[f32]| {
+        let read = |part, kind, known: &[f32], count| {
             let key = message_key(seed, usize::MAX, kind, *t);
-            unpack_download(codec, key, part, (*since, held.global_t), known)
+            unpack_download(codec, key, (part, count), (*since, held.global_t), known)
         };
         let both = (
-            read(part0, Kind::Theta0, &held.global0),
-            read(part1, Kind::Theta1, &held.global1),
+            read(part0, Kind::Theta0, &held.global0, held.theta0.len()),
+            read(part1, Kind::Theta1, &held.global1, held.theta1.len()),
         );
         let (Some(theta0), Some(theta1)) = both else {
             return;
@@ -420,7 +424,9 @@ impl<'a> Hospital<'a> {
             }
         }
         (held.t, held.segment, held.global_t) = (*t, *segment, *t);
-        (held.global0, held.global1) = (theta0.clone(), theta1.clone());
+        if self.task.compression.sends_differences() {
+            (held.global0, held.global1) = (theta0.clone(), theta1.clone());
+        }
         (held.theta0, held.theta1) = (theta0, theta1);
         (held.report, held.ended) = (Report::default(), *ended);
         self.uploaded = None;

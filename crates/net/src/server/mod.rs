@@ -271,6 +271,8 @@ max_payload: 1MB
 ping_interval: \"5s\"
 ping_max: 2
 write_deadline: \"10s\"
+# Models of many devices come at once: nobody is cut off for reading them one after the other.
+max_pending: 1GB
 "
     ))
 }
