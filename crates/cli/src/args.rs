@@ -448,6 +448,7 @@ Examples:
   selvedge bench                                     this machine, its kernels and the three work sizes
   selvedge bench --growth                            what an iteration costs as things grow
   selvedge bench size-cnn --threads 1 --simd avx2    one experiment
+  selvedge bench esr --data-dir data --deployed      as real processes, beside plain NATS
   selvedge bench my.toml --json
 
 Only training iterations are timed, no evaluation and no files. The times of the repeats show the noise of the
@@ -464,6 +465,9 @@ pub(crate) struct BenchArgs {
     /// Only measure what an iteration costs as devices, groups, widths, P, Q and threads grow
     #[arg(long, conflicts_with = "experiment")]
     pub(crate) growth: bool,
+    /// Measure the experiment as real processes, beside plain NATS with messages of the same sizes
+    #[arg(long, requires = "experiment")]
+    pub(crate) deployed: bool,
     /// Threads to use; by default all
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024), requires = "experiment")]
     pub(crate) threads: Option<u64>,

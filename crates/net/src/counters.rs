@@ -33,8 +33,10 @@ pub struct Counters {
     pub record_bytes: u64,
     /// Times that the connection was lost.
     pub disconnects: u64,
-    /// Seconds spent computing.
+    /// Seconds that processors have computed.
     pub computed: f64,
+    /// Messages sent, and their bytes, by kind.
+    pub kinds: BTreeMap<String, (u64, u64)>,
     /// How long each phase took.
     pub phases: BTreeMap<String, Durations>,
 }
@@ -62,6 +64,13 @@ impl Durations {
         self.sum += seconds;
     }
 
+    /// Adds those of another.
+    pub fn merge(&mut self, other: &Durations) {
+        self.last.extend_from_slice(&other.last);
+        self.count += other.count;
+        self.sum += other.sum;
+    }
+
     /// The duration that a share of the last ones is below.
     pub fn quantile(&self, share: f64) -> f64 {
         let mut sorted = self.last.clone();
@@ -78,9 +87,22 @@ impl Counters {
         *self.refused.entry(why.into()).or_default() += 1;
     }
 
+    /// Counts a message that was sent.
+    pub fn sent(&mut self, kind: &str, bytes: u64) {
+        self.sent += 1;
+        self.sent_bytes += bytes;
+        match self.kinds.get_mut(kind) {
+            Some((count, sum)) => (*count, *sum) = (*count + 1, *sum + bytes),
+            None => _ = self.kinds.insert(kind.into(), (1, bytes)),
+        }
+    }
+
     /// Counts how long something took.
     pub fn took(&mut self, what: &str, duration: Duration) {
-        self.phases.entry(what.into()).or_default().add(duration);
+        match self.phases.get_mut(what) {
+            Some(durations) => durations.add(duration),
+            None => self.phases.entry(what.into()).or_default().add(duration),
+        }
     }
 
     /// As Prometheus reads it.
@@ -164,6 +186,18 @@ impl Counters {
             let labels = format!("{{why=\"{why}\"}}");
             put(
                 "messages_refused_total",
+                "counter",
+                help,
+                &labels,
+                *count as f64,
+            );
+            help = "";
+        }
+        let mut help = "Messages sent, by kind.";
+        for (kind, (count, _)) in &self.kinds {
+            let labels = format!("{{kind=\"{kind}\"}}");
+            put(
+                "messages_of_kind_total",
                 "counter",
                 help,
                 &labels,

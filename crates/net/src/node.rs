@@ -13,7 +13,7 @@ use crate::identity::RunIdentity;
 use crate::records::{RecordError, Records};
 use crate::transport::{Access, Incoming, Transport, TransportError, name};
 use selvedge_core::role::wire::{self, WireError};
-use selvedge_core::role::{Absence, Doing, Event, Message, Outbox, Party, Phase, Role};
+use selvedge_core::role::{Absence, Doing, Event, Outbox, Party, Phase, Role};
 use selvedge_core::run::Ending;
 use selvedge_core::state::{Evaluation, State};
 use serde::{Deserialize, Serialize};
@@ -78,6 +78,9 @@ pub trait Observer {
     /// # Errors
     /// If that cannot be noted; the node ends then.
     fn absent(&mut self, absence: &Absence) -> Result<(), String>;
+
+    /// What it has counted, when it ends.
+    fn counted(&mut self, counters: &Counters);
 
     /// Something that people should know.
     fn log(&mut self, level: &'static str, text: &str);
@@ -304,9 +307,25 @@ pub fn run(
         retry: Retry::anew(),
         shown: Instant::now(),
     };
-    match node.live(found.as_deref()) {
+    let lived = node.live(found.as_deref());
+    node.observer.counted(&node.counters);
+    match lived {
         Err(NodeError::Records(RecordError::Stopped)) => Ok(Outcome::Stopped),
         other => other,
+    }
+}
+
+/// Seconds that processors have worked for this process: where they are shared, waiting for one is no work.
+fn processor_seconds() -> f64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: it writes to the place that it is given, which is there.
+    let read = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
+    match read {
+        0 => time.tv_sec as f64 + 1e-9 * time.tv_nsec as f64,
+        _ => 0.0,
     }
 }
 
@@ -504,9 +523,9 @@ impl Node<'_, '_> {
     /// Brings an event to the role, and does what it wants.
     fn happen(&mut self, event: Event, again: bool) -> Result<(), NodeError> {
         let mut outbox = Outbox::default();
-        let started = Instant::now();
+        let before = processor_seconds();
         self.role.handle(event, &mut outbox);
-        self.counters.computed += started.elapsed().as_secs_f64();
+        self.counters.computed += processor_seconds() - before;
         self.carry_out(outbox, again)
     }
 
@@ -522,23 +541,15 @@ impl Node<'_, '_> {
             }
             let before = self.counters.sent_bytes;
             for (to, message) in outbox.messages.drain(..) {
-                let evaluates = matches!(
-                    message,
-                    Message::Evaluate { .. }
-                        | Message::Embed { .. }
-                        | Message::Embedded { .. }
-                        | Message::Evaluated { .. }
-                );
                 let bytes = wire::encode(self.run, &message);
                 let sent = self.transport.send(to, bytes) as u64;
                 let counters = &mut self.counters;
-                counters.sent += 1;
-                counters.sent_bytes += sent;
+                counters.sent(message.kind(), sent);
                 if again {
                     counters.again += 1;
                     counters.again_bytes += sent;
                 }
-                if evaluates {
+                if message.is_of_evaluation() {
                     counters.evaluation_bytes += sent;
                 }
             }

@@ -12,6 +12,7 @@ use selvedge_core::role::{Absence, Party};
 use selvedge_core::run::Ending;
 use selvedge_core::state::{Evaluation, State};
 use selvedge_core::task::Task;
+use selvedge_net::counters::Counters;
 use selvedge_net::node::Observer;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -73,6 +74,7 @@ pub(crate) enum LogFormat {
 pub(crate) struct Journal<'a> {
     party: Party,
     format: LogFormat,
+    folder: PathBuf,
     absences: Lines,
     known: HashSet<Absence>,
     run: Option<Run<'a>>,
@@ -99,6 +101,7 @@ impl<'a> Journal<'a> {
         Ok(Journal {
             party,
             format,
+            folder: folder.into(),
             absences,
             known: known.into_iter().collect(),
             run: None,
@@ -227,6 +230,13 @@ impl Observer for Journal<'_> {
             return noted.map_err(|error| format!("{error:#}"));
         }
         Ok(())
+    }
+
+    fn counted(&mut self, counters: &Counters) {
+        // Who measures looks at it; nothing else depends on it.
+        if let Ok(text) = serde_json::to_vec(counters) {
+            let _ = fs::write(self.folder.join("counters.json"), text);
+        }
     }
 
     fn log(&mut self, level: &'static str, text: &str) {

@@ -57,8 +57,31 @@ struct Listed {
 }
 
 impl Processes {
+    /// Starts all servers, and no party.
+    pub(crate) fn servers_alone(folder: &Path, deployment: &Deployment) -> Result<Self> {
+        let mut processes = Self::of(folder, deployment)?;
+        processes.nodes.clear();
+        processes.start_servers()?;
+        Ok(processes)
+    }
+
+    fn start_servers(&mut self) -> Result<()> {
+        (0..self.brokers.len()).try_for_each(|at| self.start_server(at))
+    }
+
     /// Starts all servers, then all parties.
     pub(crate) fn start(folder: &Path, deployment: &Deployment) -> Result<Self> {
+        let mut processes = Self::of(folder, deployment)?;
+        processes.start_servers()?;
+        for at in 0..processes.nodes.len() {
+            processes.start_node(at)?;
+        }
+        processes.list()?;
+        Ok(processes)
+    }
+
+    /// Nothing is started yet.
+    fn of(folder: &Path, deployment: &Deployment) -> Result<Self> {
         let folder = std::path::absolute(folder)
             .with_context(|| format!("cannot find {}", folder.display()))?;
         let broker = |files: &ServerFiles| Broker {
@@ -71,21 +94,13 @@ impl Processes {
             failures: 0,
             over: false,
         };
-        let mut processes = Processes {
+        Ok(Processes {
             folder,
             program: Program::find()?,
             brokers: deployment.servers.iter().map(broker).collect(),
             nodes: deployment.nodes.iter().map(node).collect(),
             restarts: 0,
-        };
-        for at in 0..processes.brokers.len() {
-            processes.start_server(at)?;
-        }
-        for at in 0..processes.nodes.len() {
-            processes.start_node(at)?;
-        }
-        processes.list()?;
-        Ok(processes)
+        })
     }
 
     fn start_server(&mut self, at: usize) -> Result<()> {

@@ -202,3 +202,37 @@ pub enum Message {
     /// The answer to an end: the sender knows, and may go.
     Done,
 }
+
+impl Message {
+    /// What it is called, for who counts.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Message::Invite { .. } => "invite",
+            Message::Zeta2 { .. } => "zeta2",
+            Message::Batch { .. } => "batch",
+            Message::Frozen { .. } => "frozen",
+            Message::Lesson { .. } => "lesson",
+            Message::Models { .. } => "models",
+            Message::HospitalModel { .. } => "hospital model",
+            Message::EdgeModel { .. } => "edge model",
+            Message::Global { .. } => "global",
+            Message::Evaluate { .. } => "evaluate",
+            Message::Embed { .. } => "embed",
+            Message::Embedded { .. } => "embedded",
+            Message::Evaluated { .. } => "evaluated",
+            Message::End => "end",
+            Message::Done => "done",
+        }
+    }
+
+    /// Whether it is there to measure a model, and not to train one.
+    pub fn is_of_evaluation(&self) -> bool {
+        matches!(
+            self,
+            Message::Evaluate { .. }
+                | Message::Embed { .. }
+                | Message::Embedded { .. }
+                | Message::Evaluated { .. }
+        )
+    }
+}

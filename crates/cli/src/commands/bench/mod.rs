@@ -2,6 +2,7 @@
 //!
 //! Each training is measured in a process of its own, so that threads and peak memory are its own too.
 
+mod deployed;
 mod growth;
 mod kernels;
 mod machine;
@@ -24,6 +25,9 @@ pub(crate) fn run(args: &BenchArgs) -> Result<Outcome> {
     if args.lines {
         training::answer_lines(args)?;
         return Ok(Outcome::Done);
+    }
+    if args.deployed {
+        return deployed::run(args);
     }
     if args.experiment.experiment.is_some() {
         let measured = training::measure(args)?;
