@@ -421,6 +421,9 @@ impl Node<'_, '_> {
                 }
                 match wire::decode(self.run, &bytes) {
                     Ok(message) => {
+                        if let Some((at, _)) = self.presences.get_mut(&from) {
+                            *at = Instant::now();
+                        }
                         let wait = self.retry.wait;
                         self.retry.at = Instant::now() + wait;
                         self.happen(Event::Received(from, message), false)
@@ -503,6 +506,10 @@ impl Node<'_, '_> {
                     self.presences.insert(presence.party, (at, presence));
                 }
                 let known = before.is_some_and(|(_, before)| before.incarnation == incarnation);
+                if !known {
+                    // It does not know of this party either, or not any more.
+                    self.greet_one(from);
+                }
                 if !known || self.role.has_ended() {
                     return self.happen(Event::Appeared(from), true);
                 }
@@ -614,27 +621,25 @@ impl Node<'_, '_> {
     }
 
     fn greet(&self) {
+        for to in &self.settings.neighbours {
+            self.greet_one(*to);
+        }
+    }
+
+    fn greet_one(&self, to: Party) {
         // An edge tells the cloud of its gateways, who cannot.
-        let heard = match self.role.party() {
-            Party::Edge(_) => self.present(),
+        let mut heard = match to {
+            Party::Cloud => self.present(),
             _ => Vec::new(),
         };
-        for to in &self.settings.neighbours {
-            let greeting = Control::Greeting {
-                run: format!("{:016x}", self.run),
-                incarnation: self.incarnation,
-                doing: self.role.doing(),
-                heard: match to {
-                    Party::Cloud => {
-                        let gateways = heard.iter();
-                        let gateways = gateways.filter(|p| matches!(p.party, Party::Gateway(..)));
-                        gateways.cloned().collect()
-                    }
-                    _ => Vec::new(),
-                },
-            };
-            self.say(*to, &greeting);
-        }
+        heard.retain(|presence| matches!(presence.party, Party::Gateway(..)));
+        let greeting = Control::Greeting {
+            run: format!("{:016x}", self.run),
+            incarnation: self.incarnation,
+            doing: self.role.doing(),
+            heard,
+        };
+        self.say(to, &greeting);
     }
 
     fn present(&self) -> Vec<Presence> {

@@ -103,6 +103,7 @@ fn write(snapshot: &Snapshot, out: &mut String) -> std::fmt::Result {
     writeln!(out, "There   {} parties", there.len())?;
     for presence in there {
         let Presence { party, doing, .. } = presence;
+        let party = party.to_string();
         let mut line = format!("  {party:<14} t {:<8} {}", doing.t, doing.what);
         if !doing.missing.is_empty() {
             let names: Vec<String> = doing.missing.iter().take(4).map(Party::to_string).collect();
