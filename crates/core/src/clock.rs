@@ -168,6 +168,11 @@ impl Clock {
         }
     }
 
+    /// How many groups it has.
+    pub(crate) fn groups(&self) -> usize {
+        self.groups.len()
+    }
+
     /// One group works for a while.
     pub fn advance(&mut self, group: usize, seconds: f64) {
         self.groups[group] += seconds;

@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use selvedge_nn::random::Key;
 
 /// The parts of θ.
-const KINDS: [Kind; 3] = [Kind::Theta0, Kind::Theta1, Kind::Theta2];
+pub(crate) const KINDS: [Kind; 3] = [Kind::Theta0, Kind::Theta1, Kind::Theta2];
 
 /// θ = Σ_m (K_m/K) `θ[m]` over the groups that are there; all adopt it. (What an absent group does until it returns is
 /// never aggregated, since it returns by adopting θ; so it may as well adopt it now.)

@@ -208,6 +208,16 @@ impl Scores {
         }
     }
 
+    /// Whether a group can have sent them that has so many training samples to measure.
+    pub(crate) fn are_of(&self, classes: usize, training: usize) -> bool {
+        let held_out = |part: &HeldOut| {
+            let samples = part.losses.samples();
+            let counts = part.losses.is_of(samples) && part.tally.classes() == classes;
+            counts && part.tally.is_of(samples)
+        };
+        self.training.is_of(training as u64) && held_out(&self.validation) && held_out(&self.test)
+    }
+
     /// Adds those of another group.
     pub fn merge(&mut self, other: &Scores) {
         self.training = self.training.merged(other.training);

@@ -201,6 +201,17 @@ pub struct Entry {
     pub paper_bits: u64,
 }
 
+impl Entry {
+    fn counts(&self) -> [u64; 3] {
+        [self.messages, self.bytes, self.paper_bits]
+    }
+}
+
+/// What lines are in order of.
+fn key(entry: &Entry) -> (Link, Kind, Direction) {
+    (entry.link, entry.kind, entry.direction)
+}
+
 /// Whether the paper's C(P, Q) counts such messages. For JFL, which it gives no formula for, the same things are counted
 /// where they travel; raw data is counted, as its figures for TDCD are.
 fn in_paper(link: Link, kind: Kind, direction: Direction) -> bool {
@@ -240,7 +251,7 @@ impl Ledger {
         };
         let found = self
             .entries
-            .binary_search_by_key(&(link, kind, direction), |e| (e.link, e.kind, e.direction));
+            .binary_search_by_key(&(link, kind, direction), key);
         let at = found.unwrap_or_else(|at| {
             let entry = Entry {
                 link,
@@ -254,9 +265,10 @@ impl Ledger {
             at
         });
         let entry = &mut self.entries[at];
-        entry.messages += messages as u64;
-        entry.bytes += payload.bytes;
-        entry.paper_bits += paper_bits;
+        // Groups that count nonsense must not take anybody down.
+        entry.messages = entry.messages.saturating_add(messages as u64);
+        entry.bytes = entry.bytes.saturating_add(payload.bytes);
+        entry.paper_bits = entry.paper_bits.saturating_add(paper_bits);
     }
 
     /// Charges so many messages of a size up, and as many down.
@@ -301,20 +313,23 @@ impl Ledger {
         self.charge(EdgeCloud, Theta2, direction, 1, theta2);
     }
 
-    /// A ledger of lines that are in order.
-    pub(crate) fn from_entries(entries: Vec<Entry>) -> Self {
-        Ledger { entries }
+    /// A ledger of these lines, if they are in order and each is there once.
+    pub(crate) fn from_entries(entries: Vec<Entry>) -> Option<Self> {
+        let ledger = Ledger { entries };
+        ledger.is_in_order().then_some(ledger)
     }
 
-    /// Adds what another ledger has become since it was `before`.
+    /// Whether the lines are in order and each is there once; one that was read may not be so.
+    pub(crate) fn is_in_order(&self) -> bool {
+        self.entries.is_sorted_by(|a, b| key(a) < key(b))
+    }
+
+    /// Adds what another ledger has become since it was `before`: nothing, where that has become less.
     pub(crate) fn absorb(&mut self, now: &Ledger, before: &Ledger) {
-        let mut add = |e: &Entry, sign: fn(u64, u64) -> u64| {
-            let found = self
-                .entries
-                .binary_search_by_key(&(e.link, e.kind, e.direction), |e| {
-                    (e.link, e.kind, e.direction)
-                });
-            let at = found.unwrap_or_else(|at| {
+        for e in &now.entries {
+            let place = |ledger: &Ledger| ledger.entries.binary_search_by_key(&key(e), key);
+            let known = place(before).map_or([0; 3], |at| before.entries[at].counts());
+            let at = place(self).unwrap_or_else(|at| {
                 let nothing = Entry {
                     messages: 0,
                     bytes: 0,
@@ -325,15 +340,11 @@ impl Ledger {
                 at
             });
             let entry = &mut self.entries[at];
-            entry.messages = sign(entry.messages, e.messages);
-            entry.bytes = sign(entry.bytes, e.bytes);
-            entry.paper_bits = sign(entry.paper_bits, e.paper_bits);
-        };
-        now.entries.iter().for_each(|e| add(e, u64::wrapping_add));
-        before
-            .entries
-            .iter()
-            .for_each(|e| add(e, u64::wrapping_sub));
+            let new = |i: usize| e.counts()[i].saturating_sub(known[i]);
+            entry.messages = entry.messages.saturating_add(new(0));
+            entry.bytes = entry.bytes.saturating_add(new(1));
+            entry.paper_bits = entry.paper_bits.saturating_add(new(2));
+        }
     }
 
     /// The lines, by link, kind and direction.
@@ -343,13 +354,14 @@ impl Ledger {
 
     /// Every byte.
     pub fn exact(&self) -> u64 {
-        self.entries.iter().map(|e| e.bytes).sum()
+        let bytes = self.entries.iter().map(|e| e.bytes);
+        bytes.fold(0, u64::saturating_add)
     }
 
     /// The bytes that the paper counts; compressed ones can be fractions.
     pub fn paper(&self) -> f64 {
-        let bits: u64 = self.entries.iter().map(|e| e.paper_bits).sum();
-        bits as f64 / 8.0
+        let bits = self.entries.iter().map(|e| e.paper_bits);
+        bits.fold(0, u64::saturating_add) as f64 / 8.0
     }
 }
 
@@ -395,5 +407,44 @@ mod tests {
             (Kind::Zeta2, 4, 160)
         );
         assert_eq!((ledger.exact(), ledger.paper()), (180, 160.0));
+    }
+
+    #[test]
+    fn what_a_ledger_has_become_is_added_once_and_nonsense_is_borne() {
+        let of = |bytes: &[(Kind, u64)]| {
+            let mut ledger = Ledger::default();
+            for (kind, bytes) in bytes {
+                let payload = Payload {
+                    bytes: *bytes,
+                    paper_bits: *bytes,
+                };
+                ledger.charge(Link::EdgeCloud, *kind, Direction::Up, 1, payload);
+            }
+            ledger
+        };
+        let mut all = of(&[(Kind::Theta1, 5)]);
+        let before = of(&[(Kind::Theta0, 10)]);
+        let now = of(&[(Kind::Theta0, 12), (Kind::Theta2, 3)]);
+        all.absorb(&now, &before);
+        let found: Vec<_> = all.entries().iter().map(|e| (e.kind, e.bytes)).collect();
+        assert_eq!(
+            found,
+            [(Kind::Theta0, 2), (Kind::Theta1, 5), (Kind::Theta2, 3)]
+        );
+        all.absorb(&Ledger::default(), &now);
+        all.absorb(&before, &now);
+        assert_eq!(all.exact(), 10, "what became less adds nothing");
+        all.absorb(&of(&[(Kind::Theta1, u64::MAX)]), &Ledger::default());
+        all.charge(
+            Link::EdgeCloud,
+            Kind::Theta1,
+            Direction::Up,
+            1,
+            Payload::raw(1),
+        );
+        assert_eq!(all.exact(), u64::MAX);
+        assert!(all.paper().is_finite());
+        let entries = all.entries().iter().rev().cloned().collect();
+        assert_eq!(Ledger::from_entries(entries), None);
     }
 }

@@ -88,6 +88,12 @@ impl LossSum {
         (self.units, self.samples, self.infinite)
     }
 
+    /// Whether it can be one of so many samples; of more than rows can have numbers it is of none.
+    pub(crate) fn is_of(&self, samples: u64) -> bool {
+        let counts = samples <= u64::from(u32::MAX) && self.infinite <= samples;
+        self.samples == samples && counts
+    }
+
     pub(crate) fn from_parts((units, samples, infinite): (i128, u64, u64)) -> Self {
         LossSum {
             units,
@@ -145,13 +151,46 @@ impl Tally {
         self.classes
     }
 
-    /// All counts one after the other, for the wire.
-    pub(crate) fn counts(&self) -> impl Iterator<Item = u64> {
-        self.histogram.iter().chain(&self.confusion).copied()
+    /// All counts one after the other, for the wire: those that are not zero, with their places. Most are zero, and whole
+    /// stretches of them are passed over at once.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (usize, u64)> {
+        static ZEROS: [u64; 512] = [0; 512];
+        let parts = [
+            (0, &self.histogram),
+            (self.histogram.len(), &self.confusion),
+        ];
+        parts.into_iter().flat_map(|(first, counts)| {
+            let stretches = counts.chunks(ZEROS.len()).enumerate();
+            let some = stretches.filter(|(_, stretch)| **stretch != ZEROS[..stretch.len()]);
+            some.flat_map(move |(number, stretch)| {
+                let places = first + number * ZEROS.len()..;
+                let counts = places.zip(stretch.iter().copied());
+                counts.filter(|(_, count)| *count > 0)
+            })
+        })
     }
 
-    pub(crate) fn counts_mut(&mut self) -> impl Iterator<Item = &mut u64> {
-        self.histogram.iter_mut().chain(&mut self.confusion)
+    /// One of them, by its place there.
+    pub(crate) fn count_mut(&mut self, place: usize) -> Option<&mut u64> {
+        match place.checked_sub(self.histogram.len()) {
+            None => self.histogram.get_mut(place),
+            Some(place) => self.confusion.get_mut(place),
+        }
+    }
+
+    /// Whether so many samples can have been counted: each has one true class, one largest score, and one bin of each class.
+    pub(crate) fn is_of(&self, samples: u64) -> bool {
+        let sum = |counts: &[u64]| {
+            let add = |sum: u64, count: &u64| sum.checked_add(*count);
+            counts.iter().try_fold(0, add)
+        };
+        let class = |class: usize| {
+            let own = sum(&self.confusion[class * self.classes..][..self.classes]);
+            let bins = self.histogram[2 * class * BINS..][..2 * BINS].split_at(BINS);
+            let others = own.and_then(|own| samples.checked_sub(own));
+            others.is_some() && sum(bins.0) == own && sum(bins.1) == others
+        };
+        sum(&self.confusion) == Some(samples) && (0..self.classes).all(class)
     }
 
     /// Samples by true class (rows) and by largest score (columns).

@@ -21,7 +21,7 @@ impl Segment {
     /// The same with P and Q that fit into the iterations that are left.
     #[must_use]
     pub fn cut(self, left: u64) -> Self {
-        let global_interval = self.global_interval.min(left.max(1));
+        let global_interval = self.global_interval.clamp(1, left.max(1));
         let fits = |q: &u64| global_interval.is_multiple_of(*q);
         Segment {
             global_interval,
@@ -31,6 +31,41 @@ impl Segment {
                 .unwrap_or(1),
             ..self
         }
+    }
+
+    /// Whether there can be such a segment in a run of so many iterations, with a local aggregation or an exchange at `t`.
+    /// All else here takes it for granted: what comes from outside is asked this first.
+    pub fn is_sound(&self, t: u64, iterations: u64) -> bool {
+        let Segment {
+            start,
+            global_interval: p,
+            local_interval: q,
+            learning_rate,
+            halve_every,
+        } = *self;
+        let numbers = p > 0 && q > 0 && halve_every != Some(0);
+        let rate = learning_rate > 0.0 && learning_rate.is_finite();
+        let in_time = start <= t && t <= iterations;
+        numbers && rate && in_time && p.is_multiple_of(q) && self.exchanges_at(t)
+    }
+
+    /// Whether it is sound, and an interval that begins at `t` ends within the run.
+    pub fn has_interval_at(&self, t: u64, iterations: u64) -> bool {
+        self.is_sound(t, iterations) && self.local_interval <= iterations - t
+    }
+
+    /// Whether it is sound, θ is aggregated at `t`, and it is once more within the run.
+    pub fn goes_on_from(&self, t: u64, iterations: u64) -> bool {
+        self.is_sound(t, iterations)
+            && self.aggregates_globally_at(t)
+            && self.global_interval <= iterations - t
+    }
+
+    /// Whether it goes on from an aggregation at `global`, and `t` is in the global interval that begins there or at its end.
+    pub fn leads_from(&self, global: u64, t: u64, iterations: u64) -> bool {
+        self.goes_on_from(global, iterations)
+            && self.is_sound(t, iterations)
+            && (global..=global + self.global_interval).contains(&t)
     }
 
     /// Whether a local aggregation and an exchange happen at `t`.
@@ -80,6 +115,51 @@ mod tests {
             let (p, q) = cut(p, q, left);
             assert!(p <= left && p.is_multiple_of(q) && q >= 1);
         }
+    }
+
+    #[test]
+    fn what_cannot_be_a_segment_is_told() {
+        let right = Segment {
+            start: 20,
+            global_interval: 12,
+            local_interval: 4,
+            learning_rate: 0.1,
+            halve_every: Some(7),
+        };
+        assert!(right.is_sound(20, 44) && right.is_sound(28, 44) && right.is_sound(44, 44));
+        assert!(!right.is_sound(16, 44) && !right.is_sound(22, 44) && !right.is_sound(48, 44));
+        assert!(right.has_interval_at(40, 44) && !right.has_interval_at(44, 44));
+        assert!(right.goes_on_from(32, 44) && !right.goes_on_from(36, 99));
+        assert!(!right.goes_on_from(44, 44));
+        assert!(right.leads_from(20, 20, 44) && right.leads_from(20, 32, 44));
+        assert!(!right.leads_from(20, 36, 44) && !right.leads_from(32, 28, 44));
+        let wrong: [fn(&mut Segment); 9] = [
+            |s| s.start = u64::MAX,
+            |s| s.global_interval = 0,
+            |s| s.local_interval = 0,
+            |s| s.local_interval = 5,
+            |s| s.local_interval = u64::MAX,
+            |s| s.halve_every = Some(0),
+            |s| s.learning_rate = f64::NAN,
+            |s| s.learning_rate = f64::INFINITY,
+            |s| s.learning_rate = 0.0,
+        ];
+        for (number, change) in wrong.into_iter().enumerate() {
+            let mut segment = right;
+            change(&mut segment);
+            for t in [0, 20, 28, 44, u64::MAX - 1, u64::MAX] {
+                let sound = segment.is_sound(t, 44) || segment.is_sound(t, u64::MAX);
+                assert!(!sound || (number == 0 && t == u64::MAX), "{number} at {t}");
+            }
+        }
+        let long = Segment {
+            start: 0,
+            global_interval: u64::MAX,
+            local_interval: 1,
+            ..right
+        };
+        assert!(long.is_sound(3, 44) && !long.goes_on_from(0, 44));
+        assert!(long.leads_from(0, u64::MAX, u64::MAX));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 mod common;
 
+use common::messages::{KINDS, broken, changed, message};
 use common::*;
 use selvedge_core::absence::Listed;
 use selvedge_core::dataset::{Dataset, Group, Samples};
@@ -29,6 +30,8 @@ struct Weather {
     deadline: u64,
     /// Chance, in percent, that a party is killed after it has kept its record, or before it was told anything.
     killed: u64,
+    /// Chance, in percent, that somebody says what cannot be.
+    nonsense: u64,
 }
 
 /// What a party holds: its own rows of its own columns.
@@ -229,31 +232,42 @@ impl<'a> World<'a> {
         self.roles.values().all(Role::is_over)
     }
 
+    /// One thing happens.
+    fn step(&mut self, stream: &mut Stream, weather: Weather) {
+        let percent = |stream: &mut Stream| stream.below(100);
+        if !self.phases.is_empty() && percent(stream) < weather.deadline {
+            let which = stream.below(self.phases.len() as u64) as usize;
+            let (party, phase, t) = self.phases.swap_remove(which);
+            self.happen(party, Event::Deadline(phase, t), false);
+        } else if self.messages.is_empty() {
+            self.silences += 1;
+            self.retry();
+        } else {
+            let which = stream.below(self.messages.len() as u64) as usize;
+            if weather.nonsense > 0 && percent(stream) < weather.nonsense {
+                let (from, to, right) = &self.messages[which];
+                let (from, to, wrong) = (*from, *to, broken(stream, right));
+                self.happen(to, Event::Received(from, wrong), false);
+                return;
+            }
+            let (from, to, message) = match percent(stream) < weather.doubled {
+                true => self.messages[which].clone(),
+                false => self.messages.swap_remove(which),
+            };
+            if percent(stream) >= weather.lost {
+                let dies = percent(stream) < weather.killed;
+                self.happen(to, Event::Received(from, message), dies);
+            }
+        }
+    }
+
     /// Goes on until everybody knows that the run is over.
     fn run(&mut self, stream: &mut Stream, weather: Weather) {
         for _ in 0..200_000 {
             if self.is_over() {
                 return;
             }
-            let percent = |stream: &mut Stream| stream.below(100);
-            if !self.phases.is_empty() && percent(stream) < weather.deadline {
-                let which = stream.below(self.phases.len() as u64) as usize;
-                let (party, phase, t) = self.phases.swap_remove(which);
-                self.happen(party, Event::Deadline(phase, t), false);
-            } else if self.messages.is_empty() {
-                self.silences += 1;
-                self.retry();
-            } else {
-                let which = stream.below(self.messages.len() as u64) as usize;
-                let (from, to, message) = match percent(stream) < weather.doubled {
-                    true => self.messages[which].clone(),
-                    false => self.messages.swap_remove(which),
-                };
-                if percent(stream) >= weather.lost {
-                    let dies = percent(stream) < weather.killed;
-                    self.happen(to, Event::Received(from, message), dies);
-                }
-            }
+            self.step(stream, weather);
         }
         let doing: Vec<String> = self
             .roles
@@ -402,7 +416,7 @@ fn absences_in_every_phase_are_the_loops() {
             doubled: 10,
             lost: 10,
             deadline: 8,
-            killed: 0,
+            ..Weather::default()
         };
         absences += same_as_the_loop(seed, weather).absences;
     });
@@ -416,8 +430,8 @@ fn killed_parties_come_back_with_their_records_alone() {
         let weather = Weather {
             doubled: 10,
             lost: 5,
-            deadline: 0,
             killed: 4,
+            ..Weather::default()
         };
         kills += same_as_the_loop(seed, weather).kills;
     });
@@ -432,7 +446,85 @@ fn killed_parties_and_absences_together() {
             lost: 10,
             deadline: 8,
             killed: 3,
+            ..Weather::default()
         };
         same_as_the_loop(seed, weather);
     });
+}
+
+#[test]
+fn what_cannot_be_changes_nothing() {
+    for_seeds(0..300, |seed| {
+        let weather = Weather {
+            doubled: 10,
+            lost: 5,
+            killed: 2,
+            nonsense: 40,
+            ..Weather::default()
+        };
+        assert_eq!(same_as_the_loop(seed, weather).absences, 0);
+    });
+}
+
+#[test]
+fn whatever_is_said_nobody_breaks_and_records_stay_whole() {
+    let mut kills = 0;
+    for_seeds(0..400, |seed| {
+        let mut stream = stream(seed);
+        let (experiment, dataset) = any_experiment(&mut stream, seed);
+        let task = task(&experiment, &dataset);
+        let mut world = World::new(&task, &dataset, &mut stream);
+        let weather = Weather {
+            doubled: 20,
+            deadline: 5,
+            killed: 5,
+            nonsense: 10,
+            ..Weather::default()
+        };
+        let mut parties: Vec<Party> = world.roles.keys().copied().collect();
+        for _ in 0..200 {
+            world.step(&mut stream, weather);
+            // Of what is on its way something like it, or anything, from anybody, who need not be there.
+            let (from, to, said) = match world.messages.len() {
+                0 => continue,
+                all => world.messages[stream.below(all as u64) as usize].clone(),
+            };
+            let said = match stream.below(3) {
+                0 => {
+                    let kind = stream.below(KINDS);
+                    message(&mut stream, kind)
+                }
+                _ => changed(&mut stream, &said),
+            };
+            let strangers = [
+                Party::Hospital(9),
+                Party::Edge(9),
+                Party::Gateway(0, 9),
+                Party::Gateway(9, 0),
+            ];
+            let (from, to) = match stream.below(4) {
+                0 => (pick(&mut stream, &strangers), to),
+                1 => (pick(&mut stream, &parties), to),
+                2 => (from, pick(&mut stream, &parties)),
+                _ => (from, to),
+            };
+            let dies = stream.below(10) == 0;
+            world.happen(to, Event::Received(from, said), dies);
+            // Nonsense is not to be sent on to those who are not there.
+            parties.retain(|party| world.roles.contains_key(party));
+            let there = |(_, to, _): &(Party, Party, Message)| world.roles.contains_key(to);
+            world.messages.retain(there);
+            for phase in [
+                Phase::Exchange,
+                Phase::Upload,
+                Phase::Global,
+                Phase::Evaluation,
+            ] {
+                let t = common::messages::whole(&mut stream);
+                world.happen(to, Event::Deadline(phase, t), false);
+            }
+        }
+        kills += world.kills;
+    });
+    assert!(replayed().is_some() || kills > 500, "{kills}");
 }

@@ -143,7 +143,8 @@ impl Bound {
             return back();
         }
         let (bytes, most) = (books.ledger.exact(), largest_cost(task, there) as f64);
-        let due = |known: &Known| most <= SHARE * (bytes - known.bytes) as f64 && left > 0;
+        let due =
+            |known: &Known| most <= SHARE * bytes.saturating_sub(known.bytes) as f64 && left > 0;
         let known = match self.known.filter(|known| !due(known)) {
             Some(known) => known,
             None => probe((task, there, t), theta, books),

@@ -39,10 +39,27 @@ impl Report {
     /// Numbers in a report: the mean of each sum.
     const NUMBERS: usize = 4;
 
+    /// No sum of a run is beyond this, if it is a number at all: losses and gradients are of single precision. Squares of
+    /// what is below are numbers too, so that all that is kept of a report can be saved.
+    const MOST: f64 = 1e100;
+
+    /// Whether a hospital can have seen this in a global interval of P iterations. Where a run diverges it is no number.
+    pub(crate) fn is_sound(&self, global_interval: u64) -> bool {
+        let Descended {
+            first,
+            second,
+            last,
+            slope,
+        } = self.seen;
+        let sums = [first, second, last, slope];
+        let fits = |sum: &f64| !sum.is_finite() || sum.abs() <= Self::MOST;
+        self.intervals <= global_interval && sums.iter().all(fits)
+    }
+
     /// Adds an interval; one in which nobody was there shows nothing.
     pub fn add(&mut self, seen: Option<Descended>) {
         let Some(seen) = seen else { return };
-        self.intervals += 1;
+        self.intervals = self.intervals.saturating_add(1);
         self.seen.first += seen.first;
         self.seen.second += seen.second;
         self.seen.last += seen.last;

@@ -5,9 +5,9 @@
 
 use super::message::{Counted, Message, Numbers};
 use super::wire::{self, Reader, Wire, WireError, fields};
-use super::{Absence, Doing, Event, Outbox, Party, Phase, Quorum, quorum};
+use super::{Absence, Doing, Event, Outbox, Party, Phase, Quorum, is_possible, quorum};
 use crate::adaptive::{self, Report};
-use crate::cloud::{Announced, gather, unpack_upload};
+use crate::cloud::{Announced, KINDS, gather, unpack_download, unpack_upload};
 use crate::compression::message_key;
 use crate::evaluate::Scores;
 use crate::evaluation::{self, Candidate, Judged, Judging};
@@ -117,8 +117,6 @@ impl<'a> Cloud<'a> {
         let wrong = || WireError::Short("a record of these groups and networks");
         let groups = self.uploads.len();
         let progress: Progress = serde_json::from_str(&record.progress).map_err(|_| wrong())?;
-        let evaluation = record.evaluation.map(|text| serde_json::from_str(&text));
-        let evaluation = evaluation.transpose().map_err(|_| wrong())?;
         let like = &self.state;
         let same = |a: &Model, b: &Model| {
             let [a, b] = [a, b].map(|m| m.parts().map(<[f32]>::len));
@@ -136,6 +134,8 @@ impl<'a> Cloud<'a> {
                 .iter()
                 .flatten()
                 .all(|model| same(model, &like.theta))
+            || !self.can_be(&progress, record.diverged.is_some())
+            || !self.can_be_announced(&record, &theta, progress.t)
         {
             return Err(wrong());
         }
@@ -145,12 +145,14 @@ impl<'a> Cloud<'a> {
         (self.state.safe, self.state.best) = (safe, best);
         self.state.residuals.cloud = record.lost;
         self.counted = record.counted;
+        (self.measuring, self.overdue) = (None, false);
+        self.uploads = vec![Upload::default(); groups];
         self.last = Last {
             present: record.present,
             frames: record.frames,
             since: record.since,
             restored: record.restored,
-            evaluation,
+            evaluation: record.evaluation,
         };
         self.ending = match record.diverged {
             Some((t, learning_rate)) => Some(Ending::Diverged { t, learning_rate }),
@@ -158,6 +160,43 @@ impl<'a> Cloud<'a> {
         };
         self.tell(outbox);
         Ok(())
+    }
+
+    /// Whether this run can have come so far.
+    fn can_be(&self, progress: &Progress, diverged: bool) -> bool {
+        let like = &self.state.progress;
+        let over = diverged || progress.reached.is_some();
+        let over = over || progress.t == self.task.experiment.train.iterations;
+        let who_steers = match (&progress.controller, &like.controller) {
+            (Some(a), Some(b)) => {
+                let same_mode =
+                    std::mem::discriminant(&a.memory) == std::mem::discriminant(&b.memory);
+                same_mode && a.reports.len() == b.reports.len()
+            }
+            (a, b) => a.is_none() && b.is_none(),
+        };
+        is_possible(self.task, (progress.t, &progress.segment), over)
+            && progress.aggregated == progress.t
+            && progress.evaluated.is_none_or(|t| t <= progress.t)
+            && progress.clock.groups() == like.clock.groups()
+            && progress.ledger.is_in_order()
+            && who_steers
+    }
+
+    /// Whether groups can read what is announced of the aggregation at `t`.
+    fn can_be_announced(&self, record: &Record, theta: &Model, t: u64) -> bool {
+        let Some(frames) = &record.frames else {
+            return true;
+        };
+        let codec = self.task.compression.global_download;
+        let seed = self.task.experiment.seed;
+        let parts = theta.parts().into_iter().zip(KINDS);
+        let reads = |(part, (theta, kind)): (&Numbers, (&[f32], Kind))| {
+            let key = message_key(seed, usize::MAX, kind, t);
+            let has = (Some(record.since), record.since);
+            unpack_download(codec, key, (part, theta.len()), has, theta).is_some()
+        };
+        frames.len() == KINDS.len() && frames.iter().zip(parts).all(reads)
     }
 
     fn usual_ending(&self) -> Option<Ending> {
@@ -292,9 +331,11 @@ impl<'a> Cloud<'a> {
             }
             (0, Message::Evaluated { number, scores }) => {
                 let classes = self.task.architecture.combined.output().len();
-                let fits = [&scores.validation, &scores.test]
-                    .iter()
-                    .all(|part| part.tally.classes() == classes);
+                let training = match &self.task.loss_rows {
+                    Some(rows) => rows[m].len(),
+                    None => self.task.dataset.groups[m].row_count(),
+                };
+                let fits = scores.are_of(classes, training);
                 let Some(measuring) = self.measuring.as_mut() else {
                     return;
                 };
@@ -318,6 +359,7 @@ impl<'a> Cloud<'a> {
     fn keep(&mut self, m: usize, message: Message) -> bool {
         let codec = self.task.compression.global_upload;
         let (seed, t) = (self.task.experiment.seed, self.next());
+        let p = self.state.progress.segment.global_interval;
         let theta = &self.state.theta;
         let read = |numbers: &Numbers, kind, known: &[f32]| {
             unpack_upload(codec, message_key(seed, m, kind, t), numbers, known)
@@ -334,6 +376,9 @@ impl<'a> Cloud<'a> {
                 let (Some(theta0), Some(theta1)) = (theta0, theta1) else {
                     return false;
                 };
+                if report.is_some_and(|report| !report.is_sound(p)) {
+                    return false;
+                }
                 let half = ([theta0, theta1], report);
                 self.uploads[m].hospital.get_or_insert(half);
             }
@@ -343,6 +388,9 @@ impl<'a> Cloud<'a> {
                 let Some(theta2) = read(&theta2, Kind::Theta2, &theta.theta2) else {
                     return false;
                 };
+                if !counted.is_sound() {
+                    return false;
+                }
                 self.uploads[m].edge.get_or_insert((theta2, counted));
             }
             _ => return false,
@@ -463,13 +511,9 @@ impl<'a> Cloud<'a> {
             measuring.scores.iter().flatten().count(),
             measuring.scores.len(),
         );
-        let samples: u64 = measuring
-            .scores
-            .iter()
-            .flatten()
-            .map(|scores| scores.training.samples())
-            .sum();
-        let enough = self.overdue && there >= quorum(self.quorum.groups, all) && samples > 0;
+        let mut scores = measuring.scores.iter().flatten();
+        let any = scores.any(|scores| scores.training.samples() > 0);
+        let enough = self.overdue && there >= quorum(self.quorum.groups, all) && any;
         if there < all && !enough {
             return;
         }
@@ -520,11 +564,9 @@ impl<'a> Cloud<'a> {
             residuals,
             ..
         } = &self.state;
-        let json = |value: &dyn Fn() -> serde_json::Result<String>| value().unwrap_or_default();
-        let evaluation = self.last.evaluation.as_ref();
         wire::to_bytes(&Record {
-            progress: json(&|| serde_json::to_string(progress)),
-            evaluation: evaluation.map(|e| json(&|| serde_json::to_string(e))),
+            progress: serde_json::to_string(progress).unwrap_or_default(),
+            evaluation: self.last.evaluation.clone(),
             models: Kept::new([Some(theta), Some(good), safe.as_ref(), best.as_ref()]),
             lost: residuals.cloud.clone(),
             counted: self.counted.clone(),
@@ -595,7 +637,8 @@ impl<'a> Cloud<'a> {
 /// What a cloud finds again.
 struct Record {
     progress: String,
-    evaluation: Option<String>,
+    /// As it is: JSON has no infinite losses.
+    evaluation: Option<Evaluation>,
     models: Kept,
     lost: Model,
     counted: Vec<Ledger>,

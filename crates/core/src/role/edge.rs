@@ -4,7 +4,7 @@
 
 use super::message::{Counted, Message, Numbers, OfDevice};
 use super::wire::{self, Reader, Wire, WireError, fields};
-use super::{Absence, Doing, Event, Outbox, Party, Phase, Quorum, quorum};
+use super::{Absence, Doing, Event, Outbox, Party, Phase, Quorum, is_possible, quorum};
 use crate::aggregate::local_mean;
 use crate::cloud::{pack_upload, unpack_download};
 use crate::codec::Codec;
@@ -75,6 +75,13 @@ enum Stage {
     Ended,
 }
 
+/// How rows of one kind are sent.
+struct Sent {
+    codec: Codec,
+    key: Key,
+    width: usize,
+}
+
 /// The devices of an interval.
 struct Drawn {
     group: Group,
@@ -89,6 +96,16 @@ struct Drawn {
 impl Drawn {
     fn position(&self, device: u32) -> Option<usize> {
         self.group.subset.binary_search(&device).ok()
+    }
+
+    /// Whether these are a device's rows, one for each of its samples, as they would be sent with this codec.
+    fn are_rows(&self, position: usize, rows: &[Numbers], sent: &Sent) -> bool {
+        let places = self.group.starts[position] as usize..self.group.starts[position + 1] as usize;
+        let own = &self.group.rows[places];
+        let reads = |(row, number): (&Numbers, &u32)| {
+            row.can_be_read(sent.codec, sent.key.with(u64::from(*number)), sent.width)
+        };
+        own.len() == rows.len() && rows.iter().zip(own).all(reads)
     }
 }
 
@@ -146,8 +163,22 @@ impl<'a> Edge<'a> {
     pub fn restore(&mut self, record: &[u8], outbox: &mut Outbox) -> Result<(), WireError> {
         let held: Held = wire::from_bytes(record)?;
         let lengths = |h: &Held| [&h.theta2, &h.global, &h.residual].map(Vec::len);
-        if lengths(&held) != lengths(&self.held) {
-            return Err(WireError::Short("a record of these networks"));
+        let iterations = self.task.experiment.train.iterations;
+        let in_time = match held.ended {
+            true => held.segment.is_sound(held.t, iterations),
+            false => {
+                let (global, t) = (held.global_t, held.t);
+                held.segment.leads_from(global, t, iterations)
+            }
+        };
+        let devices = self.task.dataset.groups[self.group].devices();
+        let mut absent = held.absent.iter();
+        if lengths(&held) != lengths(&self.held)
+            || !in_time
+            || !held.counted.is_sound()
+            || !absent.all(|device| (*device as usize) < devices)
+        {
+            return Err(WireError::Short("a record of this run and its networks"));
         }
         self.held = held;
         self.note_absences(outbox);
@@ -243,8 +274,15 @@ impl<'a> Edge<'a> {
             Event::Received(Party::Gateway(m, g), message) if m == self.group => match message {
                 Message::Zeta2 { t, zeta2 } if t == at => self.zeta2(g, zeta2, outbox),
                 Message::Models { t, theta2 } if t == at => self.models(g, &theta2, outbox),
-                message @ Message::Embedded { .. } => {
-                    outbox.send(Party::Hospital(self.group), message);
+                Message::Embedded {
+                    ref rows,
+                    ref zeta2,
+                    ..
+                } if g < self.gateways.len() => {
+                    let width = self.task.architecture.device.output().len();
+                    if zeta2.as_dense(rows.len() * width).is_some() {
+                        outbox.send(Party::Hospital(self.group), message);
+                    }
                 }
                 Message::Done if self.held.ended => {
                     if let Some(told) = self.told.get_mut(g) {
@@ -262,7 +300,9 @@ impl<'a> Edge<'a> {
                 self.global(&message, outbox);
             }
             Event::Received(Party::Cloud, Message::Evaluate { number, parts }) => {
-                if let [theta2] = &parts[..] {
+                if let [theta2] = &parts[..]
+                    && theta2.as_dense(self.held.theta2.len()).is_some()
+                {
                     for g in 0..self.gateways.len() {
                         let theta2 = theta2.clone();
                         let to = Party::Gateway(self.group, g);
@@ -400,13 +440,22 @@ impl<'a> Edge<'a> {
             .iter()
             .map(|(n, _)| self.carries(gateway, *n))
             .collect();
+        let how = Sent {
+            codec: self.task.compression.zeta2,
+            key: self.key(Kind::Zeta2),
+            width: self.task.architecture.device.output().len(),
+        };
         let Stage::Inviting(drawn) = &mut self.stage else {
             return;
         };
         let nobody_yet = drawn.zeta2.iter().all(Option::is_none);
         for ((device, rows), own) in sent.into_iter().zip(own) {
-            if let Some(position) = drawn.position(device).filter(|_| own) {
-                drawn.zeta2[position].get_or_insert(rows);
+            // The hospital could do nothing with others, and would not say so.
+            if let Some(position) = drawn.position(device).filter(|_| own)
+                && drawn.zeta2[position].is_none()
+                && drawn.are_rows(position, &rows, &how)
+            {
+                drawn.zeta2[position] = Some(rows);
             }
         }
         let (there, all) = (drawn.zeta2.iter().flatten().count(), drawn.zeta2.len());
@@ -444,8 +493,25 @@ impl<'a> Edge<'a> {
         zeta1: Vec<Option<Vec<Numbers>>>,
         outbox: &mut Outbox,
     ) {
+        let architecture = &self.task.architecture;
+        let codecs = &self.task.compression;
+        let how = Sent {
+            codec: codecs.zeta1,
+            key: self.key(Kind::Zeta1),
+            width: architecture.hospital.output().len(),
+        };
+        let (key0, n0) = (self.key(Kind::Theta0), architecture.combined.params());
+        let reads0 = |theta0: &Numbers| theta0.can_be_read(codecs.theta0, key0, n0);
+        let anybody = zeta1.iter().any(Option::is_some);
         match &self.stage {
-            Stage::Asking(drawn) if zeta1.len() == drawn.group.subset.len() => {}
+            Stage::Asking(drawn)
+                if zeta1.len() == drawn.group.subset.len()
+                    && theta0.is_some() == anybody
+                    && theta0.as_ref().is_none_or(reads0)
+                    && zeta1.iter().enumerate().all(|(position, rows)| {
+                        let right = |rows: &Vec<_>| drawn.are_rows(position, rows, &how);
+                        rows.as_ref().is_none_or(right)
+                    }) => {}
             _ => return,
         }
         let Stage::Asking(mut drawn) = std::mem::replace(&mut self.stage, Stage::Ended) else {
@@ -593,6 +659,9 @@ impl<'a> Edge<'a> {
         }
         let waits = matches!(self.stage, Stage::Uploaded(_));
         if !ended && (*t < self.held.t || (*t == self.held.t && !waits)) {
+            return;
+        }
+        if !is_possible(self.task, (*t, segment), *ended) {
             return;
         }
         let key = message_key(self.task.experiment.seed, usize::MAX, Kind::Theta2, *t);

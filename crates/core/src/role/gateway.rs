@@ -139,7 +139,12 @@ impl<'a> Gateway<'a> {
         outbox: &mut Outbox,
     ) -> Option<()> {
         let known = self.invited.as_ref();
-        if known.is_some_and(|invited| invited.t > t) {
+        let iterations = self.task.experiment.train.iterations;
+        let in_order = devices.is_sorted_by(|a, b| a < b);
+        if known.is_some_and(|invited| invited.t > t)
+            || !segment.has_interval_at(t, iterations)
+            || !in_order
+        {
             return None;
         }
         let (tower, codecs) = (&self.task.architecture.device, &self.task.compression);
@@ -192,6 +197,9 @@ impl<'a> Gateway<'a> {
             self.key(Kind::Zeta1, t),
         );
         let invited = self.invited.as_ref().filter(|invited| invited.t == t)?;
+        if !zeta1.is_sorted_by(|a, b| a.0 < b.0) {
+            return None;
+        }
         self.frozen.freeze(architecture, &theta0, &invited.theta2);
         let answer = |(device, rows): &OfDevice| -> Option<(u32, Numbers)> {
             if let Some(model) = invited.models.get(device) {

@@ -6,7 +6,7 @@
 
 use super::message::{Message, Numbers, Part};
 use super::wire::{self, Reader, Wire, WireError, fields};
-use super::{Absence, Doing, Event, HeldOutSamples, Outbox, Party, Phase};
+use super::{Absence, Doing, Event, HeldOutSamples, Outbox, Party, Phase, is_possible};
 use crate::adaptive::Report;
 use crate::cloud::{pack_upload, unpack_download};
 use crate::codec::{Codec, with_feedback};
@@ -146,36 +146,40 @@ impl<'a> Hospital<'a> {
     /// If it is no record of this hospital.
     pub fn restore(&mut self, record: &[u8], outbox: &mut Outbox) -> Result<(), WireError> {
         let (held, batch): (Held, Option<ByPosition>) = wire::from_bytes(record)?;
-        let same = |a: &Held, b: &Held| {
-            let lengths = |h: &Held| {
-                [
-                    &h.theta0,
-                    &h.theta1,
-                    &h.global0,
-                    &h.global1,
-                    &h.residual,
-                    &h.lost0,
-                    &h.lost1,
-                ]
-                .map(Vec::len)
-            };
-            lengths(a) == lengths(b)
+        let lengths = |h: &Held| {
+            [
+                &h.theta0,
+                &h.theta1,
+                &h.global0,
+                &h.global1,
+                &h.residual,
+                &h.lost0,
+                &h.lost1,
+            ]
+            .map(Vec::len)
         };
-        if !same(&held, &self.held) {
-            return Err(WireError::Short("a record of these networks"));
-        }
-        self.held = held;
-        match batch {
-            Some(batch) => {
-                self.interval(&batch, outbox);
-                outbox.record = None;
-                match self.answered {
-                    Some(_) => Ok(()),
-                    None => Err(WireError::Short("a batch of this interval")),
-                }
+        let iterations = self.task.experiment.train.iterations;
+        let Held { t, segment, .. } = held;
+        let in_time = match held.ended {
+            true => batch.is_none() && segment.is_sound(t, iterations),
+            // There is a batch, so an interval begins.
+            false => {
+                let leads = segment.leads_from(held.global_t, t, iterations);
+                leads && batch.is_some() && t - held.global_t < segment.global_interval
             }
-            None => Ok(()),
+        };
+        if lengths(&held) != lengths(&self.held) || !in_time {
+            return Err(WireError::Short("a record of this run and its networks"));
         }
+        let before = std::mem::replace(&mut self.held, held);
+        if let Some(batch) = batch {
+            if !self.interval(&batch, outbox) {
+                self.held = before;
+                return Err(WireError::Short("a batch of this interval"));
+            }
+            outbox.record = None;
+        }
+        Ok(())
     }
 
     /// Who it is.
@@ -220,7 +224,7 @@ impl<'a> Hospital<'a> {
                     outbox.send(edge, answer.clone());
                 } else if t == self.held.t && self.uploaded.is_none() && !self.held.ended {
                     self.interval(&zeta2, outbox);
-                } else if t >= self.held.t && !self.held.ended {
+                } else if t >= self.held.t && !self.held.ended && self.can_be(t, &zeta2) {
                     self.early = Some((t, zeta2));
                 }
             }
@@ -248,12 +252,12 @@ impl<'a> Hospital<'a> {
         }
     }
 
-    /// One interval with the devices that are there: nothing, if what came does not fit.
-    fn interval(&mut self, zeta2: &ByPosition, outbox: &mut Outbox) {
+    /// One interval with the devices that are there: nothing, and false, if what came does not fit.
+    fn interval(&mut self, zeta2: &ByPosition, outbox: &mut Outbox) -> bool {
         let mut group = Group::default();
         group.draw(self.task, self.group, self.held.t);
         let Some(other) = self.unpack(&group, zeta2) else {
-            return;
+            return false;
         };
         let mut record = wire::to_bytes(&self.held);
         true.put(&mut record);
@@ -299,12 +303,25 @@ impl<'a> Hospital<'a> {
         if held.segment.aggregates_globally_at(held.t) {
             self.upload(outbox);
         }
+        true
+    }
+
+    /// Whether this can be the batch of an interval that begins at `t`: one that cannot must not take the place of one that
+    /// can.
+    fn can_be(&self, t: u64, zeta2: &ByPosition) -> bool {
+        if t >= self.task.experiment.train.iterations {
+            return false;
+        }
+        let mut group = Group::default();
+        group.draw(self.task, self.group, t);
+        self.unpack(&group, zeta2).is_some()
     }
 
     /// ζ2 of all places of the batch; zeros where a device is absent, whom nobody asks for.
     fn unpack(&self, group: &Group, zeta2: &ByPosition) -> Option<Vec<f32>> {
         let width = self.task.architecture.device.output().len();
-        let key = self.key(Kind::Zeta2);
+        let seed = self.task.experiment.seed;
+        let key = message_key(seed, self.group, Kind::Zeta2, group.drawn);
         let codec = self.task.compression.zeta2;
         if zeta2.len() != group.subset.len() {
             return None;
@@ -402,6 +419,9 @@ impl<'a> Hospital<'a> {
         if !ended && (*t < self.held.t || (*t == self.held.t && !waits)) {
             return;
         }
+        if !is_possible(self.task, (*t, segment), *ended) {
+            return;
+        }
         let [part0, part1] = &parts[..] else { return };
         let codec = self.task.compression.global_download;
         let seed = self.task.experiment.seed;
@@ -493,6 +513,18 @@ impl<'a> Hospital<'a> {
         self.measured.insert(measured)
     }
 
+    /// Whether it wants to know ζ2 of a sample.
+    fn asks(&self, part: Part, row: u32) -> bool {
+        let [validation, test] = &self.held_out;
+        let all = match (part, &self.task.loss_rows) {
+            (Part::Training, Some(rows)) => return rows[self.group].binary_search(&row).is_ok(),
+            (Part::Training, None) => &self.data.samples,
+            (Part::Validation, _) => validation,
+            (Part::Test, _) => test,
+        };
+        (row as usize) < all.len()
+    }
+
     /// Keeps ζ2 of some samples of the model that is measured.
     fn embedded(
         &mut self,
@@ -506,7 +538,8 @@ impl<'a> Hospital<'a> {
         let Some(zeta2) = zeta2.as_dense(rows.len() * width) else {
             return;
         };
-        if self.measured_before == Some(number) {
+        // What cannot be of any model must not begin another one.
+        if self.measured_before == Some(number) || !rows.iter().all(|row| self.asks(part, *row)) {
             return;
         }
         let measured = self.measured(number);
@@ -514,10 +547,11 @@ impl<'a> Hospital<'a> {
             return;
         }
         let (known, all, there) = &mut measured.parts[part as usize];
-        for (row, zeta2) in rows.iter().zip(zeta2.chunks_exact(width)) {
-            let Ok(place) = known.binary_search(row) else {
-                return;
-            };
+        let places = rows.iter().map(|row| known.binary_search(row));
+        let Ok(places) = places.collect::<Result<Vec<usize>, _>>() else {
+            return;
+        };
+        for (place, zeta2) in places.into_iter().zip(zeta2.chunks_exact(width)) {
             all[place * width..][..width].copy_from_slice(zeta2);
             there[place] = true;
         }

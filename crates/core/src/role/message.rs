@@ -45,6 +45,14 @@ impl Numbers {
         }
     }
 
+    /// Whether there are `count` numbers to be read.
+    pub(crate) fn can_be_read(&self, codec: Codec, key: Key, count: usize) -> bool {
+        match self {
+            Numbers::Dense(values) => values.len() == count,
+            Numbers::Frame(_) => self.unpack(codec, key, count).is_some(),
+        }
+    }
+
     /// The numbers as they are, if they are so and there are `count` of them.
     pub(crate) fn as_dense(&self, count: usize) -> Option<&[f32]> {
         match self {
@@ -61,6 +69,16 @@ pub struct Counted {
     pub ledger: Ledger,
     /// Simulated seconds since the last global aggregation.
     pub seconds: f64,
+}
+
+impl Counted {
+    /// Time beyond this is none: the sum of any number of them would not be a number.
+    const MOST_SECONDS: f64 = 1e280;
+
+    /// Whether an edge can have counted this.
+    pub(super) fn is_sound(&self) -> bool {
+        (0.0..=Self::MOST_SECONDS).contains(&self.seconds)
+    }
 }
 
 /// Which samples of a group are evaluated.

@@ -16,6 +16,9 @@
 //!   upload, and wait for the cloud.
 //! - Every message names the iteration it belongs to. What is late, doubled or not asked for changes nothing; what asks again
 //!   is answered again, with the same answer. So a message may be sent any number of times.
+//! - What cannot be changes nothing either: a message with other lengths, of somebody else's devices, of times that this run
+//!   does not have. Each party looks before it keeps or passes on anything, so that one who talks nonsense costs nobody else
+//!   what they hold, and may still say the right thing later.
 //! - A *deadline* is an event like any other; a phase that may be ended by one begins when the first of those who are awaited
 //!   is there. Whoever is missing then is absent for that phase, which is noted ([`Outbox::absences`]): the loop with the same
 //!   absences makes the same model. With fewer there than the [`Quorum`], the party waits on.
@@ -39,7 +42,9 @@ pub use message::{Counted, Message, Numbers, Part};
 
 use crate::dataset::Samples;
 use crate::run::Ending;
+use crate::schedule::Segment;
 use crate::state::Evaluation;
+use crate::task::Task;
 use serde::{Deserialize, Serialize};
 
 /// A party.
@@ -122,6 +127,15 @@ pub struct Quorum {
 /// How many of `all` a share is.
 fn quorum(share: f64, all: usize) -> usize {
     ((share * all as f64).ceil() as usize).clamp(1, all.max(1))
+}
+
+/// Whether a cloud can have announced that θ was aggregated at `t`, and that this comes next or that it was the end.
+fn is_possible(task: &Task<'_>, (t, segment): (u64, &Segment), ended: bool) -> bool {
+    let iterations = task.experiment.train.iterations;
+    match ended {
+        true => segment.is_sound(t, iterations),
+        false => segment.goes_on_from(t, iterations),
+    }
 }
 
 /// What a party wants of the world.

@@ -6,16 +6,18 @@
 //! ```
 //!
 //! Numbers are little endian, lists have their length before them. What cannot have been written by [`encode`] is an error,
-//! never a panic, and takes memory by what it has of bytes, not by what it claims. A frame of another version or of another run says so.
+//! never a panic, and takes memory by what it has of bytes, not by what it claims. So a message has one form in bytes: what
+//! decodes is encoded to the same bytes again. A frame of another version or of another run says so.
 
 use super::message::{Counted, Message, Numbers, Part};
 use crate::adaptive::Report;
 use crate::evaluate::{HeldOut, Scores};
 use crate::ledger::{Direction, Entry, Kind, Ledger, Link};
 use crate::local_steps::Descended;
-use crate::metrics::{LossSum, Tally};
+use crate::metrics::{LossSum, Metrics, Tally};
 use crate::model::Model;
 use crate::schedule::Segment;
+use crate::state::{Evaluation, Validation};
 use std::sync::Arc;
 
 /// The format that this version writes and reads.
@@ -193,6 +195,32 @@ fields!(Model {
     theta0,
     theta1,
     theta2
+});
+fields!(Metrics {
+    auc,
+    precision,
+    recall,
+    f1,
+    accuracy
+});
+fields!(Validation {
+    loss_validation,
+    auc_validation,
+    f1_validation,
+    accuracy_validation
+});
+fields!(Evaluation {
+    t,
+    p,
+    q,
+    eta,
+    loss_train,
+    loss_test,
+    test,
+    bytes_paper,
+    bytes_exact,
+    seconds,
+    validation
 });
 
 impl Wire for bool {
@@ -390,11 +418,7 @@ impl Wire for Ledger {
 
     fn get(reader: &mut Reader<'_>) -> Result<Self, WireError> {
         let entries = Vec::<Entry>::get(reader)?;
-        let key = |e: &Entry| (e.link, e.kind, e.direction);
-        match entries.is_sorted_by(|a, b| key(a) < key(b)) {
-            true => Ok(Ledger::from_entries(entries)),
-            false => Err(cannot_be("the order of a ledger", 0u64)),
-        }
+        Ledger::from_entries(entries).ok_or(cannot_be("the order of a ledger", 0u64))
     }
 }
 
@@ -416,9 +440,8 @@ impl Wire for LossSum {
 impl Wire for Tally {
     fn put(&self, out: &mut Vec<u8>) {
         (self.classes() as u32).put(out);
-        let there = self.counts().zip(0u32..).filter(|(count, _)| *count > 0);
-        let there: Vec<(u32, u64)> = there.map(|(count, place)| (place, count)).collect();
-        there.put(out);
+        let there = self.counts().map(|(place, count)| (place as u32, count));
+        there.collect::<Vec<(u32, u64)>>().put(out);
     }
 
     fn get(reader: &mut Reader<'_>) -> Result<Self, WireError> {
@@ -427,11 +450,19 @@ impl Wire for Tally {
             return Err(cannot_be("a number of classes", classes as u64));
         }
         let there = Vec::<(u32, u64)>::get(reader)?;
+        // Each tally is written in one way only.
+        let unsorted = there.windows(2).find(|pair| pair[0].0 >= pair[1].0);
+        if let Some(pair) = unsorted {
+            return Err(cannot_be("a place of a count", pair[1].0));
+        }
         let mut tally = Tally::new(classes);
-        let mut counts: Vec<&mut u64> = tally.counts_mut().collect();
         for (place, count) in there {
-            let found = counts.get_mut(place as usize);
-            **found.ok_or(cannot_be("a place of a count", place))? = count;
+            let found = tally.count_mut(place as usize);
+            let found = found.ok_or(cannot_be("a place of a count", place))?;
+            *found = match count {
+                0 => return Err(cannot_be("a count that is written", count)),
+                _ => count,
+            };
         }
         Ok(tally)
     }

@@ -4,6 +4,7 @@
 pub mod bills;
 pub mod closed_forms;
 pub mod draws;
+pub mod messages;
 pub mod reference;
 
 use reference::Theta;

@@ -7,6 +7,7 @@
 mod experiments;
 mod files;
 mod frames;
+mod roles;
 mod seeds;
 mod sets;
 mod tokens;
@@ -149,6 +150,10 @@ pub const TARGETS: &[Target] = &[
         tokens::JSON,
     ),
     Target::new("frame", frames::frame, seeds::frames, tokens::FRAMES),
+    // Scores of 256 classes take 34 MB.
+    Target::new("message", roles::message, roles::messages, tokens::MESSAGES),
+    Target::new("record", roles::record, roles::records, tokens::MESSAGES).up_to(8 << 10),
+    Target::new("talk", roles::talk, roles::talks, tokens::MESSAGES).up_to(8 << 10),
 ];
 
 /// What errors call the input.
