@@ -113,7 +113,7 @@ impl NodeConfig {
     /// The devices of each gateway of a group of so many; all of them behind one, if the config names none.
     pub(crate) fn ranges(&self, devices: usize) -> Result<Vec<Range<u32>>> {
         if self.gateways.is_empty() {
-            return Ok(vec![0..devices as u32]);
+            return Ok(std::iter::once(0..devices as u32).collect());
         }
         let mut next = 0;
         for [first, end] in &self.gateways {
