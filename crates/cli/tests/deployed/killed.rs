@@ -3,6 +3,7 @@
 //! `SELVEDGE_KILLS=100` tries a hundred seeds instead of a handful (`tools/kills`); `SELVEDGE_SEED=7` that one alone.
 
 use crate::common::Place;
+use crate::common::run::Run;
 use crate::deployment::{FORTY_INTERVALS, Up, has_server, simulated};
 use std::time::{Duration, Instant};
 
@@ -44,32 +45,36 @@ fn killed_at_any_moment_it_ends_the_same() {
         Some(seed) => seed..seed + 1,
         None => 0..number("SELVEDGE_KILLS").unwrap_or(5),
     };
-    let (mut met, all) = (0, seeds.end - seeds.start);
+    let (mut missed, all) = (0, seeds.end - seeds.start);
     for seed in seeds {
         let mut random = Random(seed);
-        let name = format!("killed-{seed}");
-        let up = Up::start(&place, &name, &[]);
-        let processes = up.processes();
-        let wait = Duration::from_micros(random.next() % length);
-        std::thread::sleep(wait);
-        let (victim, pid) = &processes[(random.next() % processes.len() as u64) as usize];
-        let killed = std::process::Command::new("kill")
-            .args(["-9", &pid.to_string()])
-            .stderr(std::process::Stdio::null())
-            .status();
-        let what = format!("SELVEDGE_SEED={seed}: {victim} killed after {wait:?}");
-        let ended = up.ends();
-        ended.is(&expected, &what);
-        let again = ended.said["restarts"].as_u64().unwrap();
-        met += u64::from(killed.is_ok_and(|status| status.success()) && again > 0);
-        let _ = std::fs::remove_dir_all(place.join(&name));
+        // A machine that is faster than a moment ago may be done before the moment comes: then there is another try.
+        let met = (0..10).any(|_| kill_one(&place, &expected, seed, &mut random, length));
+        missed += u64::from(!met);
     }
     println!(
-        "{all} runs, {met} with a process that was killed and started again, {:.0} s",
+        "{all} runs in which a process was killed and started again, {:.0} s",
         began.elapsed().as_secs_f64()
     );
-    assert!(
-        2 * met >= all,
-        "only {met} of {all} kills met a running process"
-    );
+    assert_eq!(missed, 0, "kills that met no running process");
+}
+
+/// Kills one process of a run at some moment; whether it was there to be killed.
+fn kill_one(place: &Place, expected: &Run, seed: u64, random: &mut Random, length: u64) -> bool {
+    let name = format!("killed-{seed}");
+    let up = Up::start(place, &name, &[]);
+    let processes = up.processes();
+    let wait = Duration::from_micros(random.next() % length);
+    std::thread::sleep(wait);
+    let (victim, pid) = &processes[(random.next() % processes.len() as u64) as usize];
+    let killed = std::process::Command::new("kill")
+        .args(["-9", &pid.to_string()])
+        .stderr(std::process::Stdio::null())
+        .status();
+    let ended = up.ends();
+    let what = format!("SELVEDGE_SEED={seed}: {victim} killed after {wait:?}");
+    ended.is(expected, &what);
+    let _ = std::fs::remove_dir_all(place.join(&name));
+    let again = ended.said["restarts"].as_u64().unwrap();
+    killed.is_ok_and(|status| status.success()) && again > 0
 }

@@ -156,6 +156,8 @@ impl Hub {
         Ok(format!(
             "{general}{jetstream}leafnodes {{
   listen: {leaf}
+  # Sites dial what their own configuration says, and no other address that a hub may know of itself.
+  no_advertise: true
   compression: off
   {tls}
 }}
