@@ -521,7 +521,7 @@ pub(crate) struct UpArgs {
     /// Seconds after the first device, or group, that the others are waited for; by default for ever
     #[arg(long, value_name = "SECONDS")]
     pub(crate) deadline: Option<f64>,
-    /// The same for groups alone
+    /// The same for groups alone; by default long enough for a group that waits for devices in each of its phases
     #[arg(long, value_name = "SECONDS")]
     pub(crate) group_deadline: Option<f64>,
     /// The share of devices, and of groups, without whom a deadline does not count
@@ -558,7 +558,7 @@ pub(crate) struct NodeArgs {
     /// How it logs, on the error output
     #[arg(long, value_enum, default_value = "plain")]
     pub(crate) log: crate::deploy::journal::LogFormat,
-    /// Forget records that the server keeps of another run
+    /// Forget records that the server keeps of another run, which can then not be gone on with
     #[arg(long)]
     pub(crate) forget: bool,
 }

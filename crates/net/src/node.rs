@@ -10,14 +10,14 @@ use crate::counters::Counters;
 use crate::deadlines::Deadlines;
 use crate::http;
 use crate::identity::RunIdentity;
-use crate::records::{RecordError, Records};
+use crate::records::{RecordError, Records, World};
 use crate::transport::{Access, Incoming, Transport, TransportError, name};
 use selvedge_core::role::wire::{self, WireError};
 use selvedge_core::role::{Absence, Doing, Event, Outbox, Party, Phase, Role};
 use selvedge_core::run::Ending;
 use selvedge_core::state::{Evaluation, State};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
@@ -35,6 +35,9 @@ const RETRY_LAST: Duration = Duration::from_secs(8);
 
 /// How long a party that knows the end waits for others to know it too.
 const LINGER: Duration = Duration::from_secs(20);
+
+/// Gateways of one group that are listed.
+const MOST_GATEWAYS: usize = 10_000;
 
 /// How often somebody who wants it to stop is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -57,6 +60,8 @@ pub struct Settings<'a> {
     pub forget: bool,
     /// Set when it is to stop.
     pub stop: &'a AtomicBool,
+    /// Told what keeps it waiting while it can do nothing else.
+    pub notice: &'a dyn Fn(&str),
 }
 
 /// Who is told what happens.
@@ -78,6 +83,12 @@ pub trait Observer {
     /// # Errors
     /// If that cannot be noted; the node ends then.
     fn absent(&mut self, absence: &Absence) -> Result<(), String>;
+
+    /// It begins: from a record, or before the first. Whatever was noted before the first belongs to no run.
+    ///
+    /// # Errors
+    /// If that cannot be noted; the node ends then.
+    fn begins(&mut self, from_record: bool) -> Result<(), String>;
 
     /// What it has counted, when it ends.
     fn counted(&mut self, counters: &Counters);
@@ -198,6 +209,7 @@ struct Node<'a, 'b> {
     refused: Option<NodeError>,
     retry: Retry,
     shown: Instant,
+    waiting: VecDeque<Incoming>,
 }
 
 /// When to send again.
@@ -243,7 +255,11 @@ pub fn run(
         party,
         &settings.neighbours,
         settings.longest_message,
+        (settings.stop, settings.notice),
     )?;
+    let Some(transport) = transport else {
+        return Ok(Outcome::Stopped);
+    };
     let snapshot = Arc::new(Mutex::new(Snapshot {
         party,
         doing: role.doing(),
@@ -263,12 +279,8 @@ pub fn run(
         Role::Gateway(_) => (None, None),
         _ => {
             let name = name(party);
-            let opened = Records::open(
-                &transport.client,
-                (&name, run),
-                settings.forget,
-                settings.stop,
-            );
+            let world = World::new(settings.stop, settings.notice);
+            let opened = Records::open(&transport.client, (&name, run), settings.forget, &world);
             match transport.runtime.block_on(opened) {
                 Ok((records, found)) => (Some(records), found),
                 Err(RecordError::Stopped) => return Ok(Outcome::Stopped),
@@ -280,6 +292,9 @@ pub fn run(
         || u64::from(std::process::id()) << 32 | u64::from(clock_nanos()),
         |records| records.epoch,
     );
+    observer
+        .begins(found.is_some())
+        .map_err(NodeError::Observer)?;
     observer.log(
         "info",
         &match &found {
@@ -306,6 +321,7 @@ pub fn run(
         refused: None,
         retry: Retry::anew(),
         shown: Instant::now(),
+        waiting: VecDeque::new(),
     };
     let lived = node.live(found.as_deref());
     node.observer.counted(&node.counters);
@@ -382,11 +398,9 @@ impl Node<'_, '_> {
     /// Handles the next thing that happens, if anything does soon.
     fn wait_and_handle(&mut self) -> Result<(), NodeError> {
         // Whoever has sent something is not late, however long this party was busy: messages come before deadlines.
-        match self.transport.incoming.try_recv() {
-            Ok(incoming) => return self.heard(incoming),
-            Err(
-                std::sync::mpsc::TryRecvError::Empty | std::sync::mpsc::TryRecvError::Disconnected,
-            ) => {}
+        self.take_in();
+        if let Some(incoming) = self.waiting.pop_front() {
+            return self.heard(incoming);
         }
         let now = Instant::now();
         let due = self.armed.iter().find(|(_, at)| **at <= now);
@@ -411,6 +425,20 @@ impl Node<'_, '_> {
         }
     }
 
+    /// Takes in what has come. What was sent again before it was looked at is there once.
+    fn take_in(&mut self) {
+        while let Ok(incoming) = self.transport.incoming.try_recv() {
+            let same = |other: &Incoming| match (&incoming, other) {
+                (Incoming::Message(a, x), Incoming::Message(b, y)) => a == b && x == y,
+                _ => false,
+            };
+            match self.waiting.iter().any(same) {
+                true => self.counters.refuse("doubled"),
+                false => self.waiting.push_back(incoming),
+            }
+        }
+    }
+
     fn heard(&mut self, incoming: Incoming) -> Result<(), NodeError> {
         match incoming {
             Incoming::Message(from, bytes) => {
@@ -424,8 +452,6 @@ impl Node<'_, '_> {
                         if let Some((at, _)) = self.presences.get_mut(&from) {
                             *at = Instant::now();
                         }
-                        let wait = self.retry.wait;
-                        self.retry.at = Instant::now() + wait;
                         self.happen(Event::Received(from, message), false)
                     }
                     Err(error) => {
@@ -498,7 +524,11 @@ impl Node<'_, '_> {
                     doing,
                 };
                 let before = self.presences.insert(from, (Instant::now(), presence));
-                for presence in heard.into_iter().take(100_000) {
+                let own = |presence: &Presence| match (from, presence.party) {
+                    (Party::Edge(m), Party::Gateway(n, g)) => m == n && g < MOST_GATEWAYS,
+                    _ => false,
+                };
+                for presence in heard.into_iter().filter(own) {
                     let since = Duration::try_from_secs_f64(presence.silent).unwrap_or_default();
                     let at = Instant::now()
                         .checked_sub(since)
@@ -542,7 +572,8 @@ impl Node<'_, '_> {
                 let started = Instant::now();
                 self.counters.records += 1;
                 self.counters.record_bytes += record.len() as u64;
-                let kept = records.keep(record, self.settings.stop);
+                let world = World::new(self.settings.stop, self.settings.notice);
+                let kept = records.keep(record, &world);
                 self.transport.runtime.block_on(kept)?;
                 self.counters.took("record", started.elapsed());
             }
@@ -573,6 +604,10 @@ impl Node<'_, '_> {
                 let text = format!("{who} is absent at t = {} ({phase})", absence.t);
                 self.observer.log("warn", &text);
                 self.observer.absent(absence).map_err(NodeError::Observer)?;
+            }
+            for over in outbox.over.drain(..) {
+                self.armed.remove(&over);
+                self.known.remove(&over);
             }
             for (phase, t) in outbox.phases.drain(..) {
                 let deadline = self.settings.deadlines.of(phase);

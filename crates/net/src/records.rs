@@ -18,6 +18,8 @@ use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use async_nats::jetstream::stream::{self, LastRawMessageErrorKind, Stream};
 use async_nats::jetstream::{self, message::PublishMessage};
 use bytes::Bytes;
+use futures_util::TryStreamExt;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -35,7 +37,7 @@ pub enum RecordError {
     Superseded,
     /// What is kept belongs to another run.
     #[error(
-        "the server keeps records of {name} of another run ({theirs}, this one is {ours}): forget them with --forget, or use another server"
+        "the server keeps records of {name} of another run ({theirs}, this one is {ours}): if that run is over, forget them with --forget; else use another server"
     )]
     OtherRun {
         /// The party.
@@ -61,6 +63,9 @@ pub enum RecordError {
         /// What it says.
         problem: String,
     },
+    /// The system gives no random numbers.
+    #[error("cannot read random numbers: {0}")]
+    Random(std::io::Error),
     /// Somebody wants the party to stop.
     #[error("stopped")]
     Stopped,
@@ -76,14 +81,18 @@ pub struct Records {
     pub epoch: u64,
     /// The last record's number in the stream.
     sequence: u64,
+    /// This process.
+    copy: u64,
     /// The pieces of the last record, if it has any.
-    pieces: Option<u64>,
+    pieces: Option<Pieces>,
 }
 
 /// What stands in the subject of the last record.
 struct Head {
     run: u64,
     epoch: u64,
+    /// Which process has written it: two that start together would else take each other's for their own.
+    copy: u64,
     content: Content,
 }
 
@@ -92,10 +101,24 @@ enum Content {
     /// Nothing yet.
     Nothing,
     Here(Bytes),
-    Pieces {
-        name: u64,
-        count: u32,
-    },
+    Pieces(Pieces),
+}
+
+/// Where the pieces of a record are. Each start of a party has its own places, so that what an earlier one purges late is
+/// not what a later one has written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Pieces {
+    epoch: u64,
+    name: u64,
+    count: u32,
+}
+
+impl Pieces {
+    /// What their subjects begin with.
+    fn prefix(&self, party: &str) -> String {
+        let Pieces { epoch, name, .. } = self;
+        format!("{}.{epoch}.{name:016x}.", subjects::record(party))
+    }
 }
 
 impl Head {
@@ -103,14 +126,16 @@ impl Head {
         let mut out = Vec::new();
         out.extend_from_slice(&self.run.to_le_bytes());
         out.extend_from_slice(&self.epoch.to_le_bytes());
+        out.extend_from_slice(&self.copy.to_le_bytes());
         match &self.content {
             Content::Nothing => out.push(0),
             Content::Here(bytes) => {
                 out.push(1);
                 out.extend_from_slice(bytes);
             }
-            Content::Pieces { name, count } => {
+            Content::Pieces(Pieces { epoch, name, count }) => {
                 out.push(2);
+                out.extend_from_slice(&epoch.to_le_bytes());
                 out.extend_from_slice(&name.to_le_bytes());
                 out.extend_from_slice(&count.to_le_bytes());
             }
@@ -120,19 +145,21 @@ impl Head {
 
     fn parse(bytes: &Bytes) -> Option<Self> {
         let eight = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
-        let rest = bytes.get(17..)?;
-        let content = match bytes.get(16)? {
+        let rest = bytes.get(25..)?;
+        let content = match bytes.get(24)? {
             0 => Content::Nothing,
-            1 => Content::Here(bytes.slice(17..)),
-            2 if rest.len() == 12 => Content::Pieces {
-                name: eight(17)?,
-                count: u32::from_le_bytes(rest[8..].try_into().ok()?),
-            },
+            1 => Content::Here(bytes.slice(25..)),
+            2 if rest.len() == 20 => Content::Pieces(Pieces {
+                epoch: eight(25)?,
+                name: eight(33)?,
+                count: u32::from_le_bytes(rest[16..].try_into().ok()?),
+            }),
             _ => return None,
         };
         Some(Head {
             run: eight(0)?,
             epoch: eight(8)?,
+            copy: eight(16)?,
             content,
         })
     }
@@ -147,11 +174,11 @@ impl Records {
         client: &Client,
         (party, run): (&str, u64),
         forget: bool,
-        stop: &AtomicBool,
+        world: &World<'_>,
     ) -> Result<(Self, Option<Vec<u8>>), RecordError> {
         let mut context = jetstream::new(client.clone());
         context.set_timeout(PATIENCE);
-        let stream = Self::stream(&context, party, stop).await?;
+        let stream = Self::stream(&context, party, world).await?;
         let mut records = Records {
             context,
             stream,
@@ -159,10 +186,11 @@ impl Records {
             run,
             epoch: 0,
             sequence: 0,
+            copy: random()?,
             pieces: None,
         };
         let (mut epoch, mut content) = (0, Content::Nothing);
-        if let Some((sequence, bytes)) = records.last(stop).await? {
+        if let Some((sequence, bytes)) = records.last(world).await? {
             records.sequence = sequence;
             let head = Head::parse(&bytes).ok_or_else(|| records.damaged("it has no head"))?;
             if head.run == run {
@@ -176,17 +204,17 @@ impl Records {
             }
         }
         records.epoch = epoch + 1;
-        records.write(content.clone(), stop).await?;
+        records.write(content.clone(), world).await?;
         // From here on no other copy can write: what no record names is left over.
         let keep = match &content {
-            Content::Pieces { name, .. } => Some(*name),
+            Content::Pieces(pieces) => Some(*pieces),
             _ => None,
         };
-        records.purge_all_but(keep, stop).await?;
+        records.purge_all_but(keep, world).await?;
         let found = match content {
             Content::Nothing => None,
             Content::Here(bytes) => Some(bytes.to_vec()),
-            Content::Pieces { name, count } => Some(records.read(name, count, stop).await?),
+            Content::Pieces(pieces) => Some(records.read(pieces, world).await?),
         };
         Ok((records, found))
     }
@@ -194,7 +222,7 @@ impl Records {
     async fn stream(
         context: &jetstream::Context,
         party: &str,
-        stop: &AtomicBool,
+        world: &World<'_>,
     ) -> Result<Stream, RecordError> {
         let subject = subjects::record(party);
         loop {
@@ -218,7 +246,7 @@ impl Records {
                             problem: problem.to_string(),
                         });
                     }
-                    pause(stop).await?;
+                    world.pause(&error).await?;
                 }
             }
         }
@@ -232,14 +260,14 @@ impl Records {
     }
 
     /// The last message of the record's subject.
-    async fn last(&self, stop: &AtomicBool) -> Result<Option<(u64, Bytes)>, RecordError> {
-        self.message(&subjects::record(&self.name), stop).await
+    async fn last(&self, world: &World<'_>) -> Result<Option<(u64, Bytes)>, RecordError> {
+        self.message(&subjects::record(&self.name), world).await
     }
 
     async fn message(
         &self,
         subject: &str,
-        stop: &AtomicBool,
+        world: &World<'_>,
     ) -> Result<Option<(u64, Bytes)>, RecordError> {
         loop {
             match self.stream.get_last_raw_message_by_subject(subject).await {
@@ -247,47 +275,47 @@ impl Records {
                 Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => {
                     return Ok(None);
                 }
-                Err(_) => pause(stop).await?,
+                Err(error) => world.pause(&error).await?,
             }
         }
     }
 
-    async fn read(&self, name: u64, count: u32, stop: &AtomicBool) -> Result<Vec<u8>, RecordError> {
-        let mut whole = Vec::new();
-        for index in 0..count {
-            let piece = self.message(&self.piece(name, index), stop).await?;
+    async fn read(&self, pieces: Pieces, world: &World<'_>) -> Result<Vec<u8>, RecordError> {
+        let (mut whole, prefix) = (Vec::new(), pieces.prefix(&self.name));
+        for index in 0..pieces.count {
+            let piece = self.message(&format!("{prefix}{index}"), world).await?;
             let (_, bytes) = piece.ok_or_else(|| self.damaged("a piece is missing"))?;
             whole.extend_from_slice(&bytes);
         }
-        match self::name(&whole) == name {
+        match name(&whole) == pieces.name {
             true => Ok(whole),
             false => Err(self.damaged("its pieces do not fit")),
         }
-    }
-
-    fn piece(&self, name: u64, index: u32) -> String {
-        format!("{}.{name:016x}.{index}", subjects::record(&self.name))
     }
 
     /// Keeps a record in the place of the last one. Tries until a server answers.
     ///
     /// # Errors
     /// If another copy of the party has written since, or the server refuses.
-    pub async fn keep(&mut self, record: Vec<u8>, stop: &AtomicBool) -> Result<(), RecordError> {
+    pub async fn keep(&mut self, record: Vec<u8>, world: &World<'_>) -> Result<(), RecordError> {
         if record.len() <= PIECE {
-            return self.write(Content::Here(record.into()), stop).await;
+            return self.write(Content::Here(record.into()), world).await;
         }
-        let name = name(&record);
-        if self.pieces == Some(name) {
+        let pieces = Pieces {
+            epoch: self.epoch,
+            name: name(&record),
+            count: record.len().div_ceil(PIECE) as u32,
+        };
+        if self.pieces == Some(pieces) {
             return Ok(());
         }
-        let count = record.len().div_ceil(PIECE) as u32;
-        for (index, bytes) in (0..count).zip(record.chunks(PIECE)) {
-            let subject = self.piece(name, index);
-            self.publish(subject, Bytes::copy_from_slice(bytes), stop)
+        let prefix = pieces.prefix(&self.name);
+        for (index, bytes) in record.chunks(PIECE).enumerate() {
+            let subject = format!("{prefix}{index}");
+            self.publish(subject, Bytes::copy_from_slice(bytes), world)
                 .await?;
         }
-        self.write(Content::Pieces { name, count }, stop).await
+        self.write(Content::Pieces(pieces), world).await
     }
 
     /// Publishes until a server has it.
@@ -295,14 +323,14 @@ impl Records {
         &self,
         subject: String,
         bytes: Bytes,
-        stop: &AtomicBool,
+        world: &World<'_>,
     ) -> Result<(), RecordError> {
         loop {
             let message = PublishMessage::build().payload(bytes.clone());
             match self.send(subject.clone(), message).await {
                 Ok(_) => return Ok(()),
                 Err(error) if is_refusal(&error) => return Err(self.refused(&error)),
-                Err(_) => pause(stop).await?,
+                Err(error) => world.pause(&error).await?,
             }
         }
     }
@@ -320,10 +348,11 @@ impl Records {
     }
 
     /// Writes the record's subject, if nobody else has since.
-    async fn write(&mut self, content: Content, stop: &AtomicBool) -> Result<(), RecordError> {
+    async fn write(&mut self, content: Content, world: &World<'_>) -> Result<(), RecordError> {
         let head = Head {
             run: self.run,
             epoch: self.epoch,
+            copy: self.copy,
             content,
         };
         let bytes = head.to_bytes();
@@ -338,8 +367,8 @@ impl Records {
                 }
                 Err(error) if is_refusal(&error) => return Err(self.refused(&error)),
                 // No answer, or somebody was first: that may have been this very write, before its answer was lost.
-                Err(_) => {
-                    let last = self.last(stop).await?;
+                Err(error) => {
+                    let last = self.last(world).await?;
                     match last {
                         Some((sequence, there)) if there == bytes => {
                             self.sequence = sequence;
@@ -349,56 +378,59 @@ impl Records {
                             return Err(RecordError::Superseded);
                         }
                         None if self.sequence != 0 => return Err(RecordError::Superseded),
-                        _ => pause(stop).await?,
+                        _ => world.pause(&error).await?,
                     }
                 }
             }
         }
         let pieces = match head.content {
-            Content::Pieces { name, .. } => Some(name),
+            Content::Pieces(pieces) => Some(pieces),
             _ => None,
         };
         let before = std::mem::replace(&mut self.pieces, pieces);
-        if let Some(name) = before.filter(|name| pieces != Some(*name)) {
-            let old = format!("{}.{name:016x}.>", subjects::record(&self.name));
+        if let Some(before) = before.filter(|before| pieces != Some(*before)) {
+            let old = format!("{}>", before.prefix(&self.name));
             // Should this not arrive, the next start purges it.
             let _ = self.stream.purge().filter(old).await;
         }
         Ok(())
     }
 
-    /// Removes pieces that no record names.
+    /// Removes pieces of earlier copies of this party that no record names.
     async fn purge_all_but(
         &mut self,
-        keep: Option<u64>,
-        stop: &AtomicBool,
+        keep: Option<Pieces>,
+        world: &World<'_>,
     ) -> Result<(), RecordError> {
         self.pieces = keep;
-        loop {
-            let all = match self
-                .stream
-                .info_with_subjects(subjects::all_records(&self.name))
-                .await
-            {
-                Ok(info) => info,
-                Err(_) => {
-                    pause(stop).await?;
+        let all = loop {
+            let filter = subjects::all_records(&self.name);
+            let listed = match self.stream.info_with_subjects(filter).await {
+                Ok(listed) => listed.try_collect::<Vec<(String, usize)>>().await,
+                Err(error) => {
+                    world.pause(&error).await?;
                     continue;
                 }
             };
-            use futures_util::TryStreamExt;
-            let Ok(all) = all.try_collect::<Vec<(String, usize)>>().await else {
-                pause(stop).await?;
-                continue;
-            };
-            let wanted = keep.map(|name| format!("{}.{name:016x}.", subjects::record(&self.name)));
-            for (subject, _) in all {
-                if !wanted.as_ref().is_some_and(|w| subject.starts_with(w)) {
-                    let _ = self.stream.purge().filter(subject).await;
-                }
+            match listed {
+                Ok(all) => break all,
+                Err(error) => world.pause(&error).await?,
             }
-            return Ok(());
+        };
+        let own = format!("{}.", subjects::record(&self.name));
+        for (subject, _) in all {
+            // A later copy's are its own.
+            let epoch = subject
+                .strip_prefix(&own)
+                .and_then(|rest| rest.split('.').next());
+            let epoch = epoch.and_then(|epoch| epoch.parse::<u64>().ok());
+            let wanted = keep.is_some_and(|kept| subject.starts_with(&kept.prefix(&self.name)));
+            if epoch.is_some_and(|epoch| epoch < self.epoch) && !wanted {
+                // Should this not arrive, the next start purges it.
+                let _ = self.stream.purge().filter(subject).await;
+            }
         }
+        Ok(())
     }
 }
 
@@ -407,10 +439,44 @@ fn is_refusal(error: &PublishError) -> bool {
     error.kind() == PublishErrorKind::MaxPayloadExceeded
 }
 
-async fn pause(stop: &AtomicBool) -> Result<(), RecordError> {
-    if stop.load(Ordering::SeqCst) {
-        return Err(RecordError::Stopped);
+/// A number that no other process has.
+fn random() -> Result<u64, RecordError> {
+    let mut bytes = [0; 8];
+    std::fs::File::open("/dev/urandom")
+        .and_then(|mut file| std::io::Read::read_exact(&mut file, &mut bytes))
+        .map_err(RecordError::Random)?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+/// What is to be known while a server is waited for.
+pub struct World<'a> {
+    stop: &'a AtomicBool,
+    notice: &'a dyn Fn(&str),
+    tries: Cell<u32>,
+}
+
+impl<'a> World<'a> {
+    /// Until somebody wants to stop; what is waited for is told to `notice`, less and less often.
+    pub fn new(stop: &'a AtomicBool, notice: &'a dyn Fn(&str)) -> Self {
+        World {
+            stop,
+            notice,
+            tries: Cell::new(0),
+        }
     }
-    tokio::time::sleep(PAUSE).await;
-    Ok(())
+
+    async fn pause(&self, why: &dyn std::fmt::Display) -> Result<(), RecordError> {
+        if self.stop.load(Ordering::SeqCst) {
+            return Err(RecordError::Stopped);
+        }
+        self.tries.set(self.tries.get() + 1);
+        // A server that is being started again is no news.
+        if self.tries.get() >= 4 && self.tries.get().is_power_of_two() {
+            (self.notice)(&format!(
+                "waits for the server that keeps its records: {why}"
+            ));
+        }
+        tokio::time::sleep(PAUSE).await;
+        Ok(())
+    }
 }

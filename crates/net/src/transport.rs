@@ -10,7 +10,6 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use selvedge_core::role::Party;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
@@ -47,7 +46,6 @@ pub(crate) struct Transport {
     pub(crate) runtime: Runtime,
     pub(crate) client: Client,
     pub(crate) incoming: Receiver<Incoming>,
-    connected: Arc<AtomicBool>,
     party: Party,
 }
 
@@ -93,50 +91,21 @@ pub fn subject(from: Party, to: Party) -> Option<String> {
 }
 
 impl Transport {
-    /// Connects a party, and listens to its neighbours. No message is longer than `most` bytes.
+    /// Connects a party, and listens to its neighbours. No message is longer than `most` bytes. Tries until a server answers,
+    /// and says why none does; nothing if it is to stop before.
     pub(crate) fn open(
         access: &Access,
         own: Party,
         neighbours: &[Party],
         most: usize,
-    ) -> Result<Self, TransportError> {
+        (stop, notice): (&AtomicBool, &dyn Fn(&str)),
+    ) -> Result<Option<Self>, TransportError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
             .build()
             .map_err(TransportError::Threads)?;
         let (sender, incoming) = mpsc::channel();
-        let connected = Arc::new(AtomicBool::new(false));
-        let told = (sender.clone(), Arc::clone(&connected));
-        let options = ConnectOptions::with_nkey(access.seed.clone())
-            .add_root_certificates(access.authority.clone())
-            .require_tls(true)
-            .name(name(own))
-            .custom_inbox_prefix(subjects::inbox_prefix(&name(own)))
-            .retry_on_initial_connect()
-            .max_reconnects(None)
-            .ping_interval(Duration::from_secs(5))
-            .connection_timeout(Duration::from_secs(5))
-            .reconnect_delay_callback(|attempt| {
-                Duration::from_millis((50 << attempt.min(5)).min(2000))
-            })
-            .event_callback(move |event| {
-                let (sender, connected) = told.clone();
-                async move {
-                    let event = match event {
-                        async_nats::Event::Connected => {
-                            connected.store(true, Ordering::SeqCst);
-                            Incoming::Connected
-                        }
-                        async_nats::Event::Disconnected => {
-                            connected.store(false, Ordering::SeqCst);
-                            Incoming::Disconnected
-                        }
-                        other => Incoming::Said(other.to_string()),
-                    };
-                    let _ = sender.send(event);
-                }
-            });
         let failed = |problem: String| TransportError::Connect {
             servers: access.servers.join(", "),
             problem,
@@ -147,9 +116,57 @@ impl Transport {
             .map(|server| format!("tls://{server}").parse())
             .collect::<Result<_, _>>()
             .map_err(|e: std::io::Error| failed(e.to_string()))?;
-        let client = runtime
-            .block_on(options.connect(addresses))
-            .map_err(|e| failed(e.to_string()))?;
+        crate::credentials::Identity::from_seed(&access.seed)
+            .map_err(|e| failed(format!("the party's key is of no use: {e}")))?;
+        std::fs::read(&access.authority)
+            .map_err(|e| failed(format!("{}: {e}", access.authority.display())))?;
+        let told = sender.clone();
+        let options = || {
+            ConnectOptions::with_nkey(access.seed.clone())
+                .add_root_certificates(access.authority.clone())
+                .require_tls(true)
+                .name(name(own))
+                .custom_inbox_prefix(subjects::inbox_prefix(&name(own)))
+                .max_reconnects(None)
+                .ping_interval(Duration::from_secs(5))
+                .connection_timeout(Duration::from_secs(5))
+                .reconnect_delay_callback(|attempt| {
+                    Duration::from_millis((50 << attempt.min(5)).min(2000))
+                })
+                .event_callback({
+                    let told = told.clone();
+                    move |event| {
+                        let told = told.clone();
+                        async move {
+                            let _ = told.send(match event {
+                                async_nats::Event::Connected => Incoming::Connected,
+                                async_nats::Event::Disconnected => Incoming::Disconnected,
+                                other => Incoming::Said(other.to_string()),
+                            });
+                        }
+                    }
+                })
+        };
+        let mut tries = 0u32;
+        let client = loop {
+            match runtime.block_on(options().connect(addresses.clone())) {
+                Ok(client) => break client,
+                Err(error) => {
+                    tries += 1;
+                    if tries.is_power_of_two() {
+                        notice(&failed(error.to_string()).to_string());
+                    }
+                }
+            }
+            let pause = Duration::from_millis((50u64 << tries.min(5)).min(2000));
+            let until = std::time::Instant::now() + pause;
+            while std::time::Instant::now() < until {
+                if stop.load(Ordering::SeqCst) {
+                    return Ok(None);
+                }
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        };
         for neighbour in neighbours {
             if let Some(subject) = subject(*neighbour, own) {
                 let listening = client.clone();
@@ -159,17 +176,16 @@ impl Transport {
                 runtime.spawn(listen(*neighbour, subscription, most, sender.clone()));
             }
         }
-        Ok(Transport {
+        Ok(Some(Transport {
             runtime,
             client,
             incoming,
-            connected,
             party: own,
-        })
+        }))
     }
 
     pub(crate) fn is_connected(&self) -> bool {
-        self.connected.load(Ordering::SeqCst)
+        self.client.connection_state() == async_nats::connection::State::Connected
     }
 
     /// Sends bytes; how many, with all that is around them. Nothing is sent while there is no connection.

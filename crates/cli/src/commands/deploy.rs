@@ -8,6 +8,7 @@ use crate::deploy::{node, status, up};
 use crate::load;
 use crate::training::{catch_interrupts, interrupted_flag};
 use anyhow::{Context, Result, anyhow, bail};
+use selvedge_core::experiment::Experiment;
 use selvedge_net::deadlines::Deadlines;
 use std::net::SocketAddr;
 
@@ -28,6 +29,11 @@ pub(crate) fn run_up(args: &UpArgs) -> Result<Outcome> {
             if args.experiment.experiment.is_some() || !args.experiment.set.is_empty() {
                 bail!("--resume goes on with what was begun: leave the experiment and --set out");
             }
+            if args.deadline.is_some() || args.group_deadline.is_some() {
+                bail!(
+                    "--resume goes on with the deadlines that each party's node.toml has: change them there"
+                );
+            }
             (folder.clone(), Deployment::read(folder)?)
         }
         None => {
@@ -44,7 +50,7 @@ pub(crate) fn run_up(args: &UpArgs) -> Result<Outcome> {
                 experiment: &named.experiment,
                 data_dir: args.experiment.data.data_dir.as_deref(),
                 gateways: args.gateways as usize,
-                deadlines: deadlines(args)?,
+                deadlines: deadlines(args, &named.experiment)?,
                 durable: !args.no_sync,
                 links: links(&args.link_through)?,
                 threads: args.threads as usize,
@@ -58,18 +64,28 @@ pub(crate) fn run_up(args: &UpArgs) -> Result<Outcome> {
         true => print_json(&ended.json())?,
         false => print(&ended.text())?,
     }
+    if let Some(("diverged", t)) = ended.ending() {
+        bail!(
+            "training diverged: at iteration {t} the loss or a weight is no longer a finite number. Try a smaller train.learning_rate. The last good model is in {}",
+            folder.join("run/model.safetensors").display()
+        );
+    }
     Ok(match ended.interrupted() {
         true => Outcome::Interrupted,
         false => Outcome::Done,
     })
 }
 
-fn deadlines(args: &UpArgs) -> Result<Deadlines> {
+fn deadlines(args: &UpArgs, experiment: &Experiment) -> Result<Deadlines> {
+    // A group that waits for devices in each phase of each of its intervals is not late itself.
+    let train = &experiment.train;
+    let waits = 2 * train.global_interval / train.local_interval + 1;
+    let of_groups = args.deadline.map(|seconds| seconds * waits as f64);
     let deadlines = Deadlines {
         exchange: args.deadline,
         upload: args.deadline,
-        global: args.group_deadline.or(args.deadline),
-        evaluation: args.group_deadline.or(args.deadline),
+        global: args.group_deadline.or(of_groups),
+        evaluation: args.group_deadline.or(of_groups),
         device_quorum: args.quorum,
         group_quorum: args.quorum,
     };

@@ -324,6 +324,7 @@ fn train(plan: &Plan, options: &Options) -> Result<Finished> {
         ));
     }
     let dataset = load::dataset(experiment, &options.data)?;
+    replay::check(&options.absences, experiment, &dataset)?;
     let job = Job {
         name: &plan.named.name,
         experiment,

@@ -3,7 +3,6 @@
 //! Lines are written once what they say is decided and kept. After a crash the last ones are told again, and those that are
 //! there already are left out.
 
-use crate::files::read_text;
 use crate::run_directory::{DataInfo, EndingInfo, Manifest, Timing, write_ledger};
 use crate::weights;
 use anyhow::{Context, Result, bail};
@@ -34,11 +33,13 @@ struct Lines {
 impl Lines {
     /// Opens it, without what a crash has left of a line, and gives what is there.
     fn open<T: DeserializeOwned>(path: PathBuf) -> Result<(Self, Vec<T>)> {
-        let mut text = match path.exists() {
-            true => read_text(&path)?,
-            false => String::new(),
+        let mut bytes = match path.exists() {
+            true => fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?,
+            false => Vec::new(),
         };
-        text.truncate(text.rfind('\n').map_or(0, |end| end + 1));
+        let whole = bytes.iter().rposition(|b| *b == b'\n');
+        bytes.truncate(whole.map_or(0, |end| end + 1));
+        let text = String::from_utf8_lossy(&bytes);
         let parse = |(i, line)| {
             serde_json::from_str(line)
                 .with_context(|| format!("{}, line {} is damaged", path.display(), i + 1))
@@ -46,7 +47,7 @@ impl Lines {
         let found = (0..).zip(text.lines()).map(parse).collect::<Result<_>>()?;
         let open = || -> std::io::Result<File> {
             let file = OpenOptions::new().create(true).append(true).open(&path)?;
-            file.set_len(text.len() as u64)?;
+            file.set_len(bytes.len() as u64)?;
             Ok(file)
         };
         let file = open().with_context(|| format!("cannot open {}", path.display()))?;
@@ -56,7 +57,9 @@ impl Lines {
     fn add(&mut self, value: &impl Serialize) -> Result<()> {
         let mut line = serde_json::to_vec(value)?;
         line.push(b'\n');
+        // Records are on the disk when they are acknowledged; what is noted of them is to be there too.
         let written = self.file.write_all(&line);
+        let written = written.and_then(|()| self.file.sync_data());
         written.with_context(|| format!("cannot write {}", self.path.display()))
     }
 }
@@ -208,6 +211,18 @@ impl Run<'_> {
     }
 }
 
+/// A line of a log.
+pub(crate) fn log_line(format: LogFormat, party: Party, level: &str, text: &str) -> String {
+    let time = now();
+    match format {
+        LogFormat::Plain => format!("{time} {level:5} {party}: {text}"),
+        LogFormat::Json => serde_json::json!({
+            "time": time, "level": level, "party": party.to_string(), "text": text,
+        })
+        .to_string(),
+    }
+}
+
 impl Observer for Journal<'_> {
     fn aggregated(
         &mut self,
@@ -222,6 +237,28 @@ impl Observer for Journal<'_> {
             }
             None => Ok(()),
         }
+    }
+
+    fn begins(&mut self, from_record: bool) -> Result<(), String> {
+        if from_record {
+            return Ok(());
+        }
+        // Nothing can have been decided before the first record: what is here is of another run, or of forgotten records.
+        let clear = |lines: &mut Lines| {
+            let cleared = lines.file.set_len(0);
+            cleared.map_err(|e| format!("cannot write {}: {e}", lines.path.display()))
+        };
+        self.known.clear();
+        clear(&mut self.absences)?;
+        if let Some(run) = &mut self.run {
+            (run.evaluated, run.manifest.ending) = (None, None);
+            clear(&mut run.metrics)?;
+            if let Some((lines, last)) = &mut run.segments {
+                *last = None;
+                clear(lines)?;
+            }
+        }
+        Ok(())
     }
 
     fn absent(&mut self, absence: &Absence) -> Result<(), String> {
@@ -240,14 +277,7 @@ impl Observer for Journal<'_> {
     }
 
     fn log(&mut self, level: &'static str, text: &str) {
-        let (time, party) = (now(), self.party);
-        crate::say(&match self.format {
-            LogFormat::Plain => format!("{time} {level:5} {party}: {text}"),
-            LogFormat::Json => serde_json::json!({
-                "time": time, "level": level, "party": party.to_string(), "text": text,
-            })
-            .to_string(),
-        });
+        crate::say(&log_line(self.format, self.party, level, text));
     }
 }
 

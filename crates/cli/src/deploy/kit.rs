@@ -16,7 +16,7 @@
 
 use super::config::NodeConfig;
 use crate::files::{read_text, write_whole};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use selvedge_core::experiment::Experiment;
 use selvedge_core::role::Party;
 use selvedge_data::{PartyShard, PseudonymKey, cut, distribute, read_party};
@@ -115,7 +115,10 @@ struct Maker<'a> {
 
 impl<'a> Maker<'a> {
     fn new(folder: &'a Path, wishes: &'a Wishes<'a>) -> Result<Self> {
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        // Shards are about patients, and keys are secrets.
+        std::os::unix::fs::DirBuilderExt::mode(&mut fs::DirBuilder::new(), 0o700)
+            .create(folder)
+            .with_context(|| format!("cannot make {}", folder.display()))?;
         Ok(Maker {
             folder,
             wishes,
@@ -144,6 +147,13 @@ impl<'a> Maker<'a> {
         let groups = read_party(&self.shards, PartyShard::Coordinator)?
             .dataset
             .groups;
+        let links = &self.wishes.links;
+        if let Some((group, _)) = links.iter().find(|(group, _)| *group >= groups.len()) {
+            bail!(
+                "--link-through {group}=…: there are groups 0 to {}",
+                groups.len() - 1
+            );
+        }
         let (cloud, hub_address) = (Identity::generate()?, address()?);
         let mut links = Vec::new();
         for (m, group) in groups.iter().enumerate() {

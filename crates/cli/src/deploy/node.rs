@@ -1,7 +1,7 @@
 //! One party, from its config to the end of the run.
 
 use super::config::{Kind, NodeConfig};
-use super::journal::{Journal, LogFormat};
+use super::journal::{Journal, LogFormat, log_line};
 use crate::run_directory::DataInfo;
 use anyhow::{Context, Result, bail};
 use selvedge_core::dataset::Samples;
@@ -68,6 +68,7 @@ pub(crate) fn run(
         longest_message: longest_message(&task, ranges.len()),
         forget,
         stop,
+        notice: &|text| crate::say(&log_line(format, party, "warn", text)),
     };
     let iterations = experiment.train.iterations;
     Ok(node::run(role, iterations, &settings, &mut journal)?)

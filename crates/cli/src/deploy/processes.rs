@@ -37,6 +37,7 @@ struct Node {
 struct Broker {
     files: ServerFiles,
     server: Option<Server>,
+    failures: u32,
 }
 
 /// All of a deployment.
@@ -87,6 +88,7 @@ impl Processes {
         let broker = |files: &ServerFiles| Broker {
             files: files.clone(),
             server: None,
+            failures: 0,
         };
         let node = |files: &NodeFiles| Node {
             files: files.clone(),
@@ -174,7 +176,16 @@ impl Processes {
                 broker.server = None;
                 self.restarts += 1;
                 changed = true;
-                self.start_server(at)?;
+                if let Err(error) = self.start_server(at) {
+                    // It may have been killed again, or be slow: there is another try.
+                    let broker = &mut self.brokers[at];
+                    broker.failures += 1;
+                    if broker.failures >= MOST_FAILURES {
+                        return Err(error);
+                    }
+                } else {
+                    self.brokers[at].failures = 0;
+                }
             }
         }
         for at in 0..self.nodes.len() {
@@ -201,6 +212,7 @@ impl Processes {
             }
             // Who is killed from outside has no exit code, and has done nothing wrong.
             node.failures = match status.code() {
+                Some(130) => 0,
                 Some(_) if lived < LONG_LIFE => node.failures + 1,
                 Some(_) => 1,
                 None => 0,

@@ -3,6 +3,8 @@
 use crate::files::{read_text, write_whole};
 use anyhow::{Context, Result, bail};
 use selvedge_core::absence::Listed;
+use selvedge_core::dataset::{Dataset, Group};
+use selvedge_core::experiment::Experiment;
 use selvedge_core::role::{Absence, Phase};
 use std::path::{Path, PathBuf};
 
@@ -26,6 +28,26 @@ pub(crate) fn read(paths: &[PathBuf]) -> Result<Listed> {
         }
     }
     Ok(listed)
+}
+
+/// Refuses absences that cannot be of this experiment.
+pub(crate) fn check(listed: &Listed, experiment: &Experiment, dataset: &Dataset) -> Result<()> {
+    let devices = listed.exchanges.iter().chain(&listed.uploads);
+    let devices = devices.map(|(t, group, device)| (*t, *group, Some(*device)));
+    let groups = listed.groups.iter().map(|(t, group)| (*t, *group, None));
+    for (t, group, device) in devices.chain(groups) {
+        let there = dataset.groups.get(group).map(Group::devices);
+        let fits = there.is_some_and(|all| device.is_none_or(|n| (n as usize) < all));
+        if !fits || t > experiment.train.iterations {
+            let who = device.map_or(String::new(), |n| format!("device {n} of "));
+            bail!(
+                "--replay: {who}group {group} was absent at t = {t}, but this experiment has {} groups and {} iterations: replay the experiment that was deployed",
+                dataset.groups.len(),
+                experiment.train.iterations
+            );
+        }
+    }
+    Ok(())
 }
 
 /// The absences of a run, which its directory keeps: one that is resumed needs them too.

@@ -100,7 +100,8 @@ fn write(snapshot: &Snapshot, out: &mut String) -> std::fmt::Result {
     }
     let (there, silent): (Vec<&Presence>, Vec<&Presence>) =
         present.iter().partition(|p| p.silent < SILENT);
-    writeln!(out, "There   {} parties", there.len())?;
+    let parties = if there.len() == 1 { "party" } else { "parties" };
+    writeln!(out, "There   {} {parties}", there.len())?;
     for presence in there {
         let Presence { party, doing, .. } = presence;
         let party = party.to_string();

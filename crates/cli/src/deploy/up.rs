@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use indicatif::ProgressBar;
 use selvedge_core::role::Party;
 use selvedge_core::state::Evaluation;
-use selvedge_net::broker::Counters;
+use selvedge_net::broker::{Counters, Program};
 use selvedge_net::node::Snapshot;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -50,6 +50,8 @@ pub(crate) fn prepare(folder: &Path, wishes: &Wishes<'_>) -> Result<Deployment> 
             folder.display()
         );
     }
+    // Before anything is written: without servers nothing of it can be used.
+    Program::find()?;
     if let Some(parent) = folder.parent() {
         std::fs::create_dir_all(parent)
             .with_context(|| format!("cannot make {}", parent.display()))?;
@@ -121,6 +123,12 @@ impl Ended {
         self.interrupted
     }
 
+    /// How the run ended, if it has: `finished`, `reached` or `diverged`, and when.
+    pub(crate) fn ending(&self) -> Option<(&str, u64)> {
+        let ending = self.manifest.as_ref()?.ending.as_ref()?;
+        Some((ending.kind.as_str(), ending.t))
+    }
+
     fn total(&self, of: fn(&Counters) -> u64) -> u64 {
         self.servers.iter().map(|(_, counters)| of(counters)).sum()
     }
@@ -188,7 +196,10 @@ impl Ended {
             bytes(self.ledger_bytes as f64),
             bytes(received as f64),
             count(self.total(|c| c.in_messages)),
-            received as f64 / self.ledger_bytes.max(1) as f64,
+            match self.ledger_bytes {
+                0 => 0.0,
+                payload => received as f64 / payload as f64,
+            },
             bytes(self.servers.first().map_or(0.0, |(_, hub)| {
                 (hub.link_in_bytes + hub.link_out_bytes) as f64
             })),
@@ -210,7 +221,6 @@ struct Display {
     bar: Option<ProgressBar>,
     cloud: SocketAddr,
     shown: Instant,
-    printed: Instant,
 }
 
 impl Display {
@@ -220,7 +230,6 @@ impl Display {
             bar: terminal_bar(label, template, Some(total)),
             cloud,
             shown: Instant::now(),
-            printed: Instant::now(),
         }
     }
 
@@ -250,7 +259,6 @@ impl Display {
                 bar.set_message(line);
             }
             None => {
-                self.printed = Instant::now();
                 crate::say(&format!(
                     "t {}/{}  {line}",
                     snapshot.doing.t, snapshot.iterations

@@ -261,13 +261,24 @@ impl<'a> Cloud<'a> {
                 self.overdue = self.ending.is_none();
                 self.aggregate_if_due(outbox);
             }
-            Event::Deadline(Phase::Evaluation, t) if t == self.state.progress.t => {
-                self.overdue = self.measuring.is_some();
+            Event::Deadline(Phase::Evaluation, t)
+                if t == self.state.progress.t && self.measuring.is_some() =>
+            {
+                self.overdue = true;
                 self.judge_if_due(outbox);
             }
             Event::Deadline(..) => {}
-            Event::Appeared(Party::Hospital(m)) => self.repeat(Party::Hospital(m), m, outbox),
-            Event::Appeared(Party::Edge(m)) => self.repeat(Party::Edge(m), m, outbox),
+            Event::Appeared(party @ (Party::Hospital(m) | Party::Edge(m))) => {
+                self.repeat(party, m, outbox);
+                // What one of them has forgotten of a measurement, the other has to send again.
+                let other = match party {
+                    Party::Hospital(_) => Party::Edge(m),
+                    _ => Party::Hospital(m),
+                };
+                if self.measuring.is_some() {
+                    self.repeat(other, m, outbox);
+                }
+            }
             Event::Appeared(_) => {}
             Event::GoOn => self.aggregate_if_due(outbox),
             Event::Retry => self.again(outbox),
@@ -455,6 +466,7 @@ impl<'a> Cloud<'a> {
             evaluation: None,
         };
         self.overdue = false;
+        outbox.over.push((Phase::Global, next));
         let step = evaluation::aggregated(self.task, &mut self.state);
         self.step(step, outbox);
     }
@@ -518,6 +530,8 @@ impl<'a> Cloud<'a> {
             return;
         }
         self.overdue = false;
+        let t = self.state.progress.t;
+        outbox.over.push((Phase::Evaluation, t));
         let Some(Measuring {
             candidate, scores, ..
         }) = self.measuring.take()

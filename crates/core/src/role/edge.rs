@@ -252,6 +252,7 @@ impl<'a> Edge<'a> {
                 vec![Party::Cloud],
                 false,
             ),
+            Stage::Ended if !self.held.ended => ("begins".into(), Vec::new(), false),
             Stage::Ended => {
                 let told = self.told.iter().enumerate();
                 let untold = told.filter(|(_, told)| !**told);

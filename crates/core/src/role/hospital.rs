@@ -179,6 +179,9 @@ impl<'a> Hospital<'a> {
             }
             outbox.record = None;
         }
+        if self.held.ended {
+            outbox.send(Party::Cloud, Message::Done);
+        }
         Ok(())
     }
 

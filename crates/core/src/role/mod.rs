@@ -118,7 +118,7 @@ pub struct Absence {
 /// How many of those who are awaited must be there before a deadline counts; never less than one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Quorum {
-    /// The share of an interval's drawn devices.
+    /// The share of an interval's drawn devices; of those who take part, where fewer do.
     pub devices: f64,
     /// The share of the groups.
     pub groups: f64,
@@ -147,6 +147,8 @@ pub struct Outbox {
     pub messages: Vec<(Party, Message)>,
     /// Phases that somebody may end by a deadline from now on.
     pub phases: Vec<(Phase, u64)>,
+    /// Phases that are over: their deadlines are of no use any more.
+    pub over: Vec<(Phase, u64)>,
     /// Who was decided to be absent.
     pub absences: Vec<Absence>,
     /// Whether the cloud has decided on an aggregation, or says again what it has decided last.

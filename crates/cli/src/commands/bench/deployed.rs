@@ -60,6 +60,13 @@ pub(super) fn run(args: &BenchArgs) -> Result<Outcome> {
     if ended.interrupted() {
         return Ok(Outcome::Interrupted);
     }
+    match ended.ending() {
+        Some(("finished", _)) => {}
+        Some((kind, t)) => bail!(
+            "the run has ended at t = {t} ({kind}): only one that goes to its end is measured"
+        ),
+        None => bail!("the run has not ended"),
+    }
     let all = counters(&folder, &deployment)?;
     let intervals = (train.iterations / train.local_interval) as usize;
     let sizes = sizes(&all, intervals)?;
