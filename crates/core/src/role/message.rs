@@ -37,6 +37,8 @@ impl Numbers {
     pub(crate) fn unpack(&self, codec: Codec, key: Key, count: usize) -> Option<Vec<f32>> {
         match self {
             Numbers::Dense(values) => (values.len() == count).then(|| values.to_vec()),
+            // Nobody packs without a codec; nor does anybody keep what a difference would be to.
+            Numbers::Frame(_) if codec == Codec::None => None,
             Numbers::Frame(frame) => {
                 let mut values = vec![0.0; count];
                 codec.decode(key, frame, &mut values).ok()?;

@@ -323,10 +323,14 @@ pub fn changed(stream: &mut Stream, message: &Message) -> Message {
     message
 }
 
-/// One number or byte more or less: no receiver can read it.
+/// One number or byte more or less, or in a frame that no codec writes: no receiver can read it.
 fn of_other_length(stream: &mut Stream, part: &mut Numbers) {
     let longer = stream.below(2) == 0;
     *part = match part {
+        Numbers::Dense(values) if !values.is_empty() && stream.below(3) == 0 => {
+            let bytes = values.iter().flat_map(|value| value.to_le_bytes());
+            Numbers::Frame(bytes.collect())
+        }
         Numbers::Dense(values) => {
             let mut values = values.to_vec();
             if longer || values.pop().is_none() {
