@@ -128,7 +128,7 @@ pub(super) fn run(args: &BenchArgs) -> Result<Outcome> {
     }
     print(&table(&rows))?;
     print(&format!(
-        "\n{groups} groups, {intervals} intervals: {:.1} intervals a second deployed, {:.1} with plain NATS\n\
+        "\nGroups: {groups}, {intervals} intervals: {:.1} intervals a second deployed, {:.1} with plain NATS\n\
          {} ms an interval, of which {} ms compute on {cores} cores; plain NATS {} ms: {ratio:.2} × of it, computation subtracted\n",
         1.0 / ours,
         1.0 / theirs,
