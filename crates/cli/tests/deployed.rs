@@ -11,5 +11,7 @@ mod equal;
 mod killed;
 #[path = "deployed/refused.rs"]
 mod refused;
+#[path = "deployed/stopped.rs"]
+mod stopped;
 #[path = "deployed/uplink.rs"]
 mod uplink;

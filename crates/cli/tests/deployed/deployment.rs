@@ -54,7 +54,7 @@ pub(crate) fn simulated(place: &Place, experiment: &str, more: &[&str]) -> Run {
 pub(crate) struct Up<'a> {
     place: &'a Place,
     name: String,
-    live: Live,
+    pub(crate) live: Live,
 }
 
 impl<'a> Up<'a> {

@@ -1,0 +1,143 @@
+//! Stopped, resumed, started wrongly: what a person would try.
+
+use crate::common::process::finish_within;
+use crate::common::run::Run;
+use crate::common::{Place, copy, selvedge};
+use crate::deployment::{FORTY_INTERVALS, LONG, Up, has_server, read, simulated};
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+/// Long enough to be stopped in the middle.
+fn long() -> String {
+    FORTY_INTERVALS.replace("iterations = 80", "iterations = 1200")
+}
+
+#[test]
+fn stopped_by_ctrl_c_or_killed_and_resumed_it_ends_the_same() {
+    if !has_server() {
+        return;
+    }
+    let place = Place::new("up-stopped");
+    let expected = simulated(&place, &long(), &[]);
+    for (signal, code) in [("INT", Some(130)), ("TERM", Some(130)), ("KILL", None)] {
+        let name = format!("up-{signal}");
+        let mut up = Up::start(&place, &name, &[]);
+        let processes = up.processes();
+        std::thread::sleep(Duration::from_millis(400));
+        up.live.signal(signal);
+        let ran = up.live.collect(LONG);
+        assert_eq!(ran.code(), code, "{signal}: {}", ran.stderr);
+        // Whatever it had started ends with it.
+        for (party, pid) in processes {
+            let gone = || !std::path::Path::new(&format!("/proc/{pid}")).exists();
+            let began = std::time::Instant::now();
+            while !gone() {
+                assert!(began.elapsed() < LONG, "{party} lives on after {signal}");
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+        let args = ["up", "--resume", &name];
+        finish_within(selvedge(place.path()).args(args), LONG).succeeded();
+        let run = Run::at(&place, &format!("{name}/run"));
+        crate::common::run::same_results(&expected, &run, signal);
+    }
+}
+
+#[test]
+fn a_run_that_diverges_is_an_error_and_keeps_its_last_good_model() {
+    if !has_server() {
+        return;
+    }
+    let place = Place::new("up-diverged");
+    place.write("experiment.toml", FORTY_INTERVALS);
+    let args = [
+        "up",
+        "experiment.toml",
+        "--out",
+        "up",
+        "--set",
+        "train.learning_rate=1e30",
+    ];
+    place
+        .selvedge(&args)
+        .refused(&["diverged", "train.learning_rate", "model.safetensors"]);
+    assert!(place.join("up/run/model.safetensors").is_file());
+}
+
+#[test]
+fn what_cannot_be_started_says_why() {
+    if !has_server() {
+        return;
+    }
+    let place = Place::new("up-wrong");
+    place.write("experiment.toml", &long());
+    let up = Up::start(&place, "up", &[]);
+    up.processes();
+    let mode = |name: &str| {
+        let path = up.folder().join(name);
+        std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+    };
+    assert_eq!(mode(""), 0o700);
+    assert_eq!(mode("group-0/hospital/key.nk"), 0o600);
+    assert_eq!(mode("group-0/server/server.conf"), 0o600);
+    let wrong = |change: &dyn Fn(&str) -> String, parts: &[&str]| {
+        let other = place.join("other");
+        let _ = std::fs::remove_dir_all(&other);
+        copy(&up.folder().join("group-0/edge"), &other);
+        let config = change(&read(&other.join("node.toml")));
+        std::fs::write(other.join("node.toml"), config).unwrap();
+        let args = ["node", "edge", "--config", "other/node.toml"];
+        finish_within(selvedge(place.path()).args(args), LONG).refused(parts);
+    };
+    wrong(
+        &|c| format!("{c}\nnonsense = 1\n"),
+        &["node.toml", "nonsense"],
+    );
+    wrong(&|c| c.replace("group = 0", "group = 7"), &["group"]);
+    wrong(&|c| c.replace("key.nk", "nowhere.nk"), &["nowhere.nk"]);
+    wrong(
+        &|c| c.replace("key.nk", "experiment.toml"),
+        &["key is of no use"],
+    );
+    wrong(
+        &|c| c.replace("[[0, 30]]", "[[0, 29]]"),
+        &["gateways", "29", "30"],
+    );
+    wrong(
+        &|c| c.replace("127.0.0.1:", "0.0.0.0:"),
+        &["http", "loopback"],
+    );
+    place
+        .selvedge(&["status", "nowhere"])
+        .refused(&["neither an address"]);
+    place
+        .selvedge(&["up", "--resume", "nowhere"])
+        .refused(&["nowhere"]);
+    let others = [
+        "up",
+        "experiment.toml",
+        "--out",
+        "jfl",
+        "--set",
+        "train.algorithm=jfl",
+    ];
+    place.selvedge(&others).refused(&["jfl", "hsgd or c-hsgd"]);
+    place
+        .selvedge(&["up", "experiment.toml", "--out", "up"])
+        .refused(&["there already"]);
+    let absent = place.write(
+        "absent.jsonl",
+        "{\"phase\":\"global\",\"t\":4,\"group\":9}\n",
+    );
+    let absent = absent.to_string_lossy().into_owned();
+    let replay = [
+        "train",
+        "experiment.toml",
+        "--out",
+        "replayed",
+        "--replay",
+        &absent,
+    ];
+    place.selvedge(&replay).refused(&["group 9", "2 groups"]);
+    drop(up);
+}
