@@ -2,7 +2,7 @@
 //!
 //! Its record is what an interval ends with: θ2, and so the decision whose models are in it.
 
-use super::message::{Counted, Message, Numbers, OfDevice};
+use super::message::{Counted, Message, Numbers, OfDevice, Part};
 use super::wire::{self, Reader, Wire, WireError, fields};
 use super::{Absence, Doing, Event, Outbox, Party, Phase, Quorum, is_possible, quorum};
 use crate::aggregate::local_mean;
@@ -29,6 +29,8 @@ pub struct Edge<'a> {
     stage: Stage,
     /// Which gateways know that the run is over.
     told: Vec<bool>,
+    /// The model that is being measured, and its θ2.
+    measured: Option<(u64, Numbers)>,
 }
 
 /// What it holds between two intervals.
@@ -126,6 +128,7 @@ impl<'a> Edge<'a> {
             task,
             group,
             told: vec![false; gateways.len()],
+            measured: None,
             gateways,
             quorum,
             held: Held {
@@ -276,12 +279,14 @@ impl<'a> Edge<'a> {
                 Message::Zeta2 { t, zeta2 } if t == at => self.zeta2(g, zeta2, outbox),
                 Message::Models { t, theta2 } if t == at => self.models(g, &theta2, outbox),
                 Message::Embedded {
+                    part,
                     ref rows,
                     ref zeta2,
                     ..
-                } if g < self.gateways.len() => {
+                } => {
                     let width = self.task.architecture.device.output().len();
-                    if zeta2.as_dense(rows.len() * width).is_some() {
+                    // Which model it is of is the hospital's to know: an old message may have made this edge forget.
+                    if self.holds(g, part, rows) && zeta2.as_dense(rows.len() * width).is_some() {
                         outbox.send(Party::Hospital(self.group), message);
                     }
                 }
@@ -304,11 +309,8 @@ impl<'a> Edge<'a> {
                 if let [theta2] = &parts[..]
                     && theta2.as_dense(self.held.theta2.len()).is_some()
                 {
-                    for g in 0..self.gateways.len() {
-                        let theta2 = theta2.clone();
-                        let to = Party::Gateway(self.group, g);
-                        outbox.send(to, Message::Embed { number, theta2 });
-                    }
+                    self.measured = Some((number, theta2.clone()));
+                    (0..self.gateways.len()).for_each(|g| self.ask_to_embed(g, outbox));
                 }
             }
             Event::Deadline(Phase::Exchange, t) if t == at => self.exchange_is_due(outbox),
@@ -323,8 +325,39 @@ impl<'a> Edge<'a> {
                     .for_each(|told| *told = false);
                 self.again(outbox);
             }
-            Event::Appeared(party) if self.doing().missing.contains(&party) => self.again(outbox),
+            Event::Appeared(party) => {
+                if let Party::Gateway(_, g) = party {
+                    self.ask_to_embed(g, outbox);
+                }
+                if self.doing().missing.contains(&party) {
+                    self.again(outbox);
+                }
+            }
             _ => {}
+        }
+    }
+
+    /// Has a gateway embed what is measured, if anything is.
+    fn ask_to_embed(&self, gateway: usize, outbox: &mut Outbox) {
+        if let Some((number, theta2)) = &self.measured {
+            let message = Message::Embed {
+                number: *number,
+                theta2: theta2.clone(),
+            };
+            outbox.send(Party::Gateway(self.group, gateway), message);
+        }
+    }
+
+    /// Whether these rows of a part are a gateway's own: held-out ones are the first gateway's.
+    fn holds(&self, gateway: usize, part: Part, rows: &[u32]) -> bool {
+        let offsets = &self.task.dataset.groups[self.group].offsets;
+        let Some(devices) = self.gateways.get(gateway) else {
+            return false;
+        };
+        let own = offsets[devices.start as usize]..offsets[devices.end as usize];
+        match part {
+            Part::Training => rows.iter().all(|row| own.contains(row)),
+            Part::Validation | Part::Test => gateway == 0,
         }
     }
 
@@ -480,6 +513,7 @@ impl<'a> Edge<'a> {
 
     /// Whoever has sent ζ2 is to take part.
     fn ask(&mut self, outbox: &mut Outbox) {
+        outbox.over.push((Phase::Exchange, self.held.t));
         match std::mem::replace(&mut self.stage, Stage::Ended) {
             Stage::Inviting(drawn) => self.stage = Stage::Asking(drawn),
             other => self.stage = other,
@@ -553,7 +587,8 @@ impl<'a> Edge<'a> {
         }
         let there = drawn.models.iter().flatten().count();
         let all = drawn.zeta1.iter().flatten().count();
-        if there == all || (drawn.overdue && there >= quorum(self.quorum.devices, all)) {
+        let enough = quorum(self.quorum.devices, drawn.models.len()).min(all);
+        if there == all || (drawn.overdue && there >= enough) {
             self.aggregate(outbox);
         } else if nobody_yet && there > 0 {
             outbox.phases.push((Phase::Upload, self.held.t));
@@ -567,7 +602,7 @@ impl<'a> Edge<'a> {
         let there = drawn.models.iter().flatten().count();
         let all = drawn.zeta1.iter().flatten().count();
         drawn.overdue = true;
-        if there >= quorum(self.quorum.devices, all) {
+        if there >= quorum(self.quorum.devices, drawn.models.len()).min(all) {
             self.aggregate(outbox);
         }
     }
@@ -579,6 +614,7 @@ impl<'a> Edge<'a> {
             other => return self.stage = other,
         };
         let (task, held) = (self.task, &mut self.held);
+        outbox.over.push((Phase::Upload, held.t));
         held.t += held.segment.local_interval;
         let arrived: Vec<bool> = drawn.models.iter().map(Option::is_some).collect();
         let positions = 0..arrived.len();
@@ -685,6 +721,8 @@ impl<'a> Edge<'a> {
         held.theta2 = theta2;
         (held.counted.seconds, held.ended) = (0.0, *ended);
         held.absent.clear();
+        // Whatever was measured is known now.
+        self.measured = None;
         match ended {
             true => {
                 outbox.record = Some(wire::to_bytes(held));

@@ -453,8 +453,9 @@ impl<'a> Hospital<'a> {
         (held.theta0, held.theta1) = (theta0, theta1);
         (held.report, held.ended) = (Report::default(), *ended);
         self.uploaded = None;
-        let early = self.early.take().filter(|(t, _)| *t == self.held.t);
-        if let Some((_, zeta2)) = early.filter(|_| !*ended) {
+        let early = self.early.take_if(|(t, _)| *t <= self.held.t);
+        let early = early.filter(|(t, _)| *t == self.held.t && !*ended);
+        if let Some((_, zeta2)) = early {
             self.interval(&zeta2, outbox);
         }
         if *ended {
