@@ -70,7 +70,7 @@ fn what_cannot_be_started_says_why() {
         return;
     }
     let place = Place::new("up-wrong");
-    place.write("experiment.toml", &long());
+    place.write("experiment.toml", long());
     let up = Up::start(&place, "up", &[]);
     up.processes();
     let mode = |name: &str| {
