@@ -35,7 +35,7 @@ fn an_adaptive_run() {
 }
 
 #[test]
-fn runs_that_end_at_a_target_a_budget_or_by_diverging() {
+fn runs_that_end_at_a_target_or_a_budget() {
     same(
         "up-target",
         &format!("{FORTY_INTERVALS}[stop]\naccuracy = 0.6\n"),
