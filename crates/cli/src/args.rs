@@ -17,6 +17,7 @@ Examples:
   selvedge tune esr --data-dir data                 choose P, Q and η
   selvedge data inspect esr --data-dir data         see what each group would hold
   selvedge evaluate runs/synthetic-42               exact metrics of a finished run
+  selvedge up                                       train as real processes on this machine
   selvedge report runs/synthetic-42                 charts and tables of a run as one HTML page
   selvedge experiments --keys                       every key of an experiment"
 )]

@@ -135,19 +135,8 @@ impl<'a> Task<'a> {
     /// # Errors
     /// If the networks or the class weights do not fit the data, or a group is empty.
     pub fn new(experiment: &'a Experiment, dataset: &'a Dataset) -> Result<Self, TaskError> {
-        let stop = &experiment.stop;
-        let targets = [
-            ("stop.auc", stop.auc),
-            ("stop.precision", stop.precision),
-            ("stop.recall", stop.recall),
-            ("stop.f1", stop.f1),
-            ("stop.accuracy", stop.accuracy),
-        ];
-        let target = targets.into_iter().find(|(_, target)| target.is_some());
-        match target.filter(|_| dataset.test.is_empty()) {
-            Some((key, _)) => Err(TaskError::NoTest { key }),
-            None => Self::of_party(experiment, dataset, &dataset.label_counts()),
-        }
+        check_targets(experiment, dataset.test.len())?;
+        Self::of_party(experiment, dataset, &dataset.label_counts())
     }
 
     /// The same task as one party of a deployment sees it. Of its own group `dataset` has the true offsets and this
@@ -286,6 +275,26 @@ impl<'a> Task<'a> {
 }
 
 /// The factor of each class, of which there are so many training rows.
+/// Refuses a target on test samples of which there are none.
+///
+/// # Errors
+/// The target's key.
+pub fn check_targets(experiment: &Experiment, test_samples: usize) -> Result<(), TaskError> {
+    let stop = &experiment.stop;
+    let targets = [
+        ("stop.auc", stop.auc),
+        ("stop.precision", stop.precision),
+        ("stop.recall", stop.recall),
+        ("stop.f1", stop.f1),
+        ("stop.accuracy", stop.accuracy),
+    ];
+    let target = targets.into_iter().find(|(_, target)| target.is_some());
+    match target.filter(|_| test_samples == 0) {
+        Some((key, _)) => Err(TaskError::NoTest { key }),
+        None => Ok(()),
+    }
+}
+
 fn class_weights(weights: &ClassWeights, labels: &[u64]) -> Result<Vec<f32>, TaskError> {
     let classes = labels.len();
     match weights {

@@ -219,10 +219,6 @@ struct Retry {
 }
 
 impl Retry {
-    fn anew() -> Self {
-        Retry::behind(0)
-    }
-
     /// Behind so many bytes that were sent.
     fn behind(bytes: u64) -> Self {
         let wait = RETRY_FIRST + Duration::from_secs_f64(bytes as f64 / BYTES_PER_SECOND);
@@ -319,7 +315,7 @@ pub fn run(
         evaluation: None,
         snapshot,
         refused: None,
-        retry: Retry::anew(),
+        retry: Retry::behind(0),
         shown: Instant::now(),
         waiting: VecDeque::new(),
     };

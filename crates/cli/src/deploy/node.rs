@@ -8,7 +8,7 @@ use selvedge_core::dataset::Samples;
 use selvedge_core::experiment::Experiment;
 use selvedge_core::role::wire::MOST_CLASSES;
 use selvedge_core::role::{Cloud, Edge, Gateway, HeldOutSamples, Hospital, Party, Role};
-use selvedge_core::task::Task;
+use selvedge_core::task::{Task, check_targets};
 use selvedge_data::{HeldOut, PartyLoaded, PartyShard, read_party};
 use selvedge_net::identity::RunIdentity;
 use selvedge_net::node::{self, Outcome, Settings};
@@ -99,18 +99,7 @@ fn shard(config: &NodeConfig, party: Party) -> Result<(PartyShard, Vec<Range<u32
 }
 
 fn check(experiment: &Experiment, loaded: &PartyLoaded) -> Result<()> {
-    let stop = &experiment.stop;
-    let targets = [
-        ("auc", stop.auc),
-        ("precision", stop.precision),
-        ("recall", stop.recall),
-        ("f1", stop.f1),
-        ("accuracy", stop.accuracy),
-    ];
-    let target = targets.iter().find(|(_, target)| target.is_some());
-    if let Some((key, _)) = target.filter(|_| loaded.held_out_of_all[1] == 0) {
-        bail!("stop.{key} is a target on test samples, but the shards have none");
-    }
+    check_targets(experiment, loaded.held_out_of_all[1])?;
     if experiment.data.groups != loaded.dataset.groups.len() && experiment.data.set == "shards" {
         bail!(
             "data.groups = {}, but the shards are of {} groups",
