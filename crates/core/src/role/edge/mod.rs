@@ -2,9 +2,12 @@
 //!
 //! Its record is what an interval ends with: θ2, and so the decision whose models are in it.
 
+mod doing;
+mod sending;
+
 use super::message::{Counted, Message, Numbers, OfDevice, Part};
 use super::wire::{self, Reader, Wire, WireError, fields};
-use super::{Absence, Doing, Event, Outbox, Party, Phase, Quorum, is_possible, quorum};
+use super::{Absence, Event, Outbox, Party, Phase, Quorum, is_possible, quorum};
 use crate::aggregate::local_mean;
 use crate::cloud::{pack_upload, unpack_download};
 use crate::codec::Codec;
@@ -202,75 +205,6 @@ impl<'a> Edge<'a> {
         self.held.ended
     }
 
-    pub(super) fn stage(&self) -> &'static str {
-        match self.stage {
-            Stage::Inviting(_) => "exchange",
-            Stage::Asking(_) => "hospital",
-            Stage::Teaching(..) => "upload",
-            Stage::Uploaded(_) => "global",
-            Stage::Ended => "over",
-        }
-    }
-
-    /// What it is doing.
-    pub fn doing(&self) -> Doing {
-        let missing_gateways = |missing: &dyn Fn(usize) -> bool, drawn: &Drawn| {
-            let waits = |devices: &Range<u32>| {
-                let subset = drawn.group.subset.iter().enumerate();
-                subset
-                    .clone()
-                    .any(|(position, device)| devices.contains(device) && missing(position))
-            };
-            let gateways = self.gateways.iter().enumerate();
-            let waits = gateways.filter(|(_, devices)| waits(devices));
-            waits.map(|(g, _)| Party::Gateway(self.group, g)).collect()
-        };
-        let there = |of: usize, all: usize, what: &str| format!("{of} of {all} devices {what}");
-        let (what, missing, below_quorum) = match &self.stage {
-            Stage::Inviting(drawn) => {
-                let got = drawn.zeta2.iter().flatten().count();
-                (
-                    there(got, drawn.zeta2.len(), "have sent ζ2"),
-                    missing_gateways(&|p| drawn.zeta2[p].is_none(), drawn),
-                    drawn.overdue,
-                )
-            }
-            Stage::Asking(_) => (
-                "waits for θ0 and ζ1".into(),
-                vec![Party::Hospital(self.group)],
-                false,
-            ),
-            Stage::Teaching(drawn, _) => {
-                let got = drawn.models.iter().flatten().count();
-                let all = drawn.zeta1.iter().flatten().count();
-                let waits = |p: usize| drawn.zeta1[p].is_some() && drawn.models[p].is_none();
-                (
-                    there(got, all, "have sent their models"),
-                    missing_gateways(&waits, drawn),
-                    drawn.overdue,
-                )
-            }
-            Stage::Uploaded(_) => (
-                "has uploaded, waits for the cloud".into(),
-                vec![Party::Cloud],
-                false,
-            ),
-            Stage::Ended if !self.held.ended => ("begins".into(), Vec::new(), false),
-            Stage::Ended => {
-                let told = self.told.iter().enumerate();
-                let untold = told.filter(|(_, told)| !**told);
-                let untold = untold.map(|(g, _)| Party::Gateway(self.group, g));
-                ("the run is over".into(), untold.collect(), false)
-            }
-        };
-        Doing {
-            t: self.held.t,
-            what,
-            missing,
-            below_quorum,
-        }
-    }
-
     /// What happens, and what it does about it.
     pub fn handle(&mut self, event: Event, outbox: &mut Outbox) {
         let at = self.held.t;
@@ -337,17 +271,6 @@ impl<'a> Edge<'a> {
         }
     }
 
-    /// Has a gateway embed what is measured, if anything is.
-    fn ask_to_embed(&self, gateway: usize, outbox: &mut Outbox) {
-        if let Some((number, theta2)) = &self.measured {
-            let message = Message::Embed {
-                number: *number,
-                theta2: theta2.clone(),
-            };
-            outbox.send(Party::Gateway(self.group, gateway), message);
-        }
-    }
-
     /// Whether these rows of a part are a gateway's own: held-out ones are the first gateway's.
     fn holds(&self, gateway: usize, part: Part, rows: &[u32]) -> bool {
         let offsets = &self.task.dataset.groups[self.group].offsets;
@@ -374,94 +297,6 @@ impl<'a> Edge<'a> {
             overdue: false,
         });
         self.again(outbox);
-    }
-
-    /// Some positions of the subset, by gateway.
-    fn by_gateway(
-        &self,
-        drawn: &Drawn,
-        wanted: impl Fn(usize) -> bool,
-    ) -> Vec<(Party, Vec<usize>)> {
-        let subset = drawn.group.subset.iter().enumerate();
-        let wanted: Vec<(usize, u32)> = subset
-            .map(|(position, device)| (position, *device))
-            .filter(|(position, _)| wanted(*position))
-            .collect();
-        let of_gateway = |(g, devices): (usize, &Range<u32>)| {
-            let mine = wanted.iter().filter(|(_, n)| devices.contains(n));
-            let positions: Vec<usize> = mine.map(|(position, _)| *position).collect();
-            (Party::Gateway(self.group, g), positions)
-        };
-        let all = self.gateways.iter().enumerate().map(of_gateway);
-        all.filter(|(_, positions)| !positions.is_empty()).collect()
-    }
-
-    /// Sends what it waits for an answer to.
-    fn again(&self, outbox: &mut Outbox) {
-        match &self.stage {
-            Stage::Inviting(drawn) => {
-                let missing = self.by_gateway(drawn, |p| drawn.zeta2[p].is_none());
-                self.send_invitations(drawn, &missing, outbox);
-            }
-            Stage::Asking(drawn) => {
-                let message = Message::Batch {
-                    t: self.held.t,
-                    zeta2: drawn.zeta2.clone(),
-                };
-                outbox.send(Party::Hospital(self.group), message);
-            }
-            Stage::Teaching(drawn, theta0) => {
-                let waits = |p: usize| drawn.zeta1[p].is_some() && drawn.models[p].is_none();
-                let missing = self.by_gateway(drawn, waits);
-                // Who has forgotten the invitation needs it first.
-                self.send_invitations(drawn, &missing, outbox);
-                self.send_lessons(drawn, theta0, missing, outbox);
-            }
-            Stage::Uploaded(message) => outbox.send(Party::Cloud, message.clone()),
-            Stage::Ended if !self.held.ended => {}
-            Stage::Ended => {
-                let untold = self.told.iter().enumerate().filter(|(_, told)| !**told);
-                for (g, _) in untold {
-                    outbox.send(Party::Gateway(self.group, g), Message::End);
-                }
-            }
-        }
-    }
-
-    fn send_invitations(&self, drawn: &Drawn, to: &[(Party, Vec<usize>)], outbox: &mut Outbox) {
-        let key = self.key(Kind::Theta2);
-        let codec = self.task.compression.device_download;
-        let theta2 = Numbers::pack(codec, key, &self.held.theta2);
-        for (gateway, positions) in to {
-            let devices = positions.iter().map(|p| drawn.group.subset[*p]);
-            let message = Message::Invite {
-                t: self.held.t,
-                segment: self.held.segment,
-                theta2: theta2.clone(),
-                devices: devices.collect(),
-            };
-            outbox.send(*gateway, message);
-        }
-    }
-
-    fn send_lessons(
-        &self,
-        drawn: &Drawn,
-        theta0: &Numbers,
-        to: Vec<(Party, Vec<usize>)>,
-        outbox: &mut Outbox,
-    ) {
-        for (gateway, positions) in to {
-            let lesson = |p: usize| -> Option<OfDevice> {
-                Some((drawn.group.subset[p], drawn.zeta1[p].clone()?))
-            };
-            let message = Message::Lesson {
-                t: self.held.t,
-                theta0: theta0.clone(),
-                zeta1: positions.into_iter().filter_map(lesson).collect(),
-            };
-            outbox.send(gateway, message);
-        }
     }
 
     fn carries(&self, gateway: usize, device: u32) -> bool {

@@ -4,23 +4,24 @@
 //! its edge sends for that interval later, the hospital's answer stays the same. From the record it computes everything
 //! again.
 
-use super::message::{Message, Numbers, Part};
+mod measure;
+
+use super::message::{Message, Numbers};
 use super::wire::{self, Reader, Wire, WireError, fields};
 use super::{Absence, Doing, Event, HeldOutSamples, Outbox, Party, Phase, is_possible};
 use crate::adaptive::Report;
 use crate::cloud::{pack_upload, unpack_download};
 use crate::codec::{Codec, with_feedback};
 use crate::compression::message_key;
-use crate::dataset::{self, Samples};
-use crate::evaluate::{Scores, predict_embedded};
+use crate::dataset::{self};
 use crate::exchange::Embeddings;
 use crate::experiment::Side;
 use crate::group::Group;
 use crate::ledger::Kind;
 use crate::local_steps::{Batch, Steps, TowerWorkspace, hospital_steps};
-use crate::model::Model;
 use crate::schedule::Segment;
 use crate::task::Task;
+use measure::Measured;
 use selvedge_nn::random::Key;
 
 /// ζ2 by position of the subset.
@@ -80,15 +81,6 @@ fields!(Held {
     report,
     ended
 });
-
-/// A model that is measured. Embeddings may come before the model itself.
-struct Measured {
-    number: u64,
-    model: Option<Model>,
-    /// For each part, its rows, and ζ2 of those that have come.
-    parts: [(Vec<u32>, Vec<f32>, Vec<bool>); 3],
-    scores: Option<Message>,
-}
 
 impl<'a> Hospital<'a> {
     /// The hospital of a group before the first iteration, with its own columns of the data.
@@ -464,138 +456,6 @@ impl<'a> Hospital<'a> {
             outbox.record = Some(record);
             outbox.send(Party::Cloud, Message::Done);
         }
-    }
-
-    /// Measures a model, or says again what it has found.
-    fn evaluate(&mut self, number: u64, parts: &[Numbers], outbox: &mut Outbox) {
-        let widths = self.task.architecture.widths();
-        let [theta0, theta1] = parts else { return };
-        let (Some(theta0), Some(theta1)) = (theta0.as_dense(widths.n0), theta1.as_dense(widths.n1))
-        else {
-            return;
-        };
-        let measured = self.measured(number);
-        if let Some(scores) = &measured.scores {
-            outbox.send(Party::Cloud, scores.clone());
-            return;
-        }
-        measured.model = Some(Model {
-            theta0: theta0.to_vec(),
-            theta1: theta1.to_vec(),
-            theta2: Vec::new(),
-        });
-        self.score(outbox);
-    }
-
-    /// What is known of a model that is to be measured.
-    fn measured(&mut self, number: u64) -> &mut Measured {
-        let before = self.measured.take();
-        if let Some(before) = before.as_ref().filter(|m| m.number != number) {
-            self.measured_before = Some(before.number);
-        }
-        let known = before.filter(|m| m.number == number);
-        let new = || {
-            let training = match &self.task.loss_rows {
-                Some(rows) => rows[self.group].clone(),
-                None => (0..self.data.samples.len() as u32).collect(),
-            };
-            let [validation, test] = &self.held_out;
-            let all = |samples: &Samples| (0..samples.len() as u32).collect();
-            let width = self.task.architecture.device.output().len();
-            let room = |rows: Vec<u32>| {
-                let (zeta2, there) = (vec![0.0; rows.len() * width], vec![false; rows.len()]);
-                (rows, zeta2, there)
-            };
-            Measured {
-                number,
-                model: None,
-                parts: [training, all(validation), all(test)].map(room),
-                scores: None,
-            }
-        };
-        let measured = known.unwrap_or_else(new);
-        self.measured.insert(measured)
-    }
-
-    /// Whether it wants to know ζ2 of a sample.
-    fn asks(&self, part: Part, row: u32) -> bool {
-        let [validation, test] = &self.held_out;
-        let all = match (part, &self.task.loss_rows) {
-            (Part::Training, Some(rows)) => return rows[self.group].binary_search(&row).is_ok(),
-            (Part::Training, None) => &self.data.samples,
-            (Part::Validation, _) => validation,
-            (Part::Test, _) => test,
-        };
-        (row as usize) < all.len()
-    }
-
-    /// Keeps ζ2 of some samples of the model that is measured.
-    fn embedded(
-        &mut self,
-        number: u64,
-        part: Part,
-        rows: &[u32],
-        zeta2: &Numbers,
-        outbox: &mut Outbox,
-    ) {
-        let width = self.task.architecture.device.output().len();
-        let Some(zeta2) = zeta2.as_dense(rows.len() * width) else {
-            return;
-        };
-        // What cannot be of any model must not begin another one.
-        if self.measured_before == Some(number) || !rows.iter().all(|row| self.asks(part, *row)) {
-            return;
-        }
-        let measured = self.measured(number);
-        if measured.scores.is_some() {
-            return;
-        }
-        let (known, all, there) = &mut measured.parts[part as usize];
-        let places = rows.iter().map(|row| known.binary_search(row));
-        let Ok(places) = places.collect::<Result<Vec<usize>, _>>() else {
-            return;
-        };
-        for (place, zeta2) in places.into_iter().zip(zeta2.chunks_exact(width)) {
-            all[place * width..][..width].copy_from_slice(zeta2);
-            there[place] = true;
-        }
-        self.score(outbox);
-    }
-
-    /// With the model and ζ2 of all samples it knows the scores.
-    fn score(&mut self, outbox: &mut Outbox) {
-        let Some(measured) = self.measured.as_mut() else {
-            return;
-        };
-        let complete = |(_, _, there): &(_, _, Vec<bool>)| there.iter().all(|there| *there);
-        let Some(model) = measured.model.as_ref() else {
-            return;
-        };
-        if !measured.parts.iter().all(complete) {
-            return;
-        }
-        let architecture = &self.task.architecture;
-        let predict = |samples: &Samples, (rows, zeta2, _): &(Vec<u32>, Vec<f32>, Vec<bool>)| {
-            predict_embedded(architecture, model, samples, rows, zeta2)
-        };
-        let [training, validation, test] = &measured.parts;
-        let mut scores = Scores::new(architecture.combined.output().len());
-        scores.training = predict(&self.data.samples, training).losses;
-        let held_out = [
-            (&mut scores.validation, validation, &self.held_out[0]),
-            (&mut scores.test, test, &self.held_out[1]),
-        ];
-        for (scores, part, samples) in held_out {
-            scores.add(&predict(samples, part), &samples.y);
-        }
-        let message = Message::Evaluated {
-            number: measured.number,
-            scores: Box::new(scores),
-        };
-        outbox.send(Party::Cloud, message.clone());
-        // Only the answer is of use now.
-        (measured.parts, measured.model) = Default::default();
-        measured.scores = Some(message);
     }
 
     fn key(&self, kind: Kind) -> Key {

@@ -1,0 +1,82 @@
+//! θ measured by the groups: who is asked, and what follows from their scores.
+
+use super::super::message::Message;
+use super::super::{Absence, Outbox, Party, Phase, quorum};
+use super::{Cloud, Measuring};
+use crate::evaluate::Scores;
+use crate::evaluation::{self, Candidate, Judging};
+use selvedge_nn::random::Key;
+
+impl Cloud<'_> {
+    /// Has θ measured, or announces it.
+    pub(super) fn step(&mut self, step: Judging, outbox: &mut Outbox) {
+        match step {
+            Judging::Evaluate(candidate) => {
+                let parts = self.state.theta.parts();
+                let words = parts.iter().flat_map(|part| *part);
+                let key = Key::new(self.state.progress.t)
+                    .with(candidate as u64)
+                    .with_all(words.map(|x| u64::from(x.to_bits())));
+                let number = key.stream().next_u64();
+                let groups = self.uploads.len();
+                self.measuring = Some(Measuring {
+                    candidate,
+                    number,
+                    scores: vec![None; groups],
+                });
+                if matches!(candidate, Candidate::Safe | Candidate::Good) {
+                    (self.last.frames, self.last.restored) = (None, true);
+                }
+                for m in 0..groups {
+                    self.send_model(Party::Hospital(m), number, outbox);
+                    self.send_model(Party::Edge(m), number, outbox);
+                }
+            }
+            Judging::Done(judged) => self.conclude(judged, outbox),
+        }
+    }
+
+    pub(super) fn send_model(&self, to: Party, number: u64, outbox: &mut Outbox) {
+        let parts = self.whole(to);
+        outbox.send(to, Message::Evaluate { number, parts });
+    }
+
+    pub(super) fn judge_if_due(&mut self, outbox: &mut Outbox) {
+        let Some(measuring) = &self.measuring else {
+            return;
+        };
+        let (there, all) = (
+            measuring.scores.iter().flatten().count(),
+            measuring.scores.len(),
+        );
+        let mut scores = measuring.scores.iter().flatten();
+        let any = scores.any(|scores| scores.training.samples() > 0);
+        let enough = self.overdue && there >= quorum(self.quorum.groups, all) && any;
+        if there < all && !enough {
+            return;
+        }
+        self.overdue = false;
+        let t = self.state.progress.t;
+        outbox.over.push((Phase::Evaluation, t));
+        let Some(Measuring {
+            candidate, scores, ..
+        }) = self.measuring.take()
+        else {
+            return;
+        };
+        let mut sum = Scores::new(self.task.architecture.combined.output().len());
+        for (m, scores) in scores.iter().enumerate() {
+            match scores {
+                Some(scores) => sum.merge(scores),
+                None => outbox.absences.push(Absence {
+                    phase: Phase::Evaluation,
+                    t: self.state.progress.t,
+                    group: m,
+                    device: None,
+                }),
+            }
+        }
+        let step = evaluation::scored(self.task, &mut self.state, candidate, &sum);
+        self.step(step, outbox);
+    }
+}
