@@ -6,6 +6,10 @@
 //! Everybody says every few seconds to whom it talks that it is there (a *greeting*). Who has just been started may have
 //! forgotten what it was told, so its neighbours tell it again; who trains another experiment is refused.
 
+mod presence;
+
+pub use presence::{Presence, Snapshot};
+
 use crate::counters::Counters;
 use crate::deadlines::Deadlines;
 use crate::http;
@@ -13,15 +17,14 @@ use crate::identity::RunIdentity;
 use crate::records::{RecordError, Records, World};
 use crate::transport::{Access, Incoming, Transport, TransportError, name};
 use selvedge_core::role::wire::{self, WireError};
-use selvedge_core::role::{Absence, Doing, Event, Outbox, Party, Phase, Role};
+use selvedge_core::role::{Absence, Event, Outbox, Party, Phase, Role};
 use selvedge_core::run::Ending;
 use selvedge_core::state::{Evaluation, State};
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Between two greetings.
@@ -35,9 +38,6 @@ const RETRY_LAST: Duration = Duration::from_secs(8);
 
 /// How long a party that knows the end waits for others to know it too.
 const LINGER: Duration = Duration::from_secs(20);
-
-/// Gateways of one group that are listed.
-const MOST_GATEWAYS: usize = 10_000;
 
 /// How often somebody who wants it to stop is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -137,55 +137,6 @@ pub enum Outcome {
     Over,
     /// Before it, since somebody wanted so.
     Stopped,
-}
-
-/// A party as its neighbours see it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Presence {
-    /// Who.
-    pub party: Party,
-    /// Seconds since it was last heard of.
-    pub silent: f64,
-    /// How often it was started.
-    pub incarnation: u64,
-    /// What it said that it was doing.
-    pub doing: Doing,
-}
-
-/// What a node shows of itself.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Snapshot {
-    /// Who it is.
-    pub party: Party,
-    /// What it is doing.
-    pub doing: Doing,
-    /// Whether it reaches its server.
-    pub connected: bool,
-    /// The last evaluation, if it is the cloud.
-    pub evaluation: Option<Evaluation>,
-    /// T
-    pub iterations: u64,
-    /// Who has been heard of.
-    pub present: Vec<Presence>,
-    /// Who has not.
-    pub missing: Vec<Party>,
-    /// What was counted.
-    pub counters: Counters,
-}
-
-/// What parties say to each other besides messages.
-#[derive(Serialize, Deserialize)]
-enum Control {
-    /// I am there.
-    Greeting {
-        run: String,
-        incarnation: u64,
-        doing: Doing,
-        /// Whom I have heard of, for who cannot.
-        heard: Vec<Presence>,
-    },
-    /// You are in another run; mine is this.
-    Refusal(RunIdentity),
 }
 
 /// A role and its world.
@@ -493,66 +444,6 @@ impl Node<'_, '_> {
         }
     }
 
-    fn control(&mut self, from: Party, bytes: &[u8]) -> Result<(), NodeError> {
-        let Ok(control) = serde_json::from_slice(bytes) else {
-            self.refuse("malformed", &format!("from {from}"));
-            return Ok(());
-        };
-        match control {
-            Control::Greeting {
-                run,
-                incarnation,
-                doing,
-                heard,
-            } => {
-                if run != format!("{:016x}", self.run) {
-                    self.refuse("other run", &format!("from {from}"));
-                    if judges(self.role.party(), from) {
-                        let refusal = Control::Refusal(self.settings.identity.clone());
-                        self.say(from, &refusal);
-                    }
-                    return Ok(());
-                }
-                let presence = Presence {
-                    party: from,
-                    silent: 0.0,
-                    incarnation,
-                    doing,
-                };
-                let before = self.presences.insert(from, (Instant::now(), presence));
-                let own = |presence: &Presence| match (from, presence.party) {
-                    (Party::Edge(m), Party::Gateway(n, g)) => m == n && g < MOST_GATEWAYS,
-                    _ => false,
-                };
-                for presence in heard.into_iter().filter(own) {
-                    let since = Duration::try_from_secs_f64(presence.silent).unwrap_or_default();
-                    let at = Instant::now()
-                        .checked_sub(since)
-                        .unwrap_or_else(Instant::now);
-                    self.presences.insert(presence.party, (at, presence));
-                }
-                let known = before.is_some_and(|(_, before)| before.incarnation == incarnation);
-                if !known {
-                    // It does not know of this party either, or not any more.
-                    self.greet_one(from);
-                }
-                if !known || self.role.has_ended() {
-                    return self.happen(Event::Appeared(from), true);
-                }
-            }
-            Control::Refusal(theirs) => {
-                let differences = self.settings.identity.differences(&theirs);
-                if judges(from, self.role.party()) && !differences.is_empty() {
-                    self.refused = Some(NodeError::Refused {
-                        by: from,
-                        differences: differences.join("\n"),
-                    });
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Brings an event to the role, and does what it wants.
     fn happen(&mut self, event: Event, again: bool) -> Result<(), NodeError> {
         let mut outbox = Outbox::default();
@@ -644,70 +535,4 @@ impl Node<'_, '_> {
             self.known.retain(|(_, at)| *at >= t);
         }
     }
-
-    fn say(&self, to: Party, control: &Control) {
-        if let Ok(bytes) = serde_json::to_vec(control) {
-            self.transport.send(to, bytes);
-        }
-    }
-
-    fn greet(&self) {
-        for to in &self.settings.neighbours {
-            self.greet_one(*to);
-        }
-    }
-
-    fn greet_one(&self, to: Party) {
-        // An edge tells the cloud of its gateways, who cannot.
-        let mut heard = match to {
-            Party::Cloud => self.present(),
-            _ => Vec::new(),
-        };
-        heard.retain(|presence| matches!(presence.party, Party::Gateway(..)));
-        let greeting = Control::Greeting {
-            run: format!("{:016x}", self.run),
-            incarnation: self.incarnation,
-            doing: self.role.doing(),
-            heard,
-        };
-        self.say(to, &greeting);
-    }
-
-    fn present(&self) -> Vec<Presence> {
-        let silent = |(at, presence): &(Instant, Presence)| Presence {
-            silent: at.elapsed().as_secs_f64(),
-            ..presence.clone()
-        };
-        self.presences.values().map(silent).collect()
-    }
-
-    fn show(&mut self) {
-        self.shown = Instant::now();
-        let mut snapshot = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_missing = |party: &&Party| !self.presences.contains_key(*party);
-        *snapshot = Snapshot {
-            party: self.role.party(),
-            doing: self.role.doing(),
-            connected: self.transport.is_connected(),
-            evaluation: self.evaluation.clone(),
-            iterations: self.iterations,
-            present: self.present(),
-            missing: self
-                .settings
-                .neighbours
-                .iter()
-                .filter(is_missing)
-                .copied()
-                .collect(),
-            counters: self.counters.clone(),
-        };
-    }
-}
-
-/// Whether one party decides which run the other has to take part in.
-fn judges(one: Party, other: Party) -> bool {
-    matches!(
-        (one, other),
-        (Party::Cloud, Party::Hospital(_) | Party::Edge(_)) | (Party::Edge(_), Party::Gateway(..))
-    )
 }

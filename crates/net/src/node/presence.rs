@@ -1,0 +1,190 @@
+//! Who is there: greetings, refusals, and what a node shows of itself.
+
+use super::{Node, NodeError};
+use crate::counters::Counters;
+use crate::identity::RunIdentity;
+use selvedge_core::role::{Doing, Event, Party};
+use selvedge_core::state::Evaluation;
+use serde::{Deserialize, Serialize};
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+/// Gateways of one group that are listed.
+const MOST_GATEWAYS: usize = 10_000;
+
+/// A party as its neighbours see it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Presence {
+    /// Who.
+    pub party: Party,
+    /// Seconds since it was last heard of.
+    pub silent: f64,
+    /// How often it was started.
+    pub incarnation: u64,
+    /// What it said that it was doing.
+    pub doing: Doing,
+}
+
+/// What a node shows of itself.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// Who it is.
+    pub party: Party,
+    /// What it is doing.
+    pub doing: Doing,
+    /// Whether it reaches its server.
+    pub connected: bool,
+    /// The last evaluation, if it is the cloud.
+    pub evaluation: Option<Evaluation>,
+    /// T
+    pub iterations: u64,
+    /// Who has been heard of.
+    pub present: Vec<Presence>,
+    /// Who has not.
+    pub missing: Vec<Party>,
+    /// What was counted.
+    pub counters: Counters,
+}
+
+/// What parties say to each other besides messages.
+#[derive(Serialize, Deserialize)]
+enum Control {
+    /// I am there.
+    Greeting {
+        run: String,
+        incarnation: u64,
+        doing: Doing,
+        /// Whom I have heard of, for who cannot.
+        heard: Vec<Presence>,
+    },
+    /// You are in another run; mine is this.
+    Refusal(RunIdentity),
+}
+
+impl Node<'_, '_> {
+    pub(super) fn control(&mut self, from: Party, bytes: &[u8]) -> Result<(), NodeError> {
+        let Ok(control) = serde_json::from_slice(bytes) else {
+            self.refuse("malformed", &format!("from {from}"));
+            return Ok(());
+        };
+        match control {
+            Control::Greeting {
+                run,
+                incarnation,
+                doing,
+                heard,
+            } => {
+                if run != format!("{:016x}", self.run) {
+                    self.refuse("other run", &format!("from {from}"));
+                    if judges(self.role.party(), from) {
+                        let refusal = Control::Refusal(self.settings.identity.clone());
+                        self.say(from, &refusal);
+                    }
+                    return Ok(());
+                }
+                let presence = Presence {
+                    party: from,
+                    silent: 0.0,
+                    incarnation,
+                    doing,
+                };
+                let before = self.presences.insert(from, (Instant::now(), presence));
+                let own = |presence: &Presence| match (from, presence.party) {
+                    (Party::Edge(m), Party::Gateway(n, g)) => m == n && g < MOST_GATEWAYS,
+                    _ => false,
+                };
+                for presence in heard.into_iter().filter(own) {
+                    let since = Duration::try_from_secs_f64(presence.silent).unwrap_or_default();
+                    let at = Instant::now()
+                        .checked_sub(since)
+                        .unwrap_or_else(Instant::now);
+                    self.presences.insert(presence.party, (at, presence));
+                }
+                let known = before.is_some_and(|(_, before)| before.incarnation == incarnation);
+                if !known {
+                    // It does not know of this party either, or not any more.
+                    self.greet_one(from);
+                }
+                if !known || self.role.has_ended() {
+                    return self.happen(Event::Appeared(from), true);
+                }
+            }
+            Control::Refusal(theirs) => {
+                let differences = self.settings.identity.differences(&theirs);
+                if judges(from, self.role.party()) && !differences.is_empty() {
+                    self.refused = Some(NodeError::Refused {
+                        by: from,
+                        differences: differences.join("\n"),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn say(&self, to: Party, control: &Control) {
+        if let Ok(bytes) = serde_json::to_vec(control) {
+            self.transport.send(to, bytes);
+        }
+    }
+
+    pub(super) fn greet(&self) {
+        for to in &self.settings.neighbours {
+            self.greet_one(*to);
+        }
+    }
+
+    fn greet_one(&self, to: Party) {
+        // An edge tells the cloud of its gateways, who cannot.
+        let mut heard = match to {
+            Party::Cloud => self.present(),
+            _ => Vec::new(),
+        };
+        heard.retain(|presence| matches!(presence.party, Party::Gateway(..)));
+        let greeting = Control::Greeting {
+            run: format!("{:016x}", self.run),
+            incarnation: self.incarnation,
+            doing: self.role.doing(),
+            heard,
+        };
+        self.say(to, &greeting);
+    }
+
+    fn present(&self) -> Vec<Presence> {
+        let silent = |(at, presence): &(Instant, Presence)| Presence {
+            silent: at.elapsed().as_secs_f64(),
+            ..presence.clone()
+        };
+        self.presences.values().map(silent).collect()
+    }
+
+    pub(super) fn show(&mut self) {
+        self.shown = Instant::now();
+        let mut snapshot = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_missing = |party: &&Party| !self.presences.contains_key(*party);
+        *snapshot = Snapshot {
+            party: self.role.party(),
+            doing: self.role.doing(),
+            connected: self.transport.is_connected(),
+            evaluation: self.evaluation.clone(),
+            iterations: self.iterations,
+            present: self.present(),
+            missing: self
+                .settings
+                .neighbours
+                .iter()
+                .filter(is_missing)
+                .copied()
+                .collect(),
+            counters: self.counters.clone(),
+        };
+    }
+}
+
+/// Whether one party decides which run the other has to take part in.
+fn judges(one: Party, other: Party) -> bool {
+    matches!(
+        (one, other),
+        (Party::Cloud, Party::Hospital(_) | Party::Edge(_)) | (Party::Edge(_), Party::Gateway(..))
+    )
+}
