@@ -1,5 +1,9 @@
 //! The command line.
 
+mod kits;
+
+pub(crate) use kits::*;
+
 use clap::{Args as Arguments, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -53,6 +57,13 @@ pub(crate) enum Command {
     Up(UpArgs),
     /// Run one party of a deployment
     Node(NodeArgs),
+    /// Make the certificates, keys, configurations and folders of a consortium
+    Provision(ProvisionArgs),
+    /// Add a hospital to a kit, replace a key, or shut somebody out
+    #[command(subcommand)]
+    Kit(KitCommand),
+    /// See whether a party can take part: its server, its key, its clock, its data
+    Doctor(DoctorArgs),
     /// Show who is there, who is missing and why, and how far a deployment is
     Status(StatusArgs),
 }
@@ -519,6 +530,9 @@ pub(crate) struct UpArgs {
     /// Gateways of each group, which share its devices
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(crate) gateways: u64,
+    /// Servers of the cloud: one, or a cluster of three, which goes on with two
+    #[arg(long, value_name = "1|3", default_value_t = 1, value_parser = cloud_servers)]
+    pub(crate) cloud_servers: usize,
     /// Seconds after the first device, or group, that the others are waited for; by default for ever
     #[arg(long, value_name = "SECONDS")]
     pub(crate) deadline: Option<f64>,
@@ -575,4 +589,13 @@ pub(crate) struct StatusArgs {
     /// Print everything as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// A cluster of two would stop with either of them.
+fn cloud_servers(text: &str) -> Result<usize, String> {
+    match text {
+        "1" => Ok(1),
+        "3" => Ok(3),
+        _ => Err("expected 1, or 3 for a cluster that goes on with two".into()),
+    }
 }

@@ -5,8 +5,9 @@
 use nkeys::KeyPair;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyUsagePurpose,
+    Issuer, KeyUsagePurpose, PublicKeyData,
 };
+use sha2::{Digest, Sha256};
 use std::fmt;
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -90,6 +91,8 @@ pub struct Issued {
     pub certificate: String,
     /// The key, a secret.
     pub key: String,
+    /// A name for the public half of the key: SHA-256 in hexadecimal digits.
+    pub fingerprint: String,
 }
 
 impl Authority {
@@ -146,13 +149,21 @@ impl Authority {
             let mut params = CertificateParams::new(hosts)?;
             params.distinguished_name = named(first);
             params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-            params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+            // Servers of a cluster connect to each other, and are clients then.
+            params.extended_key_usages = vec![
+                ExtendedKeyUsagePurpose::ServerAuth,
+                ExtendedKeyUsagePurpose::ClientAuth,
+            ];
             params.use_authority_key_identifier_extension = true;
             let issuer = Issuer::new(authority_params(&self.name), &self.key);
             let certificate = params.signed_by(&key, &issuer)?.pem();
             Ok(Issued {
                 certificate,
                 key: key.serialize_pem(),
+                fingerprint: Sha256::digest(key.subject_public_key_info())
+                    .iter()
+                    .map(|byte| format!("{byte:02x}"))
+                    .collect(),
             })
         };
         make().map_err(|source| certificate_error(first, source))

@@ -18,6 +18,7 @@ pub mod chunks;
 pub mod counters;
 pub mod credentials;
 pub mod deadlines;
+pub mod examination;
 pub mod floor;
 mod http;
 pub mod identity;

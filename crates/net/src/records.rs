@@ -29,6 +29,9 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// What a cluster says that does not know enough of its servers yet.
+const NO_PEERS: jetstream::ErrorCode = jetstream::ErrorCode::CLUSTER_NO_PEERS;
+
 /// Why records are of no use.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
@@ -166,19 +169,21 @@ impl Head {
 }
 
 impl Records {
-    /// Opens the records of a party, makes them its own, and gives the last one. Tries until a server answers.
+    /// Opens the records of a party, makes them its own, and gives the last one; `replicas` servers keep each. Tries until a
+    /// server answers.
     ///
     /// # Errors
     /// If they are of another run (unless those are to be forgotten), damaged, or refused.
     pub async fn open(
         client: &Client,
         (party, run): (&str, u64),
+        replicas: usize,
         forget: bool,
         world: &World<'_>,
     ) -> Result<(Self, Option<Vec<u8>>), RecordError> {
         let mut context = jetstream::new(client.clone());
         context.set_timeout(PATIENCE);
-        let stream = Self::stream(&context, party, world).await?;
+        let stream = Self::stream(&context, (party, replicas), world).await?;
         let mut records = Records {
             context,
             stream,
@@ -221,7 +226,7 @@ impl Records {
 
     async fn stream(
         context: &jetstream::Context,
-        party: &str,
+        (party, replicas): (&str, usize),
         world: &World<'_>,
     ) -> Result<Stream, RecordError> {
         let subject = subjects::record(party);
@@ -231,6 +236,8 @@ impl Records {
                 subjects: vec![subject.clone(), subjects::all_records(party)],
                 max_messages_per_subject: 1,
                 storage: stream::StorageType::File,
+                num_replicas: replicas,
+                // Only the leader of a cluster is asked: others may be behind.
                 allow_direct: false,
                 ..stream::Config::default()
             };
@@ -240,6 +247,7 @@ impl Records {
                     if let jetstream::context::CreateStreamErrorKind::JetStream(problem) =
                         error.kind()
                         && problem.code() < 500
+                        && problem.error_code() != NO_PEERS
                     {
                         return Err(RecordError::Refused {
                             name: party.into(),

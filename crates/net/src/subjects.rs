@@ -11,6 +11,9 @@ pub const EDGE: &str = "edge";
 /// The one cloud.
 pub const CLOUD: &str = "cloud";
 
+/// Whom a party asks who it is: its server.
+pub const WHO_AM_I: &str = "$SYS.REQ.USER.INFO";
+
 /// Where a message travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {

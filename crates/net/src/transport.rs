@@ -26,6 +26,13 @@ pub struct Access {
     pub seed: String,
 }
 
+impl Access {
+    /// How many servers keep each record: all of a cluster of three, so that it outlives one of them.
+    pub(crate) fn replicas(&self) -> usize {
+        if self.servers.len() < 3 { 1 } else { 3 }
+    }
+}
+
 /// What happens to a connection.
 #[derive(Debug)]
 pub(crate) enum Incoming {

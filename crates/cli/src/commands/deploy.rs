@@ -3,7 +3,8 @@
 use super::{print, print_json};
 use crate::Outcome;
 use crate::args::{NodeArgs, StatusArgs, UpArgs};
-use crate::deploy::kit::{Deployment, Wishes};
+use crate::deploy::kit::Deployment;
+use crate::deploy::kit::local::Wishes;
 use crate::deploy::{node, status, up};
 use crate::load;
 use crate::training::{catch_interrupts, interrupted_flag};
@@ -50,6 +51,7 @@ pub(crate) fn run_up(args: &UpArgs) -> Result<Outcome> {
                 experiment: &named.experiment,
                 data_dir: args.experiment.data.data_dir.as_deref(),
                 gateways: args.gateways as usize,
+                cloud_servers: args.cloud_servers,
                 deadlines: deadlines(args, &named.experiment)?,
                 durable: !args.no_sync,
                 links: links(&args.link_through)?,

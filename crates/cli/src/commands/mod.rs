@@ -7,6 +7,7 @@ mod deploy;
 mod evaluate;
 mod experiments;
 mod fetch;
+mod kit;
 mod report;
 mod reproduce;
 mod train;
@@ -39,6 +40,9 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
         Command::Bench(args) => bench::run(&args),
         Command::Node(args) => deploy::run_node(&args),
         Command::Up(args) => deploy::run_up(&args),
+        Command::Provision(args) => kit::provision(&args),
+        Command::Kit(command) => kit::run(&command),
+        Command::Doctor(args) => kit::doctor(&args),
         Command::Status(args) => deploy::run_status(&args),
     }
 }

@@ -26,6 +26,12 @@ pub(crate) struct NodeConfig {
     pub(crate) authority: PathBuf,
     /// The file with the seed of its key, a secret.
     pub(crate) key: PathBuf,
+    /// For enrolment: this party's own files, whose columns the experiment explains.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) tables: Vec<PathBuf>,
+    /// For enrolment: the key of pseudonyms, which hospital and gateways of a group share. A secret.
+    #[serde(default)]
+    pub(crate) pseudonyms: Option<PathBuf>,
     /// Where it writes: the cloud its run directory, others what was absent.
     pub(crate) out: PathBuf,
     /// Where it answers over HTTP.
@@ -37,8 +43,11 @@ pub(crate) struct NodeConfig {
     /// A gateway's number.
     #[serde(default)]
     pub(crate) gateway: Option<usize>,
-    /// The devices of each gateway: the first, and one past the last.
+    /// For enrolment: how many gateways the group has.
     #[serde(default)]
+    pub(crate) gateway_count: Option<u32>,
+    /// The devices of each gateway: the first, and one past the last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) gateways: Vec<[u32; 2]>,
     /// Threads to compute with.
     #[serde(default)]

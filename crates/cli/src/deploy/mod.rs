@@ -4,7 +4,9 @@
 //! config    what a node is told: its run, its shard, its server
 //! node      one party, from its config to the end of the run
 //! journal   what a party writes down: the cloud its run directory, everybody its absences
-//! kit       the files of all parties and servers of a run on one machine
+//! consortium who takes part and where, as its operator describes it
+//! kit       the files of all parties and servers, a folder for each
+//! doctor    can a party take part: its server, its key, its clock, its data
 //! processes those servers and parties as processes, started again when they die
 //! up        all of it, from an experiment to a trained model
 //! status    who is there, who is missing and why
@@ -12,6 +14,8 @@
 //! ```
 
 pub(crate) mod config;
+pub(crate) mod consortium;
+pub(crate) mod doctor;
 pub(crate) mod journal;
 pub(crate) mod kit;
 pub(crate) mod node;

@@ -75,7 +75,7 @@ pub(crate) fn run(
 }
 
 /// What a party reads, and the gateways that it knows of.
-fn shard(config: &NodeConfig, party: Party) -> Result<(PartyShard, Vec<Range<u32>>)> {
+pub(super) fn shard(config: &NodeConfig, party: Party) -> Result<(PartyShard, Vec<Range<u32>>)> {
     Ok(match party {
         Party::Cloud => (PartyShard::Coordinator, Vec::new()),
         Party::Hospital(m) => (PartyShard::Hospital(m), Vec::new()),
@@ -98,7 +98,7 @@ fn shard(config: &NodeConfig, party: Party) -> Result<(PartyShard, Vec<Range<u32
     })
 }
 
-fn check(experiment: &Experiment, loaded: &PartyLoaded) -> Result<()> {
+pub(super) fn check(experiment: &Experiment, loaded: &PartyLoaded) -> Result<()> {
     check_targets(experiment, loaded.held_out_of_all[1])?;
     if experiment.data.groups != loaded.dataset.groups.len() && experiment.data.set == "shards" {
         bail!(

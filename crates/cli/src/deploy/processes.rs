@@ -67,7 +67,12 @@ impl Processes {
     }
 
     fn start_servers(&mut self) -> Result<()> {
-        (0..self.brokers.len()).try_for_each(|at| self.start_server(at))
+        (0..self.brokers.len()).try_for_each(|at| self.launch_server(at))?;
+        let servers = self.brokers.iter_mut().filter_map(|b| b.server.as_mut());
+        for server in servers {
+            server.wait_until_healthy()?;
+        }
+        Ok(())
     }
 
     /// Starts all servers, then all parties.
@@ -99,17 +104,17 @@ impl Processes {
         Ok(Processes {
             folder,
             program: Program::find()?,
-            brokers: deployment.servers.iter().map(broker).collect(),
-            nodes: deployment.nodes.iter().map(node).collect(),
+            brokers: deployment.servers().iter().map(broker).collect(),
+            nodes: deployment.nodes().iter().map(node).collect(),
             restarts: 0,
         })
     }
 
-    fn start_server(&mut self, at: usize) -> Result<()> {
+    fn launch_server(&mut self, at: usize) -> Result<()> {
         let files = &self.brokers[at].files;
         let folder = self.folder.join(&files.folder);
         let (config, log) = (folder.join("server.conf"), folder.join("log"));
-        let server = self.program.start(&config, files.monitor, &log)?;
+        let server = self.program.launch(&config, files.monitor, &log)?;
         self.brokers[at].server = Some(server);
         Ok(())
     }
@@ -151,11 +156,11 @@ impl Processes {
     /// Notes which process is whose.
     fn list(&self) -> Result<()> {
         let servers = self.brokers.iter().map(|broker| Listed {
-            name: broker.files.name.clone(),
+            name: broker.files.folder.clone(),
             pid: broker.server.as_ref().map(Server::pid),
         });
         let nodes = self.nodes.iter().map(|node| Listed {
-            name: node.files.folder.display().to_string(),
+            name: node.files.folder.clone(),
             pid: node.running.as_ref().map(|running| running.child.id()),
         });
         let all: Vec<Listed> = servers.chain(nodes).collect();
@@ -176,7 +181,7 @@ impl Processes {
                 broker.server = None;
                 self.restarts += 1;
                 changed = true;
-                if let Err(error) = self.start_server(at) {
+                if let Err(error) = self.launch_server(at) {
                     // It may have been killed again, or be slow: there is another try.
                     let broker = &mut self.brokers[at];
                     broker.failures += 1;
@@ -247,7 +252,7 @@ impl Processes {
     pub(crate) fn counters(&self) -> Vec<(String, Counters)> {
         let read = |broker: &Broker| {
             let counters = broker.server.as_ref()?.counters().ok()?;
-            Some((broker.files.name.clone(), counters))
+            Some((broker.files.folder.clone(), counters))
         };
         self.brokers.iter().filter_map(read).collect()
     }

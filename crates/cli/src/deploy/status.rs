@@ -31,14 +31,10 @@ pub(crate) fn address(whom: &str) -> Result<SocketAddr> {
         return Ok(address);
     }
     let folder = Path::new(whom);
-    if !folder.join("deployment.json").is_file() {
+    if !Deployment::is_at(folder) {
         bail!("{whom} is neither an address, like 127.0.0.1:9100, nor a folder of `selvedge up`");
     }
-    let deployment = Deployment::read(folder)?;
-    let cloud = deployment.nodes.iter().find(|n| n.party == Party::Cloud);
-    cloud
-        .map(|node| node.http)
-        .context("the deployment has no cloud")
+    Ok(Deployment::read(folder)?.cloud_http())
 }
 
 /// A page for people.

@@ -1,7 +1,8 @@
 //! `selvedge up`: a run as real processes on this machine, from an experiment to a trained model.
 
 use super::config::check_deployable;
-use super::kit::{Deployment, Wishes};
+use super::kit::Deployment;
+use super::kit::local::{self, Wishes};
 use super::processes::Processes;
 use super::status::ask_node;
 use crate::format::{bytes, count, score, seconds};
@@ -10,7 +11,6 @@ use crate::run_directory::Manifest;
 use crate::training::is_interrupted;
 use anyhow::{Context, Result, bail};
 use indicatif::ProgressBar;
-use selvedge_core::role::Party;
 use selvedge_core::state::Evaluation;
 use selvedge_net::broker::{Counters, Program};
 use selvedge_net::node::Snapshot;
@@ -56,20 +56,19 @@ pub(crate) fn prepare(folder: &Path, wishes: &Wishes<'_>) -> Result<Deployment> 
         std::fs::create_dir_all(parent)
             .with_context(|| format!("cannot make {}", parent.display()))?;
     }
-    Deployment::write(folder, wishes)
+    local::create(folder, wishes)
 }
 
 /// Starts everything, and looks after it until the run is over or somebody presses Ctrl-C.
 pub(crate) fn run(folder: &Path, deployment: &Deployment) -> Result<Ended> {
     let started = Instant::now();
-    let cloud = deployment.nodes.iter().find(|n| n.party == Party::Cloud);
-    let cloud = cloud.context("the deployment has no cloud")?.http;
-    let mut display = Display::new(&deployment.name, deployment.iterations, cloud);
+    let (name, iterations) = (&deployment.consortium.name, deployment.iterations);
+    let mut display = Display::new(name, iterations, deployment.cloud_http());
     let mut processes = Processes::start(folder, deployment)?;
     display.say(&format!(
         "{} servers and {} parties run; see `selvedge status {}`",
-        deployment.servers.len(),
-        deployment.nodes.len(),
+        deployment.servers().len(),
+        deployment.nodes().len(),
         folder.display()
     ));
     let mut servers = Vec::new();
@@ -190,6 +189,10 @@ impl Ended {
             )?;
         }
         let received = self.total(|c| c.in_bytes);
+        let hubs = self
+            .servers
+            .iter()
+            .filter(|(name, _)| name.starts_with("hub"));
         writeln!(
             out,
             "Bytes   {} of payload; the servers received {} in {} messages ({:.2} ×), links carried {}, {} are stored",
@@ -200,9 +203,10 @@ impl Ended {
                 0 => 0.0,
                 payload => received as f64 / payload as f64,
             },
-            bytes(self.servers.first().map_or(0.0, |(_, hub)| {
-                (hub.link_in_bytes + hub.link_out_bytes) as f64
-            })),
+            bytes(
+                hubs.map(|(_, hub)| (hub.link_in_bytes + hub.link_out_bytes) as f64)
+                    .sum()
+            ),
             bytes(self.total(|c| c.stored_bytes) as f64),
         )?;
         if self.restarts > 0 {

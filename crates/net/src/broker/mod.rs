@@ -113,7 +113,11 @@ impl Server {
         Counters::read(self.monitor)
     }
 
-    fn wait_until_healthy(&mut self) -> Result<(), BrokerError> {
+    /// Waits until it is healthy, but not for ever.
+    ///
+    /// # Errors
+    /// If it ends before, or takes too long.
+    pub fn wait_until_healthy(&mut self) -> Result<(), BrokerError> {
         let deadline = Instant::now() + START_TIME;
         loop {
             if let Some(status) = self.exited()? {
@@ -190,21 +194,29 @@ impl Drop for Server {
     }
 }
 
-/// A port of 127.0.0.1 that nobody listens to, and that this function has not given to anybody before.
+/// A port of 127.0.0.1 that nobody listens to, and that was not given to anybody before.
 pub fn free_port() -> Result<u16, BrokerError> {
+    free_ports(1)
+}
+
+/// The first of so many ports in a row, likewise.
+pub fn free_ports(count: u16) -> Result<u16, BrokerError> {
     static GIVEN: Mutex<Option<HashSet<u16>>> = Mutex::new(None);
     let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
     let given = given.get_or_insert_default();
     // Processes begin at different places.
-    let count = u32::from(PORTS.end - PORTS.start);
-    let begin = std::process::id().wrapping_mul(97) % count;
-    (0..count)
-        .filter_map(|step| u16::try_from((begin + step) % count).ok())
+    let all = u32::from(PORTS.end - PORTS.start);
+    let begin = std::process::id().wrapping_mul(97) % all;
+    let is_free = |port: u16| {
+        PORTS.contains(&port)
+            && !given.contains(&port)
+            && TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
+    };
+    let first = (0..all)
+        .filter_map(|step| u16::try_from((begin + step) % all).ok())
         .map(|offset| PORTS.start + offset)
-        .find(|port| {
-            !given.contains(port)
-                && TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok()
-                && given.insert(*port)
-        })
-        .ok_or(BrokerError::NoPort)
+        .find(|first| (0..count).all(|i| first.checked_add(i).is_some_and(is_free)))
+        .ok_or(BrokerError::NoPort)?;
+    given.extend(first..first + count);
+    Ok(first)
 }

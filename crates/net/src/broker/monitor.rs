@@ -35,7 +35,11 @@ pub struct Counters {
 
 impl Counters {
     /// Asks the monitoring for all of them.
-    pub(super) fn read(monitor: SocketAddr) -> Result<Self, BrokerError> {
+    /// What a server has counted, by its monitoring.
+    ///
+    /// # Errors
+    /// If nobody answers there, or not as expected.
+    pub fn read(monitor: SocketAddr) -> Result<Self, BrokerError> {
         let all = Page::get(monitor, "/varz")?;
         let links = Page::get(monitor, "/leafz")?;
         let streams = Page::get(monitor, "/jsz")?;

@@ -83,10 +83,29 @@ impl Program {
         &self.version
     }
 
-    /// Starts a server and waits until it is healthy. Paths in its configuration are seen from the folder of that.
+    /// Starts a server and waits until it is healthy; see [`launch`](Self::launch).
+    ///
+    /// # Errors
+    /// If it cannot be started, or is not healthy in time.
+    pub fn start(
+        &self,
+        config: &Path,
+        monitor: SocketAddr,
+        log: &Path,
+    ) -> Result<Server, BrokerError> {
+        let mut server = self.launch(config, monitor, log)?;
+        server.wait_until_healthy()?;
+        Ok(server)
+    }
+
+    /// Starts a server. Paths in its configuration are seen from the folder of that. Those of a cluster are healthy when most
+    /// of them are there, so all are launched before one is waited for.
     ///
     /// `monitor` is the address that the configuration gives to monitoring. The log is added to.
-    pub fn start(
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn launch(
         &self,
         config: &Path,
         monitor: SocketAddr,
@@ -108,14 +127,12 @@ impl Program {
             .stderr(open()?);
         let (child, keeper) =
             spawn_kept(command).map_err(system(format!("starting {}", self.path.display())))?;
-        let mut server = Server {
+        Ok(Server {
             child,
             _keeper: keeper,
             monitor,
             log: log.to_owned(),
-        };
-        server.wait_until_healthy()?;
-        Ok(server)
+        })
     }
 }
 

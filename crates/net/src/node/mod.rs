@@ -227,7 +227,13 @@ pub fn run(
         _ => {
             let name = name(party);
             let world = World::new(settings.stop, settings.notice);
-            let opened = Records::open(&transport.client, (&name, run), settings.forget, &world);
+            let opened = Records::open(
+                &transport.client,
+                (&name, run),
+                settings.access.replicas(),
+                settings.forget,
+                &world,
+            );
             match transport.runtime.block_on(opened) {
                 Ok((records, found)) => (Some(records), found),
                 Err(RecordError::Stopped) => return Ok(Outcome::Stopped),

@@ -1,19 +1,22 @@
 //! Configurations of `nats-server`: one for the cloud's server (the hub), one for each group's site.
 //!
-//! On a site there are two accounts. Parties are in `SITE`, with their streams; the link to the hub is in `LINK`, where
-//! nobody else is. Accounts see nothing of each other but what one exports and the other imports, and that is
-//! `up.<group>.>` outwards and `down.<group>.>` inwards. So the hub gets nothing else, even if its operator gives the
-//! link every right there is: rights on the hub only protect the hub and other sites.
+//! On a site there are three accounts: `HOSPITAL`, `EDGE` with the edge and its gateways, and `LINK`, where the link to the
+//! hub is and nobody else. Accounts see nothing of each other but what one exports and the other imports, and that is six
+//! subjects, each with one sender and one receiver. So the hub gets nothing but what hospital and edge say to the cloud,
+//! even if its operator gives the link every right there is: rights on the hub only protect the hub and other sites. And
+//! an edge that makes its stream a copy of something else finds nothing of the hospital's there.
 //!
 //! Besides that, every account has calls that its server answers itself, about its connections and streams. The link
 //! would offer those to the hub, so it denies them in both directions.
+//!
+//! The hub may be a cluster of three servers, which goes on with two. They know each other by their certificates, one by
+//! one: a site has a certificate of the same authority, and must not be able to join them.
 
 mod rights;
 
 use crate::credentials::Identity;
 use crate::subjects::{self, CLOUD, EDGE, HOSPITAL, Link};
 use rights::{Connection, Rights, Users, list};
-use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -34,9 +37,9 @@ pub enum ConfigError {
         /// What was given.
         key: String,
     },
-    /// The link's seed is not one. The message does not say what it is, since it may be a secret.
-    #[error("the link's seed is not that of a user key")]
-    Seed,
+    /// A site that dials nobody.
+    #[error("a site needs the address of at least one of the cloud's servers")]
+    NoHub,
     /// Monitoring knows no passwords, so nobody outside of the machine may reach it.
     #[error("monitoring at {0}: only a loopback address can be used")]
     Monitor(SocketAddr),
@@ -89,10 +92,25 @@ pub struct Hub {
     pub sites: Vec<SiteKey>,
     /// Whether a record is on the disk before it is acknowledged: it then outlives a power cut.
     pub durable: bool,
+    /// The other servers of a cluster, if it is one of several.
+    pub cluster: Option<Cluster>,
+}
+
+/// How the servers of a cluster find and know each other.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    /// What the cluster is called.
+    pub name: String,
+    /// Where this one listens for the others.
+    pub listen: SocketAddr,
+    /// Where the others listen, as `host:port`.
+    pub others: Vec<String>,
+    /// The fingerprints of the keys of all of them ([`Issued::fingerprint`](crate::credentials::Issued)).
+    pub fingerprints: Vec<String>,
 }
 
 /// The server of one group's site.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Site {
     /// The group.
     pub group: usize,
@@ -104,28 +122,23 @@ pub struct Site {
     pub store: PathBuf,
     /// Certificate and key of this server, and the authority by which it knows the hub.
     pub tls: TlsFiles,
-    /// The hub's address for links, as `host:port`.
-    pub hub: String,
-    /// The seed of the link's key. `nats-server` reads it from nowhere but its configuration.
-    pub link_seed: String,
-    /// The hospital's public key.
-    pub hospital: String,
-    /// The edge's public key.
-    pub edge: String,
+    /// The hub's addresses for links, as `host:port`: one for each of its servers.
+    pub hubs: Vec<String>,
+    /// The name of the file with the link's key ([`link_text`]), beside the configuration, which so is no secret.
+    pub link: String,
+    /// The hospital's public key; nothing if it was revoked.
+    pub hospital: Option<String>,
+    /// The edge's public key; nothing if it was revoked.
+    pub edge: Option<String>,
     /// Names and public keys of the gateways.
     pub gateways: Vec<(String, String)>,
     /// Whether a record is on the disk before it is acknowledged: it then outlives a power cut.
     pub durable: bool,
 }
 
-impl fmt::Debug for Site {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Site")
-            .field("group", &self.group)
-            .field("listen", &self.listen)
-            .field("hub", &self.hub)
-            .finish_non_exhaustive()
-    }
+/// The file that holds the key of a site's link: `nats-server` reads it from nowhere but its configuration. A secret.
+pub fn link_text(link: &Identity) -> String {
+    format!("nkey: {}\n", quoted(&link.seed))
 }
 
 impl Hub {
@@ -153,8 +166,12 @@ impl Hub {
         let jetstream = jetstream("hub", &self.store, self.durable)?;
         let leaf = quoted(&self.leaf.to_string());
         let tls = server_tls(&self.tls)?;
+        let cluster = match &self.cluster {
+            Some(cluster) => cluster.to_text(&self.tls)?,
+            None => String::new(),
+        };
         Ok(format!(
-            "{general}{jetstream}leafnodes {{
+            "{general}{jetstream}{cluster}leafnodes {{
   listen: {leaf}
   # Sites dial what their own configuration says, and no other address that a hub may know of itself.
   no_advertise: true
@@ -173,8 +190,40 @@ accounts {{
     }
 }
 
+impl Cluster {
+    fn to_text(&self, tls: &TlsFiles) -> Result<String, ConfigError> {
+        check_name(&self.name)?;
+        let (name, listen) = (quoted(&self.name), quoted(&self.listen.to_string()));
+        let routes = self.others.iter().map(|other| {
+            let address = host_and_port(other)?;
+            Ok(format!("tls://{address}"))
+        });
+        let routes = list(&routes.collect::<Result<Vec<_>, _>>()?);
+        let fingerprints = list(&self.fingerprints);
+        let (certificate, key, authority) = (
+            path(&tls.certificate)?,
+            path(&tls.key)?,
+            path(&tls.authority)?,
+        );
+        Ok(format!(
+            "cluster {{
+  name: {name}
+  listen: {listen}
+  no_advertise: true
+  routes: {routes}
+  tls {{
+    cert_file: {certificate}, key_file: {key}, ca_file: {authority}
+    verify: true, min_version: \"1.3\", timeout: 5
+    pinned_certs: {fingerprints}
+  }}
+}}
+"
+        ))
+    }
+}
+
 impl Site {
-    /// The configuration as text. It is a secret, since the link's seed is in it.
+    /// The configuration as text.
     pub fn to_text(&self) -> Result<String, ConfigError> {
         let group = self.group;
         let mut users = Users::default();
@@ -191,31 +240,49 @@ impl Site {
             Rights::connect(group, (EDGE, &mut edge), (name, &mut gateway));
             gateways.push((name, public, gateway));
         }
-        // The cloud is not here, but a gateway of that name could send in its place.
-        users.reserve(CLOUD);
-        users.add(HOSPITAL, &self.hospital, Connection::Client, hospital)?;
-        users.add(EDGE, &self.edge, Connection::Client, edge)?;
+        // The cloud is not here, but a gateway of that name could send in its place; nor may one take the place of
+        // somebody who was revoked.
+        for name in [CLOUD, HOSPITAL, EDGE] {
+            users.reserve(name);
+        }
+        users.add_reserved(HOSPITAL, self.hospital.as_deref(), hospital)?;
+        let hospital_users = users.take();
+        users.add_reserved(EDGE, self.edge.as_deref(), edge)?;
         for (name, public, rights) in gateways {
             users.add(name, public, Connection::Client, rights)?;
         }
         let name = subjects::group_name(group);
         let general = general(&name, self.listen, self.monitor, &self.tls)?;
         let jetstream = jetstream(&name, &self.store, self.durable)?;
-        let up = quoted(&subjects::all_over(Link::Up, group));
-        let down = quoted(&subjects::all_over(Link::Down, group));
-        let hub = quoted(&format!("tls://{}", host_and_port(&self.hub)?));
-        let link = Identity::from_seed(&self.link_seed).map_err(|_| ConfigError::Seed)?;
-        let seed = quoted(&link.seed);
-        let authority = path(&self.tls.authority)?;
+        let hubs = self.hubs.iter().map(|hub| {
+            let address = host_and_port(hub)?;
+            Ok(format!("tls://{address}"))
+        });
+        let hubs: Vec<String> = hubs.collect::<Result<_, _>>()?;
+        if hubs.is_empty() {
+            return Err(ConfigError::NoHub);
+        }
+        let hubs = list(&hubs);
+        let (link, authority) = (quoted(&self.link), path(&self.tls.authority)?);
         let server_calls = list(&["$SYS.>", "$JS.>"].map(str::to_owned));
+        let shared = [
+            Shared::new("HOSPITAL", "EDGE", subjects::inside(group, HOSPITAL, EDGE)),
+            Shared::new("EDGE", "HOSPITAL", subjects::inside(group, EDGE, HOSPITAL)),
+            Shared::new("HOSPITAL", "LINK", subjects::up(group, HOSPITAL)),
+            Shared::new("EDGE", "LINK", subjects::up(group, EDGE)),
+            Shared::new("LINK", "HOSPITAL", subjects::down(group, HOSPITAL)),
+            Shared::new("LINK", "EDGE", subjects::down(group, EDGE)),
+        ];
+        let [of_hospital, of_edge, of_link] =
+            ["HOSPITAL", "EDGE", "LINK"].map(|account| Shared::of_account(&shared, account));
         Ok(format!(
             "{general}{jetstream}leafnodes {{
   reconnect: \"1s\"
   remotes: [
     {{
-      url: {hub}
+      urls: {hubs}
       account: LINK
-      nkey: {seed}
+      include {link}
       compression: off
       deny_imports: {server_calls}
       deny_exports: {server_calls}
@@ -224,20 +291,49 @@ impl Site {
   ]
 }}
 accounts {{
-  SITE {{
+  HOSPITAL {{
     jetstream: enabled
-    exports: [ {{ stream: {up}, accounts: [LINK] }} ]
-    imports: [ {{ stream: {{ account: LINK, subject: {down} }} }} ]
-    users: [
+{of_hospital}    users: [
+{hospital_users}    ]
+  }}
+  EDGE {{
+    jetstream: enabled
+{of_edge}    users: [
 {users}    ]
   }}
   LINK {{
-    exports: [ {{ stream: {down}, accounts: [SITE] }} ]
-    imports: [ {{ stream: {{ account: SITE, subject: {up} }} }} ]
-  }}
+{of_link}  }}
 }}
 "
         ))
+    }
+}
+
+/// A subject that one account lets another have.
+struct Shared {
+    from: &'static str,
+    to: &'static str,
+    subject: String,
+}
+
+impl Shared {
+    fn new(from: &'static str, to: &'static str, subject: String) -> Self {
+        Shared { from, to, subject }
+    }
+
+    /// What an account gives, and what it takes.
+    fn of_account(all: &[Shared], account: &str) -> String {
+        let mut text = String::from("    exports: [\n");
+        for Shared { to, subject, .. } in all.iter().filter(|s| s.from == account) {
+            let subject = quoted(subject);
+            text += &format!("      {{ stream: {subject}, accounts: [{to}] }}\n");
+        }
+        text += "    ]\n    imports: [\n";
+        for Shared { from, subject, .. } in all.iter().filter(|s| s.to == account) {
+            let subject = quoted(subject);
+            text += &format!("      {{ stream: {{ account: {from}, subject: {subject} }} }}\n");
+        }
+        text + "    ]\n"
     }
 }
 
@@ -338,10 +434,10 @@ mod tests {
                 key: "k.pem".into(),
                 authority: "a.pem".into(),
             },
-            hub: "hub.example:7422".to_owned(),
-            link_seed: Identity::generate().unwrap().seed,
-            hospital: public(),
-            edge: public(),
+            hubs: vec!["hub.example:7422".to_owned()],
+            link: "link.conf".into(),
+            hospital: Some(public()),
+            edge: Some(public()),
             gateways: vec![("gateway-0".to_owned(), public())],
             durable: true,
         }
@@ -367,7 +463,7 @@ mod tests {
         two_of_one.edge = two_of_one.hospital.clone();
         assert!(matches!(two_of_one.to_text(), Err(ConfigError::Twice(_))));
         let mut no_key = site();
-        no_key.edge = no_key.link_seed.clone();
+        no_key.edge = Some(Identity::generate().unwrap().seed);
         assert!(matches!(no_key.to_text(), Err(ConfigError::Key { .. })));
         let mut open = site();
         open.monitor = "0.0.0.0:8222".parse().unwrap();
@@ -380,17 +476,20 @@ mod tests {
             "hub/x:1",
         ] {
             let mut wrong = site();
-            wrong.hub = hub.to_owned();
+            wrong.hubs.push(hub.to_owned());
             assert_eq!(wrong.to_text(), Err(ConfigError::Address(hub.to_owned())));
         }
     }
 
     #[test]
-    fn secrets_are_not_shown() {
+    fn nobody_takes_the_place_of_who_was_revoked() {
         let mut site = site();
-        assert!(!format!("{site:?}").contains(&site.link_seed));
-        site.link_seed.pop();
-        let error = site.to_text().unwrap_err().to_string();
-        assert!(!error.contains(&site.link_seed));
+        let was = site.edge.take().unwrap();
+        let text = site.to_text().unwrap();
+        assert!(!text.contains(&was) && text.contains(&site.hospital.clone().unwrap()));
+        site.gateways[0].0 = EDGE.to_owned();
+        assert_eq!(site.to_text(), Err(ConfigError::Twice(EDGE.to_owned())));
+        site.hubs.clear();
+        assert!(site.to_text().is_err());
     }
 }

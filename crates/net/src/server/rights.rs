@@ -12,10 +12,10 @@ pub(super) struct Rights {
 }
 
 impl Rights {
-    /// A party's inbox, which every party has.
+    /// What every party has: its inbox, and the question to its server who it is, which also tells the time.
     pub(super) fn of(name: &str) -> Self {
         Self {
-            publish: Vec::new(),
+            publish: vec![subjects::WHO_AM_I.to_owned()],
             subscribe: vec![format!("{}.>", subjects::inbox_prefix(name))],
         }
     }
@@ -23,7 +23,9 @@ impl Rights {
     /// A party's inbox and its stream, which has its name.
     pub(super) fn with_stream(name: &str) -> Self {
         let mut rights = Self::of(name);
-        rights.publish = vec![subjects::record(name), subjects::all_records(name)];
+        rights
+            .publish
+            .extend([subjects::record(name), subjects::all_records(name)]);
         let calls = [
             "STREAM.CREATE",
             "STREAM.INFO",
@@ -62,7 +64,7 @@ pub(super) enum Connection {
     Link,
 }
 
-/// The users of an account, each with a name and a key of its own.
+/// The users of a server, each with a name and a key of its own.
 #[derive(Default)]
 pub(super) struct Users {
     taken: HashSet<String>,
@@ -72,6 +74,26 @@ pub(super) struct Users {
 impl Users {
     pub(super) fn reserve(&mut self, name: &str) {
         self.taken.insert(name.to_owned());
+    }
+
+    /// Adds somebody whose name is reserved, if there is a key.
+    pub(super) fn add_reserved(
+        &mut self,
+        name: &str,
+        public: Option<&str>,
+        rights: Rights,
+    ) -> Result<(), ConfigError> {
+        self.taken.remove(name);
+        match public {
+            Some(public) => self.add(name, public, Connection::Client, rights)?,
+            None => self.reserve(name),
+        }
+        Ok(())
+    }
+
+    /// The text of those who were added since the last time: the users of one account.
+    pub(super) fn take(&mut self) -> String {
+        std::mem::take(&mut self.text)
     }
 
     pub(super) fn add(

@@ -3,7 +3,7 @@
 use async_nats::{Client, ConnectOptions, Event};
 use selvedge_net::broker::{BrokerError, Program, Server, free_port};
 use selvedge_net::credentials::{Authority, Identity, write_secret};
-use selvedge_net::server::{Hub, Site, SiteKey, TlsFiles};
+use selvedge_net::server::{Hub, Site, SiteKey, TlsFiles, link_text};
 use selvedge_net::subjects::{self, CLOUD, EDGE, HOSPITAL};
 use std::collections::HashMap;
 use std::fs;
@@ -103,17 +103,20 @@ impl Deployment {
                 public: public("link"),
             }],
             durable: false,
+            cluster: None,
         };
+        let link = "link.conf".to_owned();
+        write_secret(&dir.join(&link), &link_text(&keys["link"])).unwrap();
         let site = Site {
             group: 0,
             listen: free_address(),
             monitor: free_address(),
             store: dir.join("site"),
             tls: tls("site-tls"),
-            hub: hub.leaf.to_string(),
-            link_seed: keys["link"].seed.clone(),
-            hospital: public(HOSPITAL),
-            edge: public(EDGE),
+            hubs: vec![hub.leaf.to_string()],
+            link,
+            hospital: Some(public(HOSPITAL)),
+            edge: Some(public(EDGE)),
             gateways: GATEWAYS
                 .map(|name| (name.to_owned(), public(name)))
                 .to_vec(),

@@ -4,7 +4,8 @@ use super::super::{print, print_json};
 use crate::Outcome;
 use crate::args::BenchArgs;
 use crate::deploy::config::NodeConfig;
-use crate::deploy::kit::{Deployment, Wishes};
+use crate::deploy::kit::Deployment;
+use crate::deploy::kit::local::Wishes;
 use crate::deploy::processes::Processes;
 use crate::deploy::up;
 use crate::format::table;
@@ -50,6 +51,7 @@ pub(super) fn run(args: &BenchArgs) -> Result<Outcome> {
         experiment: &experiment,
         data_dir: args.experiment.data.data_dir.as_deref(),
         gateways: 1,
+        cloud_servers: 1,
         deadlines: Deadlines::default(),
         durable: true,
         links: Vec::new(),
@@ -79,7 +81,7 @@ pub(super) fn run(args: &BenchArgs) -> Result<Outcome> {
     };
     let floor = floor::measure(&plan)?;
     servers.stop()?;
-    let groups = deployment.servers.len() - 1;
+    let groups = deployment.consortium.hospitals.len();
     let deployed = edges(&all);
     let per_interval = |phases: &BTreeMap<String, Durations>, names: &[&str]| -> f64 {
         let sums = names.iter().filter_map(|name| phases.get(*name));
@@ -159,7 +161,7 @@ fn counters(folder: &Path, deployment: &Deployment) -> Result<Vec<(Party, Counte
         ))
     };
     deployment
-        .nodes
+        .nodes()
         .iter()
         .map(|node| match node.party {
             Party::Cloud => read(node.party, &folder.join("run")),
@@ -237,8 +239,8 @@ fn accesses(folder: &Path, deployment: &Deployment) -> Result<Vec<(Party, Access
         ))
     };
     deployment
-        .nodes
+        .nodes()
         .iter()
-        .map(|node| access(node.party, &node.folder))
+        .map(|node| access(node.party, Path::new(&node.folder)))
         .collect()
 }

@@ -1,0 +1,169 @@
+//! `selvedge provision`, `selvedge kit` and `selvedge doctor`
+
+use super::{print, print_json};
+use crate::Outcome;
+use crate::args::{AddArgs, DoctorArgs, KitArgs, KitCommand, ProvisionArgs};
+use crate::deploy::config::check_deployable;
+use crate::deploy::consortium::{Consortium, Hospital};
+use crate::deploy::doctor;
+use crate::deploy::kit::{Changed, Deployment, Stock};
+use crate::files::read_text;
+use crate::format::table;
+use anyhow::{Context, Result, bail};
+use selvedge_core::experiment::Experiment;
+use selvedge_data::{PartyShard, read_party};
+use selvedge_net::credentials::{Identity, write_secret};
+use serde_json::json;
+
+pub(crate) fn provision(args: &ProvisionArgs) -> Result<Outcome> {
+    let consortium = Consortium::read(&args.consortium)?;
+    let path = &consortium.experiment;
+    let experiment = Experiment::parse(&read_text(path)?, &[])
+        .with_context(|| format!("{} is of no use", path.display()))?;
+    check_deployable(&experiment)?;
+    let hospitals = consortium.hospitals.len();
+    let groups = match &args.shards {
+        Some(shards) => read_party(shards, PartyShard::Coordinator)?
+            .dataset
+            .groups
+            .len(),
+        None => experiment.data.groups,
+    };
+    if groups != hospitals {
+        let of = match &args.shards {
+            Some(shards) => format!("{} has {groups} groups", shards.display()),
+            None => format!("{} has data.groups = {groups}", path.display()),
+        };
+        bail!(
+            "{of}, but {} has {hospitals} hospitals: expected as many, since each is a group",
+            args.consortium.display()
+        );
+    }
+    if args.shards.is_none() && experiment.data.set != "table" {
+        bail!(
+            "data.set = {:?}: parties enrol with tables of their own, so expected \"table\"; or give everyone its part of a set with --shards, cut by `selvedge data split`",
+            experiment.data.set
+        );
+    }
+    let stock = Stock {
+        shards: args.shards.as_deref(),
+        run: "run",
+    };
+    let kit = Deployment::create(&args.out, consortium, &experiment, &stock)?;
+    let folders: Vec<String> = kit
+        .servers()
+        .into_iter()
+        .map(|server| server.folder)
+        .chain(kit.nodes().into_iter().map(|node| node.folder))
+        .collect();
+    if args.json {
+        print_json(&json!({ "kit": args.out.display().to_string(), "folders": folders }))?;
+        return Ok(Outcome::Done);
+    }
+    let out = args.out.display();
+    let mut text = format!("Kit     {out}, a folder for each to hand over, with a README\n");
+    for folder in &folders {
+        text += &format!("        {out}/{folder}\n");
+    }
+    text += &format!(
+        "Secret  {out}/authority stays with you: it signs certificates of servers\nNext    hand the folders over; then `selvedge doctor` at each, as its README says\n"
+    );
+    print(&text)?;
+    Ok(Outcome::Done)
+}
+
+pub(crate) fn run(command: &KitCommand) -> Result<Outcome> {
+    match command {
+        KitCommand::List(args) => list(args)?,
+        KitCommand::Add(args) => add(args)?,
+        KitCommand::Rotate(args) => {
+            let mut kit = Deployment::read(&args.kit.kit)?;
+            let changed = kit.rotate(&args.kit.kit, &args.who, args.public.as_deref())?;
+            tell(&args.kit, &format!("{} has a new key", args.who), &changed)?;
+        }
+        KitCommand::Revoke(args) => {
+            let mut kit = Deployment::read(&args.kit.kit)?;
+            let changed = kit.revoke(&args.kit.kit, &args.who)?;
+            tell(&args.kit, &format!("{} is revoked", args.who), &changed)?;
+        }
+        KitCommand::Key(args) => {
+            if args.file.exists() {
+                bail!(
+                    "{} is there already: choose a new file",
+                    args.file.display()
+                );
+            }
+            let identity = Identity::generate()?;
+            write_secret(&args.file, &identity.seed)?;
+            print(&format!("{}\n", identity.public))?;
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+fn list(args: &KitArgs) -> Result<()> {
+    let kit = Deployment::read(&args.kit)?;
+    let all = kit.list();
+    if args.json {
+        let keys: serde_json::Map<_, _> = all
+            .into_iter()
+            .map(|(name, key)| (name, json!(key)))
+            .collect();
+        return print_json(&json!({ "name": kit.consortium.name, "keys": keys }));
+    }
+    let mut rows = vec![vec!["who".to_owned(), "key".to_owned()]];
+    for (name, key) in all {
+        rows.push(vec![name, key.unwrap_or("revoked").to_owned()]);
+    }
+    print(&table(&rows))
+}
+
+fn add(args: &AddArgs) -> Result<()> {
+    let mut kit = Deployment::read(&args.kit.kit)?;
+    let hospital = Hospital {
+        name: args.name.clone(),
+        host: args.host.clone(),
+        listen: args.listen,
+        client: args.client,
+        monitor: args.monitor,
+        gateways: args.gateways,
+        http: args.http,
+        dial: Vec::new(),
+    };
+    let changed = kit.add(&args.kit.kit, hospital)?;
+    tell(&args.kit, &format!("{} is added", args.name), &changed)
+}
+
+fn tell(args: &KitArgs, what: &str, changed: &Changed) -> Result<()> {
+    if args.json {
+        return print_json(&serde_json::to_value(changed)?);
+    }
+    let kit = args.kit.display();
+    let mut text = format!("{what}\n");
+    for file in &changed.files {
+        text += &format!("Hand over  {kit}/{file}\n");
+    }
+    for server in &changed.restart {
+        text += &format!("Restart    the server of {server}, once it has its new files\n");
+    }
+    print(&text)
+}
+
+pub(crate) fn doctor(args: &DoctorArgs) -> Result<Outcome> {
+    let findings = doctor::run(args.kind, &args.config);
+    let wrong = findings.iter().filter(|finding| !finding.fine).count();
+    if args.json {
+        print_json(&json!({ "fine": wrong == 0, "findings": findings }))?;
+    } else {
+        let line = |finding: &doctor::Finding| {
+            let word = if finding.fine { "ok  " } else { "FAIL" };
+            format!("{word}  {:<10} {}\n", finding.what, finding.text)
+        };
+        print(&findings.iter().map(line).collect::<String>())?;
+    }
+    match wrong {
+        0 => Ok(Outcome::Done),
+        1 => bail!("one thing is wrong: see above"),
+        _ => bail!("{wrong} things are wrong: see above"),
+    }
+}

@@ -1,0 +1,185 @@
+//! One connection to a server, to see whether a party could take part: is it reached, does it know this key, what time is it
+//! there?
+
+use crate::credentials::Identity;
+use crate::subjects::{self, WHO_AM_I};
+use crate::transport::{Access, name};
+use async_nats::ConnectOptions;
+use selvedge_core::role::Party;
+use serde::Deserialize;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How long each answer may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a server says of a party.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Known {
+    /// The server's name.
+    pub server: String,
+    /// Its version.
+    pub version: String,
+    /// The public key that it knows the party by.
+    pub user: String,
+    /// The party's account there.
+    pub account: String,
+    /// Seconds for a question and its answer.
+    pub round_trip: f64,
+    /// Seconds by which this machine's clock is ahead of the server's.
+    pub clock_ahead: f64,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    server: AnsweringServer,
+    data: User,
+}
+
+#[derive(Deserialize)]
+struct AnsweringServer {
+    name: String,
+    ver: String,
+    time: String,
+}
+
+#[derive(Deserialize)]
+struct User {
+    user: String,
+    account: String,
+}
+
+/// Connects to one server as a party, asks who it is there, and leaves.
+///
+/// # Errors
+/// In words for people: what was tried, and what came of it.
+pub fn examine(access: &Access, server: &str, party: Party) -> Result<Known, String> {
+    Identity::from_seed(&access.seed).map_err(|e| e.to_string())?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| e.to_string())?;
+    runtime.block_on(async {
+        let connecting = ConnectOptions::with_nkey(access.seed.clone())
+            .add_root_certificates(access.authority.clone())
+            .require_tls(true)
+            .name(name(party))
+            .custom_inbox_prefix(subjects::inbox_prefix(&name(party)))
+            .connection_timeout(PATIENCE)
+            .connect(format!("tls://{server}"));
+        let client = match tokio::time::timeout(2 * PATIENCE, connecting).await {
+            Ok(connected) => connected.map_err(|e| explain(&e.to_string()))?,
+            Err(_) => return Err("no answer".into()),
+        };
+        let asked = Instant::now();
+        let question = client.request(WHO_AM_I, "".into());
+        let answer = match tokio::time::timeout(PATIENCE, question).await {
+            Ok(answer) => answer.map_err(|e| format!("it does not say who we are: {e}"))?,
+            Err(_) => return Err("it does not say who we are".into()),
+        };
+        let round_trip = asked.elapsed().as_secs_f64();
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0.0, |since| since.as_secs_f64());
+        let answer: Answer = serde_json::from_slice(&answer.payload)
+            .map_err(|e| format!("it says who we are in words that are not understood: {e}"))?;
+        let there = seconds(&answer.server.time)
+            .ok_or_else(|| format!("its time {:?} is none", answer.server.time))?;
+        Ok(Known {
+            server: answer.server.name,
+            version: answer.server.ver,
+            user: answer.data.user,
+            account: answer.data.account,
+            round_trip,
+            clock_ahead: now - round_trip / 2.0 - there,
+        })
+    })
+}
+
+/// What people can do about a failure.
+fn explain(problem: &str) -> String {
+    let hint = [
+        (
+            "UnknownIssuer",
+            "its certificate is of another authority: is it the consortium's server?",
+        ),
+        (
+            "NotValidForName",
+            "its certificate is for another host name",
+        ),
+        (
+            "Expired",
+            "its certificate has expired, or this machine's clock is wrong",
+        ),
+        (
+            "authorization",
+            "it does not know this key: it may have been replaced or revoked",
+        ),
+        (
+            "Connection refused",
+            "nobody listens there: is the server started?",
+        ),
+        ("failed to lookup", "the host's name is not known here"),
+    ];
+    let found = hint.iter().find(|(part, _)| problem.contains(part));
+    match found {
+        Some((_, hint)) => format!("{problem} ({hint})"),
+        None => problem.to_owned(),
+    }
+}
+
+/// Seconds since 1970 of a time in UTC, like `2026-11-15T21:03:00.25Z`.
+fn seconds(text: &str) -> Option<f64> {
+    let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
+    let numbers = |text: &str, between: char| -> Option<[f64; 3]> {
+        let parts: Vec<f64> = text
+            .split(between)
+            .map(|p| p.parse().ok())
+            .collect::<Option<_>>()?;
+        parts.try_into().ok()
+    };
+    let ([year, month, day], [hours, minutes, seconds]) =
+        (numbers(date, '-')?, numbers(time, ':')?);
+    let in_range = (1970.0..10_000.0).contains(&year)
+        && (1.0..=12.0).contains(&month)
+        && (1.0..=31.0).contains(&day);
+    if !in_range {
+        return None;
+    }
+    // Years begin in March here, so that a leap day is the last of its year.
+    let (year, month) = if month > 2.0 {
+        (year, month - 3.0)
+    } else {
+        (year - 1.0, month + 9.0)
+    };
+    let leap_days = (year / 4.0).floor() - (year / 100.0).floor() + (year / 400.0).floor();
+    let before_month = ((153.0 * month + 2.0) / 5.0).floor();
+    let days = 365.0 * year + leap_days + before_month + day - 719_469.0;
+    Some(86_400.0 * days + 3_600.0 * hours + 60.0 * minutes + seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::seconds;
+
+    #[test]
+    fn times_are_those_of_another_implementation() {
+        // date -u -d 2026-11-15T21:03:00 +%s, and so on
+        for (text, expected) in [
+            ("1970-01-01T00:00:00Z", 0.0),
+            ("2000-02-29T12:00:00Z", 951_825_600.0),
+            ("2026-11-15T21:03:00.25Z", 1_794_776_580.25),
+            ("2100-03-01T00:00:01Z", 4_107_542_401.0),
+        ] {
+            assert_eq!(seconds(text), Some(expected), "{text}");
+        }
+        for wrong in [
+            "",
+            "2026-11-15",
+            "2026-13-01T00:00:00Z",
+            "x-1-1T0:0:0Z",
+            "1-2T3Z",
+        ] {
+            assert_eq!(seconds(wrong), None, "{wrong}");
+        }
+    }
+}
