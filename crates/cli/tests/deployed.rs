@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 
+#[path = "deployed/cluster.rs"]
+mod cluster;
 mod common;
 #[path = "deployed/deployment.rs"]
 mod deployment;
@@ -9,6 +11,10 @@ mod deployment;
 mod equal;
 #[path = "deployed/killed.rs"]
 mod killed;
+#[path = "deployed/kit.rs"]
+mod kit;
+#[path = "deployed/provisioned.rs"]
+mod provisioned;
 #[path = "deployed/refused.rs"]
 mod refused;
 #[path = "deployed/stopped.rs"]

@@ -74,7 +74,11 @@ pub fn examine(access: &Access, server: &str, party: Party) -> Result<Known, Str
         let question = client.request(WHO_AM_I, "".into());
         let answer = match tokio::time::timeout(PATIENCE, question).await {
             Ok(answer) => answer.map_err(|e| format!("it does not say who we are: {e}"))?,
-            Err(_) => return Err("it does not say who we are".into()),
+            Err(_) => {
+                return Err(
+                    "it lets us in, but does not answer this party: is it another's folder?".into(),
+                );
+            }
         };
         let round_trip = asked.elapsed().as_secs_f64();
         let now = SystemTime::now()

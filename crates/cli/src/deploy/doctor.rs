@@ -189,6 +189,7 @@ fn data(config: &NodeConfig, party: Party) -> Result<((), String), String> {
 /// A server's configuration, its health and its link.
 fn server(file: &Path, findings: &mut Findings) {
     let tried = || -> Result<(String, String), String> {
+        let text = std::fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
         let program = Program::find().map_err(|e| e.to_string())?;
         let folder = file.parent().filter(|p| !p.as_os_str().is_empty());
         let output = Command::new(
@@ -199,7 +200,6 @@ fn server(file: &Path, findings: &mut Findings) {
         .current_dir(folder.unwrap_or(Path::new(".")))
         .output()
         .map_err(|e| format!("{}: {e}", program.path().display()))?;
-        let text = std::fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
         match output.status.success() {
             true => Ok((
                 text,

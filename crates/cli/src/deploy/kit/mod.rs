@@ -205,25 +205,28 @@ impl Deployment {
             deployment: self,
         };
         writer.group(m)?;
+        let own = format!("{}/", self.consortium.hospitals[m].name);
         let mut changed = Changed {
-            files: vec![format!("{}/", self.consortium.hospitals[m].name)],
+            files: vec![own.clone()],
             restart: Vec::new(),
         };
         // One group more is another run, for all.
         let text = experiment.to_toml();
-        for at in [".".to_owned()]
-            .into_iter()
-            .chain(self.nodes().into_iter().map(|n| n.folder))
-        {
-            let file = folder.join(&at).join(EXPERIMENT);
+        write_whole(&path, text.as_bytes())?;
+        for node in self.nodes() {
+            let file = folder.join(&node.folder).join(EXPERIMENT);
             if file.is_file() && read_text(&file)? != text {
                 write_whole(&file, text.as_bytes())?;
-                changed
-                    .files
-                    .push(Path::new(&at).join(EXPERIMENT).display().to_string());
+                changed.files.push(format!("{}/{EXPERIMENT}", node.folder));
             }
         }
-        self.finish(folder, changed)
+        let mut changed = self.finish(folder, changed)?;
+        // Its folder is handed over as a whole, and its server is not running yet.
+        changed
+            .files
+            .retain(|file| *file == own || !file.starts_with(&own));
+        changed.restart.retain(|server| !server.starts_with(&own));
+        Ok(changed)
     }
 
     /// Gives somebody a new key; the old one is good for nothing any more. With `public` it has made its key itself.

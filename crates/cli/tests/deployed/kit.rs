@@ -1,0 +1,170 @@
+//! A kit of `selvedge provision`, whose servers and parties a test starts one by one, as people would.
+
+use crate::common::process::Live;
+use crate::common::{Place, selvedge};
+use crate::deployment::{LONG, read};
+use selvedge_net::broker::{Program, Server, ask, free_port, free_ports};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Hospitals of this machine, each with so many gateways.
+pub(crate) fn consortium(cloud_servers: usize, hospitals: &[(&str, u16)]) -> String {
+    let port = || free_port().unwrap();
+    let mut text = format!(
+        "name = \"trial\"\nexperiment = \"experiment.toml\"\nthreads = 1\nhttp = {}\n",
+        port()
+    );
+    for _ in 0..cloud_servers {
+        text += &format!(
+            "[[cloud]]\nhost = \"127.0.0.1\"\nlisten = \"127.0.0.1\"\nclient = {}\nlinks = {}\ncluster = {}\nmonitor = {}\n",
+            port(),
+            port(),
+            port(),
+            port()
+        );
+    }
+    for (name, gateways) in hospitals {
+        text += &format!(
+            "[[hospital]]\nname = \"{name}\"\nhost = \"localhost\"\nlisten = \"127.0.0.1\"\nclient = {}\nmonitor = {}\nhttp = {}\ngateways = {gateways}\n",
+            port(),
+            port(),
+            free_ports(2 + gateways).unwrap()
+        );
+    }
+    text
+}
+
+/// A kit, and what was started of it; all ends with it.
+pub(crate) struct Kit {
+    folder: PathBuf,
+    pub(crate) nodes: BTreeMap<String, Live>,
+    pub(crate) servers: BTreeMap<String, Server>,
+}
+
+impl Kit {
+    /// Cuts the set of `experiment.toml` and makes the kit `kit` from it.
+    pub(crate) fn of_shards(place: &Place, consortium: &str) -> Self {
+        place.write("consortium.toml", consortium);
+        place.succeeds(&["data", "split", "experiment.toml", "--out", "shards"]);
+        let args = ["provision", "consortium.toml", "--out", "kit"];
+        place.succeeds(&[&args[..], &["--shards", "shards"]].concat());
+        Kit {
+            folder: place.join("kit"),
+            nodes: BTreeMap::new(),
+            servers: BTreeMap::new(),
+        }
+    }
+
+    fn description(&self) -> Value {
+        serde_json::from_str(&read(&self.folder.join("deployment.json"))).unwrap()
+    }
+
+    /// Names of the folders of all servers, with where each is monitored, and of all parties, with where each answers.
+    fn addresses(&self) -> (BTreeMap<String, SocketAddr>, BTreeMap<String, SocketAddr>) {
+        let at = |port: u64| SocketAddr::from(([127, 0, 0, 1], port as u16));
+        let c = &self.description()["consortium"];
+        let (mut servers, mut nodes) = (BTreeMap::new(), BTreeMap::new());
+        let hubs = c["cloud"].as_array().unwrap();
+        for (i, hub) in hubs.iter().enumerate() {
+            let name = match hubs.len() {
+                1 => "hub".to_owned(),
+                _ => format!("hub-{i}"),
+            };
+            servers.insert(name, at(hub["monitor"].as_u64().unwrap()));
+        }
+        nodes.insert("cloud".to_owned(), at(c["http"].as_u64().unwrap()));
+        for hospital in c["hospital"].as_array().unwrap() {
+            let name = hospital["name"].as_str().unwrap();
+            let monitor = at(hospital["monitor"].as_u64().unwrap());
+            servers.insert(format!("{name}/server"), monitor);
+            let http = hospital["http"].as_u64().unwrap();
+            nodes.insert(format!("{name}/hospital"), at(http));
+            nodes.insert(format!("{name}/edge"), at(http + 1));
+            for g in 0..hospital["gateways"].as_u64().unwrap() {
+                nodes.insert(format!("{name}/gateway-{g}"), at(http + 2 + g));
+            }
+        }
+        (servers, nodes)
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Starts a server; those of a cluster are healthy only together.
+    pub(crate) fn launch(&mut self, name: &str) {
+        let monitor = self.addresses().0[name];
+        let (config, log) = (
+            self.file(&format!("{name}/server.conf")),
+            self.file(&format!("{name}/log")),
+        );
+        let server = Program::find().unwrap().launch(&config, monitor, &log);
+        self.servers.insert(name.to_owned(), server.unwrap());
+    }
+
+    /// Starts all servers.
+    pub(crate) fn launch_all(&mut self) {
+        for name in self.addresses().0.into_keys() {
+            self.launch(&name);
+        }
+        for server in self.servers.values_mut() {
+            server
+                .wait_until_healthy()
+                .unwrap_or_else(|e| panic!("{e}"));
+        }
+    }
+
+    /// Starts a party.
+    pub(crate) fn start(&mut self, name: &str) {
+        let kind = match name.rsplit('/').next().unwrap_or_default() {
+            gateway if gateway.starts_with("gateway") => "devices",
+            kind => kind,
+        };
+        let mut command = selvedge(&self.file(name));
+        command.args(["node", kind, "--config", "node.toml"]);
+        self.nodes
+            .insert(name.to_owned(), Live::start(&mut command));
+    }
+
+    /// Starts all parties.
+    pub(crate) fn start_all(&mut self) {
+        for name in self.addresses().1.into_keys() {
+            self.start(&name);
+        }
+    }
+
+    /// Where the cloud is.
+    pub(crate) fn t(&self) -> u64 {
+        let (_, body) = ask(self.addresses().1["cloud"], "/status").unwrap_or_default();
+        let status: Value = serde_json::from_str(&body).unwrap_or_default();
+        status["doing"]["t"].as_u64().unwrap_or_default()
+    }
+
+    /// Waits until the cloud has got further than that.
+    #[track_caller]
+    pub(crate) fn gets_beyond(&self, t: u64) -> u64 {
+        let began = Instant::now();
+        loop {
+            let now = self.t();
+            if now > t {
+                return now;
+            }
+            assert!(began.elapsed() < LONG, "still at {now}, not beyond {t}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits for the end of all parties, which must be a good one.
+    #[track_caller]
+    pub(crate) fn ends(&mut self) {
+        for (name, node) in std::mem::take(&mut self.nodes) {
+            let ran = node.collect(LONG);
+            if let Some(complaint) = ran.complaint(0) {
+                panic!("{name}: {complaint}");
+            }
+        }
+    }
+}
