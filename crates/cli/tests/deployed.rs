@@ -9,6 +9,8 @@ mod common;
 mod deployment;
 #[path = "deployed/equal.rs"]
 mod equal;
+#[path = "deployed/guide.rs"]
+mod guide;
 #[path = "deployed/killed.rs"]
 mod killed;
 #[path = "deployed/kit.rs"]

@@ -148,11 +148,18 @@ impl<'a> World<'a> {
                 let ends = [devices.start, devices.end].map(|n| group.offsets[n as usize]);
                 let rows: Vec<usize> = (ends[0] as usize..ends[1] as usize).collect();
                 let own = some(&group.samples, len2, &rows, false);
-                let held_out = match g {
-                    0 => self.held_out(m, false),
-                    _ => HeldOutSamples::default(),
+                // Each gateway has some of the held-out rows, or none.
+                let all = self.held_out(m, false);
+                let end = |n: usize, g: usize| n * g / self.home.gateways[m].len();
+                let share = |at: usize| {
+                    let rows = all[at].len();
+                    (end(rows, g)..end(rows, g + 1)).collect::<Vec<usize>>()
                 };
-                Role::Gateway(Box::new(Gateway::new(task, (m, g), devices, own, held_out)))
+                let shares = [share(0), share(1)];
+                let held_out = [0, 1].map(|at| some(&all[at], len2, &shares[at], false));
+                let from = [0, 1].map(|at| end(all[at].len(), g) as u32);
+                let gateway = Gateway::new(task, (m, g), devices, own, held_out, from);
+                Role::Gateway(Box::new(gateway))
             }
         };
         let mut outbox = Outbox::default();

@@ -161,6 +161,7 @@ fn role<'a>(
                 devices,
                 samples,
                 held_out,
+                [0; 2],
             )))
         }
     }

@@ -31,6 +31,8 @@ pub struct Gateway<'a> {
     samples: Samples,
     first_row: usize,
     held_out: HeldOutSamples,
+    /// Where its held-out samples begin among those of the group.
+    held_out_from: [u32; 2],
     frozen: Frozen,
     workspaces: Workspaces<'a, DeviceWorkspace>,
     invited: Option<Invited>,
@@ -48,13 +50,15 @@ struct Invited {
 }
 
 impl<'a> Gateway<'a> {
-    /// A gateway of some devices of a group, with their rows of x2 and y, and with what it holds of the held-out ones.
+    /// A gateway of some devices of a group, with their rows of x2 and y, and with what it holds of the held-out ones: rows
+    /// in a row, from these numbers on among the group's.
     pub fn new(
         task: &'a Task<'a>,
         party: (usize, usize),
         devices: Range<u32>,
         samples: Samples,
         held_out: HeldOutSamples,
+        held_out_from: [u32; 2],
     ) -> Self {
         let group = &task.dataset.groups[party.0];
         let first_row = group.offsets[devices.start as usize] as usize;
@@ -64,6 +68,7 @@ impl<'a> Gateway<'a> {
             samples,
             first_row,
             held_out,
+            held_out_from,
             frozen: Frozen::new(&task.architecture),
             workspaces: Workspaces::new(|| DeviceWorkspace::new(&task.architecture)),
             invited: None,
@@ -279,7 +284,7 @@ impl<'a> Gateway<'a> {
 
     /// ζ2 of everything it holds that is evaluated.
     fn embed(&self, number: u64, theta2: &Numbers, outbox: &mut Outbox) -> Option<()> {
-        let (m, g) = self.party;
+        let (m, _) = self.party;
         let tower = &self.task.architecture.device;
         let theta2 = theta2.as_dense(tower.params())?;
         let own = self.first_row..self.first_row + self.samples.len();
@@ -290,23 +295,20 @@ impl<'a> Gateway<'a> {
             }
             None => own.map(|row| row as u32).collect(),
         };
-        let all = |samples: &Samples| (0..samples.len() as u32).collect();
+        let held_out = |part: Part, at: usize| {
+            let (samples, first) = (&self.held_out[at], self.held_out_from[at]);
+            let rows = (0..samples.len() as u32).map(|row| first + row).collect();
+            (part, rows, &samples.x2[..], first)
+        };
         let first = self.first_row as u32;
         let parts: [(Part, Vec<u32>, &[f32], u32); 3] = [
             (Part::Training, training, &self.samples.x2, first),
-            (
-                Part::Validation,
-                all(&self.held_out[0]),
-                &self.held_out[0].x2,
-                0,
-            ),
-            (Part::Test, all(&self.held_out[1]), &self.held_out[1].x2, 0),
+            held_out(Part::Validation, 0),
+            held_out(Part::Test, 1),
         ];
-        // Held-out samples belong to no device: the first gateway of a group carries them.
-        let mine = if g == 0 { 3 } else { 1 };
         let width = tower.output().len();
         let mut side = Embeddings::new(false);
-        for (part, rows, x2, first) in parts.into_iter().take(mine) {
+        for (part, rows, x2, first) in parts {
             for rows in rows.chunks((PER_MESSAGE / width).max(1)) {
                 let places: Vec<u32> = rows.iter().map(|row| row - first).collect();
                 side.embed(tower, theta2, x2, &places);

@@ -281,7 +281,8 @@ impl World {
                     0 => held_out(m, false),
                     _ => HeldOutSamples::default(),
                 };
-                Role::Gateway(Box::new(Gateway::new(task, (m, g), devices, own, held_out)))
+                let gateway = Gateway::new(task, (m, g), devices, own, held_out, [0; 2]);
+                Role::Gateway(Box::new(gateway))
             }
         };
         let record = self.records.get(&party);
