@@ -246,13 +246,13 @@ impl Role<'_> {
         }
     }
 
-    /// What it waits for, in a word: for who measures how long that takes.
-    pub fn stage(&self) -> &'static str {
+    /// What it waits for, in a word, and at which iteration: for who measures how long that takes.
+    pub fn stage(&self) -> (&'static str, u64) {
         match self {
             Role::Cloud(role) => role.stage(),
             Role::Hospital(role) => role.stage(),
             Role::Edge(role) => role.stage(),
-            Role::Gateway(_) => "answering",
+            Role::Gateway(_) => ("answering", 0),
         }
     }
 

@@ -10,6 +10,7 @@ mod presence;
 
 pub use presence::{Presence, Snapshot};
 
+use crate::chunks::name as content;
 use crate::counters::Counters;
 use crate::deadlines::Deadlines;
 use crate::http;
@@ -155,8 +156,12 @@ struct Node<'a, 'b> {
     counters: Counters,
     evaluation: Option<Evaluation>,
     snapshot: Arc<Mutex<Snapshot>>,
-    /// What it waits for, and since when.
-    stage: (&'static str, Instant),
+    /// What it waits for at which iteration, and since when.
+    stage: ((&'static str, u64), Instant),
+    /// How long each stage takes, lately at the longest: over a slow line nothing is lost only since it takes its time.
+    usual: BTreeMap<&'static str, Duration>,
+    /// What was last sent to whom, by kind: the same again is counted as that, whatever made the role say it.
+    last_sent: BTreeMap<(Party, &'static str), u64>,
     refused: Option<NodeError>,
     retry: Retry,
     shown: Instant,
@@ -170,9 +175,10 @@ struct Retry {
 }
 
 impl Retry {
-    /// Behind so many bytes that were sent.
-    fn behind(bytes: u64) -> Self {
-        let wait = RETRY_FIRST + Duration::from_secs_f64(bytes as f64 / BYTES_PER_SECOND);
+    /// Behind so many bytes that were sent, for an answer that usually takes so long.
+    fn behind(bytes: u64, usual: Duration) -> Self {
+        let first = RETRY_FIRST.max(2 * usual).min(RETRY_LAST);
+        let wait = first + Duration::from_secs_f64(bytes as f64 / BYTES_PER_SECOND);
         Retry {
             at: Instant::now() + wait,
             wait,
@@ -272,7 +278,9 @@ pub fn run(
         evaluation: None,
         snapshot,
         refused: None,
-        retry: Retry::behind(0),
+        retry: Retry::behind(0, Duration::ZERO),
+        usual: BTreeMap::new(),
+        last_sent: BTreeMap::new(),
         shown: Instant::now(),
         waiting: VecDeque::new(),
     };
@@ -473,6 +481,9 @@ impl Node<'_, '_> {
             let before = self.counters.sent_bytes;
             for (to, message) in outbox.messages.drain(..) {
                 let bytes = wire::encode(self.run, &message);
+                let last = (to, message.kind());
+                let content = content(&bytes);
+                let again = self.last_sent.insert(last, content) == Some(content) || again;
                 let sent = self.transport.send(to, bytes) as u64;
                 let counters = &mut self.counters;
                 counters.sent(message.kind(), sent);
@@ -486,7 +497,8 @@ impl Node<'_, '_> {
             }
             let sent = self.counters.sent_bytes - before;
             if sent > 0 && !again {
-                self.retry = Retry::behind(sent);
+                let usual = self.usual.get(self.role.stage().0).copied();
+                self.retry = Retry::behind(sent, usual.unwrap_or_default());
             }
             for absence in &outbox.absences {
                 let who = match absence.device {
@@ -534,9 +546,12 @@ impl Node<'_, '_> {
     fn time_stage(&mut self) {
         let now = self.role.stage();
         if now != self.stage.0 {
-            let (before, since) = std::mem::replace(&mut self.stage, (now, Instant::now()));
-            self.counters.took(before, since.elapsed());
-            let t = self.role.doing().t;
+            let ((before, _), since) = std::mem::replace(&mut self.stage, (now, Instant::now()));
+            let took = since.elapsed();
+            self.counters.took(before, took);
+            let usual = self.usual.entry(before).or_default();
+            *usual = took.max(usual.mul_f64(0.9));
+            let (_, t) = now;
             self.armed.retain(|(_, at), _| *at >= t);
             self.known.retain(|(_, at)| *at >= t);
         }

@@ -121,12 +121,13 @@ impl<'a> Cloud<'a> {
         progress.t + progress.segment.global_interval
     }
 
-    pub(super) fn stage(&self) -> &'static str {
-        match (&self.ending, &self.measuring) {
+    pub(super) fn stage(&self) -> (&'static str, u64) {
+        let name = match (&self.ending, &self.measuring) {
             (Some(_), _) => "over",
             (None, Some(_)) => "evaluation",
             (None, None) => "gathering",
-        }
+        };
+        (name, self.state().progress.t)
     }
 
     /// What it is doing.

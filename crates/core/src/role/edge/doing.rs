@@ -5,14 +5,15 @@ use super::{Drawn, Edge, Stage};
 use std::ops::Range;
 
 impl Edge<'_> {
-    pub(in crate::role) fn stage(&self) -> &'static str {
-        match self.stage {
+    pub(in crate::role) fn stage(&self) -> (&'static str, u64) {
+        let name = match self.stage {
             Stage::Inviting(_) => "exchange",
             Stage::Asking(_) => "hospital",
             Stage::Teaching(..) => "upload",
             Stage::Uploaded(_) => "global",
             Stage::Ended => "over",
-        }
+        };
+        (name, self.held.t)
     }
 
     /// What it is doing.

@@ -187,12 +187,13 @@ impl<'a> Hospital<'a> {
         self.held.ended
     }
 
-    pub(super) fn stage(&self) -> &'static str {
-        match (self.held.ended, &self.uploaded) {
+    pub(super) fn stage(&self) -> (&'static str, u64) {
+        let name = match (self.held.ended, &self.uploaded) {
             (true, _) => "over",
             (false, Some(_)) => "global",
             (false, None) => "batch",
-        }
+        };
+        (name, self.held.t)
     }
 
     /// What it is doing.
