@@ -18,7 +18,7 @@ with open(labs_file, "w", newline="") as file:
     labs = csv.writer(file)
     labs.writerow(["patient", "age", "sex", "lactate", "ill"])
     for patient in known + known[:1]:
-        lactate = round(random.gauss(2.1 if ill[patient] else 1.4, 0.4), 2)
+        lactate = round(random.gauss(1.7 if ill[patient] else 1.4, 0.4), 2)
         row = [patient, random.randint(30, 80), random.choice("fm"), lactate, "yes" if ill[patient] else "no"]
         labs.writerow(row)
 carried = known[:150] + [f"X{number:04}" for number in range(12)]
@@ -30,6 +30,6 @@ for name, patients in zip(vitals_files, shares):
         for patient in patients:
             for hour in range(6):
                 fast = ill.get(patient, False)
-                vitals.writerow([patient, hour, "hr", round(random.gauss(88 if fast else 75, 8))])
+                vitals.writerow([patient, hour, "hr", round(random.gauss(79 if fast else 75, 8))])
                 if random.random() < 0.3:
                     vitals.writerow([patient, hour + 0.5, "spo2", round(random.gauss(95 if fast else 97, 1.5))])

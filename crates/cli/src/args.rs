@@ -55,6 +55,8 @@ pub(crate) enum Command {
     Bench(BenchArgs),
     /// Train as real processes on this machine: servers, cloud, hospitals, edges and device gateways
     Up(UpArgs),
+    /// Find out who takes part, from tables that hospitals and gateways hold themselves
+    Enrol(EnrolArgs),
     /// Run one party of a deployment
     Node(NodeArgs),
     /// Make the certificates, keys, configurations and folders of a consortium
@@ -552,6 +554,41 @@ pub(crate) struct UpArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub(crate) threads: u64,
     /// Print the result as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Arguments)]
+#[command(after_help = "\
+Examples:
+  selvedge enrol cloud --config cloud/node.toml
+  selvedge enrol hospital --config group-0/hospital/node.toml --table labs.csv
+  selvedge enrol edge --config group-0/edge/node.toml
+  selvedge enrol devices --config group-0/gateway-0/node.toml --table vitals.csv
+
+Once before training, all parties at the same time. The experiment has data.set = \"table\"; hospitals and gateways read their own
+files, and nothing that was measured leaves them: patients are matched by pseudonyms, and only sums over a group are added up.
+Each party is left with its data folder for `selvedge node`, and with data/enrolment.json, which says how many take part.
+
+node.toml has, besides what `selvedge node` needs: at hospital and gateways, pseudonyms = \"pseudonyms.key\", the same 64
+hexadecimal digits in all of a group (openssl rand -hex 32), and tables = [\"labs.csv\"]; at edge and gateways, gateway_count = 2
+if there is not one; no gateways = […], which enrolment finds.")]
+pub(crate) struct EnrolArgs {
+    /// Which party
+    pub(crate) kind: crate::deploy::config::Kind,
+    /// What it is told: its experiment, its server, its key
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: PathBuf,
+    /// A CSV or Parquet file instead of those that the config names; may be given again. A hospital's first has ids and labels
+    #[arg(long, value_name = "FILE")]
+    pub(crate) table: Vec<PathBuf>,
+    /// Replace the data folder of an earlier enrolment
+    #[arg(long)]
+    pub(crate) again: bool,
+    /// How it logs, on the error output
+    #[arg(long, value_enum, default_value = "plain")]
+    pub(crate) log: crate::deploy::journal::LogFormat,
+    /// Print what was decided as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }

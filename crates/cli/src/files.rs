@@ -1,8 +1,10 @@
 //! Files that are either whole or not there.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
+use selvedge_data::PseudonymKey;
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Writes a file beside its place and moves it there, so that a crash or a full disk leaves the old one.
@@ -57,4 +59,18 @@ pub(crate) fn leave_nothing_when_interrupted(out: &Path) -> Result<()> {
 /// Reads a file as text.
 pub(crate) fn read_text(path: &Path) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// Reads the key of pseudonyms, if only its owner can.
+pub(crate) fn read_key(path: &Path) -> Result<PseudonymKey> {
+    let text = read_text(path)?;
+    let mode = fs::metadata(path)?.permissions().mode();
+    if mode & 0o077 != 0 {
+        bail!(
+            "{}: others can read this secret (mode {:o}): expected mode 600, as `chmod 600` sets it",
+            path.display(),
+            mode & 0o777
+        );
+    }
+    PseudonymKey::parse(&text).map_err(|problem| anyhow!("{}: {problem}", path.display()))
 }

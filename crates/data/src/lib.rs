@@ -17,6 +17,7 @@
 //! ```
 
 mod deal;
+pub mod enrol;
 mod error;
 mod esr;
 mod files;

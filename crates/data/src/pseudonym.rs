@@ -64,7 +64,8 @@ impl PseudonymKey {
         self.mac("key", "")
     }
 
-    fn mac(&self, purpose: &str, text: &str) -> String {
+    /// A secret that whoever has the key can compute: a whole HMAC-SHA-256.
+    pub(crate) fn secret(&self, purpose: &str, text: &str) -> [u8; 32] {
         // HMAC takes keys of any length.
         let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.0) else {
             unreachable!("a key of 32 bytes");
@@ -72,11 +73,16 @@ impl PseudonymKey {
         mac.update(purpose.as_bytes());
         mac.update(&[0]);
         mac.update(text.as_bytes());
-        hex(&mac.finalize().into_bytes()[..16])
+        mac.finalize().into_bytes().into()
+    }
+
+    fn mac(&self, purpose: &str, text: &str) -> String {
+        hex(&self.secret(purpose, text)[..16])
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Bytes as hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -26,4 +26,5 @@ pub mod node;
 pub mod records;
 pub mod server;
 pub mod subjects;
+pub mod talk;
 pub mod transport;

@@ -1,11 +1,11 @@
-//! `selvedge node`, `selvedge up` and `selvedge status`
+//! `selvedge enrol`, `selvedge node`, `selvedge up` and `selvedge status`
 
 use super::{print, print_json};
 use crate::Outcome;
-use crate::args::{NodeArgs, StatusArgs, UpArgs};
+use crate::args::{EnrolArgs, NodeArgs, StatusArgs, UpArgs};
 use crate::deploy::kit::Deployment;
 use crate::deploy::kit::local::Wishes;
-use crate::deploy::{node, status, up};
+use crate::deploy::{enrol, node, status, up};
 use crate::load;
 use crate::training::{catch_interrupts, interrupted_flag};
 use anyhow::{Context, Result, anyhow, bail};
@@ -21,6 +21,24 @@ pub(crate) fn run_node(args: &NodeArgs) -> Result<Outcome> {
         selvedge_net::node::Outcome::Over => Outcome::Done,
         selvedge_net::node::Outcome::Stopped => Outcome::Interrupted,
     })
+}
+
+pub(crate) fn run_enrol(args: &EnrolArgs) -> Result<Outcome> {
+    catch_interrupts()?;
+    let wishes = enrol::Wishes {
+        kind: args.kind,
+        tables: &args.table,
+        again: args.again,
+        format: args.log,
+    };
+    let Some(summary) = enrol::run(&args.config, &wishes, interrupted_flag())? else {
+        return Ok(Outcome::Interrupted);
+    };
+    match args.json {
+        true => print_json(&serde_json::to_value(&summary)?)?,
+        false => print(&enrol::text(&summary))?,
+    }
+    Ok(Outcome::Done)
 }
 
 pub(crate) fn run_up(args: &UpArgs) -> Result<Outcome> {

@@ -38,6 +38,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
         Command::Report(args) => report::run(&args),
         Command::Experiments(args) => experiments::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Enrol(args) => deploy::run_enrol(&args),
         Command::Node(args) => deploy::run_node(&args),
         Command::Up(args) => deploy::run_up(&args),
         Command::Provision(args) => kit::provision(&args),

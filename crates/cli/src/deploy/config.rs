@@ -4,6 +4,7 @@ use crate::files::read_text;
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::experiment::{Adaptive, Algorithm, Compute, Experiment};
 use selvedge_core::role::Party;
+use selvedge_data::enrol::Summary;
 use selvedge_net::deadlines::Deadlines;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -89,13 +90,15 @@ impl NodeConfig {
             )));
         }
         let folder = file.with_file_name("");
-        for path in [
+        let paths = [
             &mut config.experiment,
             &mut config.data,
             &mut config.authority,
             &mut config.key,
             &mut config.out,
-        ] {
+        ];
+        let further = config.tables.iter_mut().chain(&mut config.pseudonyms);
+        for path in paths.into_iter().chain(further) {
             *path = folder.join(&*path);
         }
         Ok(config)
@@ -117,6 +120,16 @@ impl NodeConfig {
                     .ok_or_else(|| anyhow!("gateway is missing: say which gateway it is"))?,
             ),
         })
+    }
+
+    /// Takes the devices of each gateway from what enrolment has left, where the config names none.
+    pub(crate) fn take_enrolled_gateways(&mut self) -> Result<()> {
+        if self.gateways.is_empty()
+            && let Some(summary) = Summary::read(&self.data)?
+        {
+            self.gateways = summary.gateways;
+        }
+        Ok(())
     }
 
     /// The devices of each gateway of a group of so many; all of them behind one, if the config names none.

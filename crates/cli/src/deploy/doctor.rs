@@ -168,7 +168,9 @@ fn data(config: &NodeConfig, party: Party) -> Result<((), String), String> {
             config.data.display()
         ));
     }
-    let (shard, _) = shard(config, party).map_err(told)?;
+    let mut config = config.clone();
+    config.take_enrolled_gateways().map_err(told)?;
+    let (shard, _) = shard(&config, party).map_err(told)?;
     let loaded = read_party(&config.data, shard).map_err(|e| e.to_string())?;
     check(&experiment, &loaded).map_err(told)?;
     let groups = &loaded.dataset.groups;

@@ -282,7 +282,7 @@ impl Observer for Journal<'_> {
 }
 
 /// The time of day in UTC, as RFC 3339 writes it.
-fn now() -> String {
+pub(crate) fn now() -> String {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let since = since.unwrap_or_default();
     let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! config    what a node is told: its run, its shard, its server
+//! enrol     one party, before training: who takes part, from tables that parties hold themselves
 //! node      one party, from its config to the end of the run
 //! journal   what a party writes down: the cloud its run directory, everybody its absences
 //! consortium who takes part and where, as its operator describes it
@@ -16,6 +17,7 @@
 pub(crate) mod config;
 pub(crate) mod consortium;
 pub(crate) mod doctor;
+pub(crate) mod enrol;
 pub(crate) mod journal;
 pub(crate) mod kit;
 pub(crate) mod node;

@@ -24,8 +24,9 @@ pub(crate) fn run(
     (format, forget): (LogFormat, bool),
     stop: &AtomicBool,
 ) -> Result<Outcome> {
-    let config = NodeConfig::read(file)?;
+    let mut config = NodeConfig::read(file)?;
     let in_config = || format!("{} is of no use", file.display());
+    config.take_enrolled_gateways()?;
     let party = config.party(kind).with_context(in_config)?;
     if let Some(threads) = config.threads {
         let built = rayon::ThreadPoolBuilder::new().num_threads(threads);

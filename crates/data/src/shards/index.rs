@@ -10,7 +10,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The layout that this version writes and reads.
-pub(super) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 2;
 
 /// The longest index or statistics that are still taken for them.
 const LONGEST_JSON: u64 = 256 << 20;
@@ -19,32 +19,32 @@ const LONGEST_JSON: u64 = 256 << 20;
 const MOST_DEVICES: usize = 1 << 28;
 
 /// `shards.json`
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Index {
-    pub(super) version: u32,
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Index {
+    pub(crate) version: u32,
     /// The set that was cut.
-    pub(super) set: String,
-    pub(super) groups: Vec<IndexGroup>,
+    pub(crate) set: String,
+    pub(crate) groups: Vec<IndexGroup>,
     /// Training rows of each class, in all groups together.
-    pub(super) labels: Vec<u64>,
+    pub(crate) labels: Vec<u64>,
     /// Training rows of the device that owns the most.
-    pub(super) largest: usize,
+    pub(crate) largest: usize,
     /// Rows of validation and of the test, over all groups.
-    pub(super) validation: usize,
-    pub(super) test: usize,
+    pub(crate) validation: usize,
+    pub(crate) test: usize,
     /// The fingerprint of `stats.json`.
-    pub(super) statistics: String,
+    pub(crate) statistics: String,
     /// The fingerprint of the whole set as training sees it.
-    pub(super) dataset: String,
+    pub(crate) dataset: String,
     /// A name for the key of the pseudonyms.
-    pub(super) pseudonyms: String,
+    pub(crate) pseudonyms: String,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct IndexGroup {
-    pub(super) name: String,
-    pub(super) devices: usize,
-    pub(super) rows: usize,
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct IndexGroup {
+    pub(crate) name: String,
+    pub(crate) devices: usize,
+    pub(crate) rows: usize,
 }
 
 /// What every `shards.json` begins with, whatever its version.
@@ -123,7 +123,7 @@ impl Common {
 
 impl Index {
     /// The counts must fit each other, and the rows that were measured.
-    fn check(&self, statistics: &Statistics) -> Result<(), String> {
+    pub(crate) fn check(&self, statistics: &Statistics) -> Result<(), String> {
         for (number, group) in self.groups.iter().enumerate() {
             let IndexGroup { devices, rows, .. } = group;
             let most = devices.saturating_mul(self.largest);

@@ -27,6 +27,7 @@
 //! no shard. A group's devices may be carried by several gateways: [`distribute`] takes a gateway's own rows out of the group's
 //! file; offsets stay those of the whole group.
 
+mod enrolled;
 mod gateway;
 mod index;
 mod party;
@@ -34,7 +35,8 @@ mod read;
 mod shard;
 mod write;
 
-use index::{Index, IndexGroup};
+pub(crate) use enrolled::{OwnPart, OwnShard, check_folder, write_own};
+pub(crate) use index::{Index, IndexGroup, VERSION};
 pub use party::{HeldOut, PartyLoaded, PartyShard, distribute, read_party};
 pub(crate) use read::read;
 pub(crate) use shard::{Shard, offsets_of};

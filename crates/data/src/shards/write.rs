@@ -74,7 +74,7 @@ pub(super) fn fill<T>(
     out: &Path,
     write: impl FnOnce(&Path) -> io::Result<T>,
 ) -> Result<T, DataError> {
-    let partial = beside(out);
+    let partial = beside(out, ".partial");
     let written = fs::remove_dir_all(&partial)
         .or_else(|error| match error.kind() {
             io::ErrorKind::NotFound => Ok(()),
@@ -95,9 +95,34 @@ pub(super) fn fill<T>(
     })
 }
 
-fn beside(out: &Path) -> PathBuf {
+/// The same for a folder that may be full of what was filled in before: that goes when the new one is whole.
+pub(super) fn replace<T>(
+    out: &Path,
+    write: impl FnOnce(&Path) -> io::Result<T>,
+) -> Result<T, DataError> {
+    let (new, old) = (beside(out, ".new"), beside(out, ".old"));
+    let gone = |folder: &Path| match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    };
+    let failed = |source| DataError::Io {
+        file: out.to_owned(),
+        source,
+    };
+    gone(&new).and_then(|()| gone(&old)).map_err(failed)?;
+    let done = fill(&new, write)?;
+    match fs::rename(out, &old) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => fs::rename(&new, out),
+    }
+    .and_then(|()| gone(&old))
+    .map_err(failed)?;
+    Ok(done)
+}
+
+fn beside(out: &Path, ending: &str) -> PathBuf {
     let mut name = out.file_name().unwrap_or_default().to_owned();
-    name.push(".partial");
+    name.push(ending);
     out.with_file_name(name)
 }
 
@@ -166,7 +191,7 @@ fn write(dealt: Dealt, key: &PseudonymKey, out: &Path) -> io::Result<Cut> {
     })
 }
 
-fn write_json(path: &Path, value: &impl serde::Serialize) -> io::Result<()> {
+pub(super) fn write_json(path: &Path, value: &impl serde::Serialize) -> io::Result<()> {
     let mut text = serde_json::to_string_pretty(value)?;
     text.push('\n');
     let mut file = File::create(path)?;

@@ -14,7 +14,7 @@ const NESTED: &str = "it is nested: expected a column with one value in each row
 
 /// Who holds a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Holder {
+pub(crate) enum Holder {
     Hospital,
     Device,
 }
@@ -81,6 +81,8 @@ impl Feature {
 #[derive(Debug)]
 pub(super) struct Plan<'a> {
     pub(super) settings: &'a TableSettings,
+    /// The one side that is read; none: both.
+    pub(super) side: Option<Holder>,
     pub(super) files: Vec<File>,
     pub(super) features: Vec<Feature>,
     /// Variables of long files, by name.
@@ -158,14 +160,16 @@ pub(super) fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
 }
 
 impl<'a> Plan<'a> {
-    /// Reads all headers.
+    /// Reads all headers. Where one side is read by itself, what belongs to the other is passed over.
     pub(super) fn new(
         settings: &'a TableSettings,
+        side: Option<Holder>,
         paths: Vec<PathBuf>,
         open: Open<'_>,
     ) -> Result<Self, DataError> {
         let mut plan = Plan {
             settings,
+            side,
             files: Vec::new(),
             features: Vec::new(),
             variables: BTreeMap::new(),
@@ -220,7 +224,7 @@ impl<'a> Plan<'a> {
             if name.is_empty() || self.is_special(&name) {
                 continue;
             }
-            let Some((holder, place)) = self.holder(&name)? else {
+            let Some((holder, place)) = self.read_holder(&name)? else {
                 continue;
             };
             if let Some(other) = self.features.iter().find(|feature| feature.name == name) {
@@ -264,7 +268,7 @@ impl<'a> Plan<'a> {
         if let Some(feature) = self.variables.get(name) {
             return Ok(Some(*feature));
         }
-        let Some((holder, place)) = self.holder(name)? else {
+        let Some((holder, place)) = self.read_holder(name)? else {
             return Ok(None);
         };
         if self.features.iter().any(|feature| feature.name == name) {
@@ -279,6 +283,35 @@ impl<'a> Plan<'a> {
         let feature = self.add_feature(name.into(), holder, (place, 0), true);
         self.variables.insert(name.into(), feature);
         Ok(Some(feature))
+    }
+
+    /// Variables that the settings name, of which these files happen to have no measurement. Others of the same side may
+    /// have some, and all must come to the same columns.
+    pub(super) fn expect_variables(&mut self) -> Result<Vec<String>, DataError> {
+        let Some(side) = self.side else {
+            return Ok(Vec::new());
+        };
+        if self.files.iter().all(|file| file.layout != Layout::Long) {
+            return Ok(Vec::new());
+        }
+        let named = match side {
+            Holder::Hospital => &self.settings.hospital,
+            Holder::Device => &self.settings.device,
+        };
+        let mut added = Vec::new();
+        for name in named.iter().filter(|name| !name.contains('*')) {
+            let known = self.features.iter().any(|feature| feature.name == *name);
+            if !known && !self.is_special(name) && self.variable(name)?.is_some() {
+                added.push(name.clone());
+            }
+        }
+        Ok(added)
+    }
+
+    /// As [`holder`](Self::holder), if that side is read.
+    fn read_holder(&self, name: &str) -> Result<Option<(Holder, usize)>, DataError> {
+        let is_read = |holder: Holder| self.side.is_none_or(|side| side == holder);
+        Ok(self.holder(name)?.filter(|(holder, _)| is_read(*holder)))
     }
 
     /// Who holds a column or variable, and the place of what says so. A name is closer than a pattern, a pattern
@@ -371,10 +404,21 @@ impl<'a> Plan<'a> {
             let of_files = self.files.iter().flat_map(|f| f.columns.iter());
             of_files.chain(self.variables.keys()).map(String::as_str)
         };
-        let categorical: Vec<String> = t.categorical.names().into_iter().map(Into::into).collect();
+        let mut categorical = Vec::new();
+        for name in t.categorical.names() {
+            // Without its holder it would be lost on both sides, so both look for it.
+            if self.side.is_none() || self.holder(name)?.is_none_or(|(h, _)| self.side == Some(h)) {
+                categorical.push(name.to_owned());
+            }
+        }
+        let is_read = |holder: Holder| self.side.is_none_or(|side| side == holder);
+        let of_side = |holder: Holder, names: &'a [String]| match is_read(holder) {
+            true => names,
+            false => &[],
+        };
         for (key, names) in [
-            ("table.hospital", &t.hospital),
-            ("table.device", &t.device),
+            ("table.hospital", of_side(Holder::Hospital, &t.hospital)),
+            ("table.device", of_side(Holder::Device, &t.device)),
             ("table.categorical", &categorical),
         ] {
             let lost = |name: &&String| {
@@ -404,7 +448,7 @@ impl<'a> Plan<'a> {
             ("table.hospital", Holder::Hospital),
             ("table.device", Holder::Device),
         ] {
-            if !self.features.iter().any(|f| f.holder == holder) {
+            if is_read(holder) && !self.features.iter().any(|f| f.holder == holder) {
                 return Err(DataError::Setting {
                     key,
                     value: "[]".into(),

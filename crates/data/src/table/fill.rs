@@ -10,11 +10,13 @@ use crate::statistics::Scaling;
 use selvedge_core::experiment::TableSettings;
 use selvedge_nn::Shape;
 use std::collections::HashMap;
+use std::path::Path;
 
 /// Beyond this a set is a slip of the keyboard, and would only end in a killed process.
 const MOST_NUMBERS: u128 = 16 << 30;
 
 /// One side of all rows while it is being filled.
+#[derive(Debug)]
 pub(super) struct Grid {
     holder: Holder,
     /// 0: every row is one step, and not a series.
@@ -88,7 +90,7 @@ impl Grid {
         }
         let mut values = vec![f32::NAN; all as usize];
         if masks.is_some() {
-            for step in values.chunks_exact_mut(width) {
+            for step in values.chunks_exact_mut(width.max(1)) {
                 step[numbers..].fill(0.0);
             }
         }
@@ -140,9 +142,8 @@ impl Grid {
         }
     }
 
-    /// Deals with what was not measured, and names everything.
-    pub(super) fn finish(mut self, plan: &Plan<'_>, ids: &[String]) -> Result<Side, DataError> {
-        self.times = Vec::new();
+    /// What the numbers of a row or step are called, and which of them are scaled.
+    pub(super) fn columns(&self, plan: &Plan<'_>) -> (Vec<String>, Vec<bool>) {
         let mut own: Vec<&Feature> = plan
             .features
             .iter()
@@ -162,18 +163,84 @@ impl Grid {
             names.extend(own.iter().map(|f| format!("{} measured", f.name)));
             scaled.resize(names.len(), false);
         }
-        let gaps = self.gaps();
-        match plan.settings.missing.as_str() {
+        (names, scaled)
+    }
+
+    /// The shape of a row.
+    pub(super) fn shape(&self) -> Shape {
+        match self.steps {
+            0 => Shape::Flat(self.width),
+            steps => Shape::Steps(steps, self.width),
+        }
+    }
+
+    /// When all is written: the times are of no use any more.
+    pub(super) fn forget_times(&mut self) {
+        self.times = Vec::new();
+    }
+
+    /// Some rows of it, in that order.
+    pub(super) fn of_rows(&self, rows: &[u32]) -> Self {
+        let wide = self.shape().len();
+        let mut values = Vec::with_capacity(rows.len() * wide);
+        for row in rows {
+            values.extend_from_slice(&self.values[*row as usize * wide..][..wide]);
+        }
+        Grid {
+            holder: self.holder,
+            steps: self.steps,
+            width: self.width,
+            masks: None,
+            values,
+            times: Vec::new(),
+        }
+    }
+
+    /// Deals with what was not measured, in one of the ways of `data.table.missing`.
+    pub(super) fn fill_gaps(
+        &mut self,
+        missing: &str,
+        (names, scaled): (&[String], &[bool]),
+        (file, ids): (&Path, &dyn Fn(usize) -> String),
+    ) -> Result<(), DataError> {
+        match missing {
             "carry" => self.carry(),
-            "zero" => self.zero(&scaled),
-            "refuse" => self.refuse(&plan.files[0], &names, ids)?,
+            "zero" => self.zero(scaled),
+            "refuse" => self.refuse(file, names, ids)?,
             _ => {}
         }
+        Ok(())
+    }
+
+    /// Its numbers.
+    pub(super) fn into_values(self) -> Vec<f32> {
+        self.values
+    }
+
+    /// How many values of each column were measured.
+    pub(super) fn measured(&self) -> Vec<u64> {
+        let mut counts = vec![0u64; self.width];
+        for step in self.values.chunks_exact(self.width) {
+            for (count, value) in counts.iter_mut().zip(step) {
+                *count += u64::from(!value.is_nan());
+            }
+        }
+        counts
+    }
+
+    /// Deals with what was not measured, and names everything.
+    pub(super) fn finish(mut self, plan: &Plan<'_>, ids: &[String]) -> Result<Side, DataError> {
+        self.forget_times();
+        let (names, scaled) = self.columns(plan);
+        let gaps = self.gaps();
+        let id = |row: usize| ids[row].clone();
+        self.fill_gaps(
+            &plan.settings.missing,
+            (&names, &scaled),
+            (&plan.files[0].path, &id),
+        )?;
         Ok(Side {
-            shape: match self.steps {
-                0 => Shape::Flat(self.width),
-                steps => Shape::Steps(steps, self.width),
-            },
+            shape: self.shape(),
             names,
             values: self.values,
             order: Vec::new(),
@@ -187,14 +254,9 @@ impl Grid {
 
     /// The share of each column that was not measured.
     fn gaps(&self) -> Vec<f64> {
-        let mut counts = vec![0u64; self.width];
-        for step in self.values.chunks_exact(self.width) {
-            for (count, value) in counts.iter_mut().zip(step) {
-                *count += u64::from(value.is_nan());
-            }
-        }
-        let all = (self.values.len() / self.width).max(1) as f64;
-        counts.into_iter().map(|count| count as f64 / all).collect()
+        let all = (self.values.len() / self.width) as u64;
+        let share = |measured: u64| (all - measured) as f64 / all.max(1) as f64;
+        self.measured().into_iter().map(share).collect()
     }
 
     fn carry(&mut self) {
@@ -220,7 +282,12 @@ impl Grid {
         }
     }
 
-    fn refuse(&self, file: &File, names: &[String], ids: &[String]) -> Result<(), DataError> {
+    fn refuse(
+        &self,
+        file: &Path,
+        names: &[String],
+        ids: &dyn Fn(usize) -> String,
+    ) -> Result<(), DataError> {
         let Some(at) = self.values.iter().position(|value| value.is_nan()) else {
             return Ok(());
         };
@@ -229,10 +296,14 @@ impl Grid {
             0 => String::new(),
             steps => format!(" at step {}", at / self.width % steps),
         };
-        Err(file.problem(format!(
-            "{:?} has no {:?}{step}: expected a value everywhere, since data.table.missing = \"refuse\"",
-            ids[row], names[at % self.width]
-        )))
+        Err(DataError::File {
+            file: file.to_owned(),
+            problem: format!(
+                "{:?} has no {:?}{step}: expected a value everywhere, since data.table.missing = \"refuse\"",
+                ids(row),
+                names[at % self.width]
+            ),
+        })
     }
 }
 

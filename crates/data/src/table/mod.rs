@@ -13,6 +13,7 @@
 
 mod columns;
 mod fill;
+mod side;
 mod source;
 mod survey;
 
@@ -20,10 +21,12 @@ use crate::DataError;
 use crate::files::cell::Cell;
 use crate::rows::Rows;
 use crate::settings::wrong;
+pub(crate) use columns::Holder as Side;
 use columns::{Holder, Plan};
 use fill::{Grid, Places};
 use selvedge_core::experiment::{DataSettings, TableSettings, one_of};
-pub(crate) use source::Open;
+pub(crate) use side::OneSide;
+pub(crate) use source::{Bytes, Open};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use survey::Survey;
@@ -65,7 +68,6 @@ fn find(key: &'static str, path: &str, data_dir: Option<&Path>) -> Result<PathBu
 }
 
 fn check(settings: &DataSettings) -> Result<(), DataError> {
-    let t = &settings.table;
     if settings.path.is_empty() {
         return Err(wrong(
             "path",
@@ -73,6 +75,12 @@ fn check(settings: &DataSettings) -> Result<(), DataError> {
             "expected the CSV or Parquet file of the table",
         ));
     }
+    check_columns(settings)
+}
+
+/// What the settings say of columns, whichever files they are in.
+pub(crate) fn check_columns(settings: &DataSettings) -> Result<(), DataError> {
+    let t = &settings.table;
     if t.label.is_empty() {
         return Err(wrong(
             "table.label",
@@ -127,7 +135,7 @@ pub(crate) fn read_files(
     paths: Vec<PathBuf>,
     open: Open<'_>,
 ) -> Result<Rows, DataError> {
-    let mut plan = Plan::new(&settings.table, paths, open)?;
+    let mut plan = Plan::new(&settings.table, None, paths, open)?;
     let mut survey = Survey::take(&mut plan, open)?;
     plan.settle()?;
     let mut notes = Vec::new();
@@ -138,12 +146,7 @@ pub(crate) fn read_files(
         Grid::new(&plan, Holder::Device, patients.len())?,
     ];
     let outside = fill::fill(&plan, open, &places, &mut grids)?;
-    if outside > 0 {
-        notes.push(format!(
-            "{outside} measurements lie outside of the {} steps of {} from {} and are left out",
-            plan.settings.steps, plan.settings.step, plan.settings.start
-        ));
-    }
+    notes.extend(told_outside(outside, plan.settings));
     let take_id = |p: &u32| std::mem::take(&mut survey.ids[*p as usize]);
     let ids: Vec<String> = patients.iter().map(take_id).collect();
     let [hospital, device] = grids;
@@ -168,6 +171,16 @@ pub(crate) fn read_files(
         notes,
         ids,
         file: plan.files.swap_remove(0).path,
+    })
+}
+
+/// What a user should know of measurements that no step takes.
+fn told_outside(outside: u64, t: &TableSettings) -> Option<String> {
+    (outside > 0).then(|| {
+        format!(
+            "{outside} measurements lie outside of the {} steps of {} from {} and are left out",
+            t.steps, t.step, t.start
+        )
     })
 }
 

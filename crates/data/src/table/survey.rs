@@ -25,6 +25,8 @@ pub(super) struct Survey {
     pub(super) known: [Vec<bool>; 2],
     /// Ids that only further files have.
     pub(super) strangers: usize,
+    /// Patients with several rows where one is due. Only a side that is read by itself has any: elsewhere they are an error.
+    pub(super) doubled: HashSet<u32>,
 }
 
 /// A text for each patient, stored once each.
@@ -73,6 +75,9 @@ impl Survey {
         if survey.ids.is_empty() {
             return Err(main.problem("a header and no rows: expected patients".into()));
         }
+        if plan.side == Some(Holder::Device) {
+            return Ok(survey);
+        }
         if plan.settings.labels.is_empty() {
             survey.order_labels();
         }
@@ -91,8 +96,10 @@ impl Survey {
         number: usize,
         open: Open<'_>,
     ) -> Result<(), DataError> {
-        let (file, is_main) = (&plan.files[number], number == 0);
-        let roles = match is_main {
+        // Devices have no file that says who is there: whoever is in one of theirs is.
+        let of_devices = plan.side == Some(Holder::Device);
+        let (file, is_main) = (&plan.files[number], number == 0 || of_devices);
+        let roles = match is_main && !of_devices {
             true => Some(Roles::of(file, plan)?),
             false => None,
         };
@@ -144,6 +151,10 @@ impl Survey {
             };
             row_of.resize(self.ids.len(), 0);
             let first = std::mem::replace(&mut row_of[patient as usize], row);
+            if flat && first > 0 && plan.side.is_some() {
+                self.doubled.insert(patient);
+                return Ok(());
+            }
             if flat && first > 0 {
                 let file = &plan.files[number];
                 let expected = format!(
@@ -292,6 +303,8 @@ impl Roles {
         let t = plan.settings;
         let optional = |key: &str, name: &str| match name {
             "" => Ok(None),
+            // One side is one group's, and who is held out is drawn later.
+            _ if plan.side.is_some() => Ok(None),
             name => file.required(key, name).map(Some),
         };
         Ok(Roles {

@@ -2,11 +2,11 @@
 
 use crate::args::SplitArgs;
 use crate::{Outcome, files, load};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use selvedge_data::PseudonymKey;
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Where a key is kept that was made here.
@@ -16,7 +16,7 @@ pub(in crate::commands) fn split(args: &SplitArgs) -> Result<Outcome> {
     let named = load::experiment(&args.experiment)?;
     let mut experiment = named.experiment;
     let key = match &args.key {
-        Some(path) => read_key(path)?,
+        Some(path) => files::read_key(path)?,
         None => new_key()?,
     };
     files::leave_nothing_when_interrupted(&args.out)?;
@@ -64,19 +64,6 @@ fn new_key() -> Result<PseudonymKey> {
         .and_then(|mut random| random.read_exact(&mut secret))
         .context("cannot read /dev/urandom")?;
     Ok(PseudonymKey::new(secret))
-}
-
-fn read_key(path: &Path) -> Result<PseudonymKey> {
-    let text = files::read_text(path)?;
-    let mode = fs::metadata(path)?.permissions().mode();
-    if mode & 0o077 != 0 {
-        bail!(
-            "{}: others can read this secret (mode {:o}): expected mode 600, as `chmod 600` sets it",
-            path.display(),
-            mode & 0o777
-        );
-    }
-    PseudonymKey::parse(&text).map_err(|problem| anyhow::anyhow!("{}: {problem}", path.display()))
 }
 
 /// Writes a file that only its owner can read.

@@ -1,0 +1,261 @@
+//! One party's enrolment, from its config to its data folder.
+
+use super::config::{Kind, NodeConfig};
+use super::journal::{LogFormat, log_line, now};
+use crate::files::read_key;
+use anyhow::{Context, Result, anyhow, bail};
+use selvedge_core::role::Party;
+use selvedge_data::PseudonymKey;
+use selvedge_data::enrol::{
+    Counts, Enrolment, LONGEST_MESSAGE, MOST_GATEWAYS, OwnSide, Summary, Terms, check_data_folder,
+};
+use selvedge_net::talk::{Talk, TalkEnd, TalkSettings, talk};
+use selvedge_net::transport::Access;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+/// What the command line says.
+pub(crate) struct Wishes<'a> {
+    pub(crate) kind: Kind,
+    /// Instead of those of the config.
+    pub(crate) tables: &'a [PathBuf],
+    /// Whether a data folder that is there is replaced.
+    pub(crate) again: bool,
+    pub(crate) format: LogFormat,
+}
+
+/// Enrols a party, and writes its data folder. Nothing if somebody wants it to stop before.
+pub(crate) fn run(file: &Path, wishes: &Wishes<'_>, stop: &AtomicBool) -> Result<Option<Summary>> {
+    let config = NodeConfig::read(file)?;
+    let in_config = || format!("{} is of no use", file.display());
+    let party = config.party(wishes.kind).with_context(in_config)?;
+    let experiment = config.experiment()?;
+    let terms = Terms::new(&experiment.data, experiment.seed)
+        .with_context(|| format!("{} is of no use", config.experiment.display()))?;
+    check_group(party, experiment.data.groups).with_context(in_config)?;
+    let gateways = gateways(&config, party).with_context(in_config)?;
+    check_data_folder(&config.data, wishes.again).map_err(|error| match wishes.again {
+        true => anyhow!(error),
+        false => anyhow!("{error}; --again replaces what was enrolled before"),
+    })?;
+    let notice = |text: &str| crate::say(&log_line(wishes.format, party, "warn", text));
+    let tell = |text: &str| crate::say(&log_line(wishes.format, party, "info", text));
+    let random = random()?;
+    let own = own_side(&config, &terms, party, wishes.tables).with_context(in_config)?;
+    if let Some(own) = &own {
+        for note in own.notes() {
+            notice(note);
+        }
+        tell(&format!("has {} patients", own.patients()));
+    }
+    let enrolment = match (party, own) {
+        (Party::Hospital(m), Some(own)) => Enrolment::hospital(terms, m, own, &random),
+        (Party::Gateway(m, g), Some(own)) => {
+            Enrolment::gateway(terms, (m, g), gateways, own, &random)
+        }
+        (Party::Edge(m), _) => Enrolment::edge(terms, m, gateways, &random),
+        _ => Enrolment::cloud(terms, &random),
+    };
+    let seed = std::fs::read_to_string(&config.key)
+        .with_context(|| format!("cannot read {}", config.key.display()))?;
+    let settings = TalkSettings {
+        access: Access {
+            servers: config.servers.clone(),
+            authority: config.authority.clone(),
+            seed: seed.trim().to_owned(),
+        },
+        party,
+        neighbours: enrolment.neighbours(),
+        longest_message: LONGEST_MESSAGE,
+        stop,
+        notice: &notice,
+    };
+    let mut writer = Writer {
+        enrolment,
+        folder: config.data.clone(),
+        again: wishes.again,
+        summary: None,
+    };
+    match (talk(&mut writer, &settings)?, writer.summary) {
+        (TalkEnd::Over, Some(summary)) => Ok(Some(summary)),
+        (TalkEnd::Failed(why), None) => bail!("{why}"),
+        (TalkEnd::Failed(why), Some(_)) => bail!(
+            "{why}. {} is written, but others may have none that fits: start all parties again, with --again",
+            config.data.display()
+        ),
+        _ => Ok(None),
+    }
+}
+
+/// There must be such a group.
+fn check_group(party: Party, groups: usize) -> Result<()> {
+    match party {
+        Party::Hospital(m) | Party::Edge(m) | Party::Gateway(m, _) if m >= groups => bail!(
+            "group = {m}, but the experiment has data.groups = {groups}: expected one below that"
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// How many gateways the group has; of no use at the cloud and at a hospital.
+fn gateways(config: &NodeConfig, party: Party) -> Result<usize> {
+    let count = config.gateway_count.unwrap_or(1) as usize;
+    if !(1..=MOST_GATEWAYS).contains(&count) {
+        bail!("gateway_count = {count}: expected 1 to {MOST_GATEWAYS}");
+    }
+    match party {
+        Party::Gateway(_, g) if g >= count => bail!(
+            "gateway = {g}, but gateway_count = {count}: expected a gateway below that, counted from 0"
+        ),
+        Party::Edge(_) | Party::Gateway(..) if !config.gateways.is_empty() => {
+            bail!(
+                "gateways: enrolment finds the devices of each gateway; leave it out, and say how many there are by gateway_count"
+            )
+        }
+        _ => Ok(count),
+    }
+}
+
+/// What the party holds itself, if it holds anything.
+fn own_side(
+    config: &NodeConfig,
+    terms: &Terms,
+    party: Party,
+    given: &[PathBuf],
+) -> Result<Option<OwnSide>> {
+    let tables = match given.is_empty() {
+        true => config.tables.clone(),
+        false => given.to_vec(),
+    };
+    if matches!(party, Party::Cloud | Party::Edge(_)) {
+        if !tables.is_empty() || config.pseudonyms.is_some() {
+            bail!(
+                "tables and pseudonyms are for hospitals and gateways: the cloud and an edge may have neither"
+            );
+        }
+        return Ok(None);
+    }
+    if tables.is_empty() {
+        bail!(
+            "tables is missing: name the files of this party, like tables = [\"labs.csv\"], or give --table"
+        );
+    }
+    let key = key(config)?;
+    let own = match party {
+        Party::Hospital(_) => OwnSide::of_hospital(terms, tables, key),
+        _ => OwnSide::of_gateway(terms, tables, key),
+    };
+    Ok(Some(own?))
+}
+
+fn key(config: &NodeConfig) -> Result<PseudonymKey> {
+    match &config.pseudonyms {
+        Some(path) => read_key(path),
+        None => bail!(
+            "pseudonyms is missing: name the file with the group's key, like pseudonyms = \"pseudonyms.key\"; `openssl rand -hex 32` makes one, for the hospital and all gateways of the group"
+        ),
+    }
+}
+
+fn random() -> Result<[u8; 32]> {
+    let mut random = [0; 32];
+    File::open("/dev/urandom")
+        .and_then(|mut file| file.read_exact(&mut random))
+        .context("cannot read /dev/urandom")?;
+    Ok(random)
+}
+
+/// An enrolment that writes its folder as soon as it can.
+struct Writer {
+    enrolment: Enrolment,
+    folder: PathBuf,
+    again: bool,
+    summary: Option<Summary>,
+}
+
+impl Talk for Writer {
+    fn say(&self) -> Vec<(Party, Vec<u8>)> {
+        self.enrolment.say()
+    }
+
+    fn hear(&mut self, from: Party, bytes: &[u8]) -> Result<bool, String> {
+        let news = self.enrolment.hear(from, bytes)?;
+        if let Some(enrolled) = self.enrolment.to_write() {
+            let written = enrolled.write(&self.folder, self.again, &now());
+            let done = written.map(|summary| self.summary = Some(summary));
+            self.enrolment
+                .written(done.map_err(|error| error.to_string()));
+            return Ok(true);
+        }
+        Ok(news)
+    }
+
+    fn waits(&self) -> String {
+        self.enrolment.waits()
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.enrolment.failure().map(Into::into)
+    }
+
+    fn has_finished(&self) -> bool {
+        self.enrolment.has_finished()
+    }
+
+    fn is_over(&self) -> bool {
+        self.enrolment.is_over()
+    }
+}
+
+/// What was decided, for people: counts and no ids.
+pub(crate) fn text(summary: &Summary) -> String {
+    let mut text = String::new();
+    let several = summary.counts.len() > 1;
+    for (m, counts) in summary.counts.iter().enumerate() {
+        if several {
+            text += &format!("group {m}\n");
+        }
+        text += &text_of(counts);
+    }
+    text + &format!(
+        "fingerprint {}, statistics {}\n",
+        summary.dataset, summary.statistics
+    )
+}
+
+fn text_of(counts: &Counts) -> String {
+    let Counts {
+        taking_part,
+        training,
+        validation,
+        test,
+        ..
+    } = counts;
+    let mut text = format!(
+        "{taking_part} patients take part: {training} to train on, {validation} for validation, {test} for the test\n"
+    );
+    for (count, what) in [
+        (counts.only_hospital, "known to the hospital only"),
+        (counts.only_devices, "known to devices only"),
+        (counts.at_several_gateways, "at several gateways"),
+        (counts.doubled_at_hospital, "twice in the hospital's files"),
+        (counts.doubled_at_devices, "twice in a gateway's files"),
+    ] {
+        if count > 0 {
+            text += &format!("  {count} left out: {what}\n");
+        }
+    }
+    for (drawn, asked, what) in [
+        (validation, counts.validation_asked, "validation"),
+        (test, counts.test_asked, "the test"),
+    ] {
+        if *drawn < asked {
+            text += &format!(
+                "  {asked} were to be held out for {what}, but the first gateway has too few patients\n"
+            );
+        }
+    }
+    text
+}

@@ -1,0 +1,228 @@
+//! An edge: finds out who takes part, passes labels on, and adds up what its gateways have hidden.
+
+use super::message::{Body, Part, Roll, Totals};
+use super::ring::ColumnSums;
+use super::roll::{Counts, FEWEST, Labels, Roster, compare, digest_of_all, digests};
+use super::{Context, Enrolled, Trouble, Words};
+use crate::shards::{OwnPart, OwnShard, PartyShard};
+use selvedge_core::role::Party;
+use selvedge_nn::Shape;
+use std::collections::BTreeMap;
+
+#[derive(Default)]
+pub(super) struct Edge {
+    rolls: BTreeMap<Party, Roll>,
+    roster: Option<(Roster, Counts)>,
+    /// Once labels are there.
+    enrolled: Option<Enrolled>,
+    labels: Vec<u64>,
+    sums: BTreeMap<usize, Vec<ColumnSums>>,
+    over: bool,
+}
+
+impl Edge {
+    pub(super) fn heard(
+        &mut self,
+        at: &Context<'_>,
+        from: Party,
+        body: Body,
+    ) -> Result<(Words, Option<Enrolled>), Trouble> {
+        let said = match (from, body) {
+            (Party::Hospital(_) | Party::Gateway(..), Body::Roll(roll)) => {
+                if !roll.is_sound() || self.rolls.contains_key(&from) {
+                    return Err(Trouble::nonsense(from, "a roll"));
+                }
+                self.rolls.insert(from, roll);
+                match self.rolls.len() == at.gateways + 1 {
+                    true => self.match_rolls(at)?,
+                    false => Vec::new(),
+                }
+            }
+            (Party::Hospital(_), Body::Labels { labels, digest }) if self.enrolled.is_none() => {
+                let Some((roster, counts)) = &self.roster else {
+                    return Err(Trouble::nonsense(from, "labels of nobody"));
+                };
+                let classes = at.terms.classes().len();
+                if !labels.fit(roster, classes) {
+                    return Err(Trouble::nonsense(from, "labels"));
+                }
+                let parts = digests(roster, &labels);
+                if digest_of_all(&parts) != digest {
+                    return Err(Trouble::Told(
+                        "hospital and edge have different digests of the roster".into(),
+                    ));
+                }
+                let mut enrolled = Enrolled::new(at.party, digest);
+                enrolled.counts = vec![*counts];
+                enrolled.gateways = roster.ranges();
+                self.labels = vec![0; classes];
+                for label in labels.gateways.iter().flatten() {
+                    self.labels[*label as usize] += 1;
+                }
+                self.enrolled = Some(enrolled);
+                self.parts(at, labels, &parts)
+            }
+            (Party::Gateway(_, g), Body::Sums { sums, digest }) => {
+                let Some(enrolled) = &self.enrolled else {
+                    return Err(Trouble::nonsense(from, "sums of nobody"));
+                };
+                let columns = self.rolls.get(&from).map_or(0, |r| r.columns.names.len());
+                if sums.len() != columns || self.sums.contains_key(&g) {
+                    return Err(Trouble::nonsense(from, "sums"));
+                }
+                if digest != enrolled.digest {
+                    return Err(Trouble::Told(format!(
+                        "{from} and the edge have different digests of the roster"
+                    )));
+                }
+                self.sums.insert(g, sums);
+                match self.sums.len() == at.gateways {
+                    true => vec![(Party::Cloud, Body::Totals(self.totals(at)?))],
+                    false => Vec::new(),
+                }
+            }
+            (Party::Cloud, Body::Common(common))
+                if self.sums.len() == at.gateways && !self.over =>
+            {
+                let Some(mut enrolled) = self.enrolled.clone() else {
+                    return Err(Trouble::nonsense(from, "something out of turn"));
+                };
+                enrolled.adopt(at, from, &common)?;
+                let devices = enrolled.gateways.last().map_or(0, |range| range[1]);
+                enrolled.shard = Some(OwnShard {
+                    party: PartyShard::Edge(at.group()),
+                    devices,
+                    shape: Shape::Flat(1),
+                    parts: [(); 3].map(|()| OwnPart::default()),
+                });
+                self.over = true;
+                let to = (0..at.gateways).map(|g| Party::Gateway(at.group(), g));
+                let said = to.map(|to| (to, Body::Common(common.clone()))).collect();
+                return Ok((said, Some(enrolled)));
+            }
+            _ => return Err(Trouble::nonsense(from, "something out of turn")),
+        };
+        Ok((said, None))
+    }
+
+    /// When all have said whom they know.
+    fn match_rolls(&mut self, at: &Context<'_>) -> Result<Words, Trouble> {
+        let hospital = Party::Hospital(at.group());
+        let gateway = |g: usize| Party::Gateway(at.group(), g);
+        let nobody = || Trouble::nonsense(hospital, "no roll");
+        let of_hospital = self.rolls.get(&hospital).ok_or_else(nobody)?;
+        let mut rolls = Vec::new();
+        for g in 0..at.gateways {
+            rolls.push(self.rolls.get(&gateway(g)).ok_or_else(nobody)?);
+        }
+        for (g, roll) in rolls.iter().enumerate() {
+            if roll.key != of_hospital.key {
+                return Err(Trouble::Told(format!(
+                    "{hospital} and {} have different keys of pseudonyms: expected the same in their node.toml",
+                    gateway(g)
+                )));
+            }
+            if let Some(difference) = rolls[0].columns.difference(&roll.columns) {
+                return Err(Trouble::Told(format!(
+                    "{} and {} have different columns: {difference}",
+                    gateway(0),
+                    gateway(g)
+                )));
+            }
+        }
+        let lists: Vec<Vec<String>> = rolls.iter().map(|r| r.pseudonyms.clone()).collect();
+        let (shared, mut counts) = compare(&of_hospital.pseudonyms, &lists);
+        counts.doubled_at_hospital = of_hospital.doubled;
+        counts.doubled_at_devices = rolls
+            .iter()
+            .fold(0, |sum: usize, roll| sum.saturating_add(roll.doubled));
+        if let Some(g) = shared.iter().position(Vec::is_empty) {
+            return Err(Trouble::Told(format!(
+                "{} has no patient who takes part ({} of its ids; {} of {hospital}): expected the same ids on both sides, or one gateway less (gateway_count)",
+                gateway(g),
+                lists[g].len(),
+                of_hospital.pseudonyms.len()
+            )));
+        }
+        let terms = at.terms;
+        let roster = Roster::draw(shared, &mut counts, (&terms.data, terms.seed), at.group());
+        if roster.training() < FEWEST {
+            return Err(Trouble::too_few(at.group(), roster.training()));
+        }
+        self.roster = Some((roster.clone(), counts));
+        Ok(vec![(hospital, Body::Roster { roster, counts })])
+    }
+
+    /// What each gateway is told.
+    fn parts(&self, at: &Context<'_>, labels: Labels, digests: &[String]) -> Words {
+        let Some((roster, counts)) = &self.roster else {
+            return Vec::new();
+        };
+        let ranges = roster.ranges();
+        let [validation, test] = labels.held_out;
+        let mut held_out = [
+            (roster.held_out[0].clone(), validation),
+            (roster.held_out[1].clone(), test),
+        ];
+        let each = roster.gateways.iter().zip(labels.gateways).enumerate();
+        each.map(|(g, (patients, labels))| {
+            let part = Part {
+                ranges: ranges.clone(),
+                patients: patients.clone(),
+                labels,
+                // The first takes them all.
+                held_out: std::mem::take(&mut held_out),
+                digests: digests.to_vec(),
+                counts: *counts,
+            };
+            (Party::Gateway(at.group(), g), Body::Part(part))
+        })
+        .collect()
+    }
+
+    /// The sums of all gateways: what they have hidden them by is gone.
+    fn totals(&self, at: &Context<'_>) -> Result<Totals, Trouble> {
+        let first = Party::Gateway(at.group(), 0);
+        let (Some(roll), Some(enrolled)) = (self.rolls.get(&first), &self.enrolled) else {
+            return Err(Trouble::nonsense(first, "no roll"));
+        };
+        let mut sums = vec![ColumnSums::default(); roll.columns.names.len()];
+        for more in self.sums.values() {
+            sums.iter_mut()
+                .zip(more)
+                .for_each(|(sum, more)| sum.add(more));
+        }
+        let totals = Totals {
+            columns: roll.columns.clone(),
+            sums,
+            labels: self.labels.clone(),
+            key: roll.key.clone(),
+            digest: enrolled.digest.clone(),
+            counts: enrolled.counts.first().copied().unwrap_or_default(),
+        };
+        match totals.is_sound(at.terms.classes().len()) {
+            true => Ok(totals),
+            false => Err(Trouble::Told(format!(
+                "the sums of the gateways of group {} do not add up: expected the same pseudonym key at all of them",
+                at.group()
+            ))),
+        }
+    }
+
+    pub(super) fn waits(&self, at: &Context<'_>) -> Vec<Party> {
+        let hospital = Party::Hospital(at.group());
+        let gateways = || (0..at.gateways).map(|g| Party::Gateway(at.group(), g));
+        if self.roster.is_none() {
+            let all = std::iter::once(hospital).chain(gateways());
+            return all.filter(|p| !self.rolls.contains_key(p)).collect();
+        }
+        if self.enrolled.is_none() {
+            return vec![hospital];
+        }
+        if self.sums.len() < at.gateways {
+            let there = |p: &Party| matches!(p, Party::Gateway(_, g) if self.sums.contains_key(g));
+            return gateways().filter(|p| !there(p)).collect();
+        }
+        vec![Party::Cloud]
+    }
+}

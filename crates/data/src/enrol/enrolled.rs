@@ -1,0 +1,167 @@
+//! What a party is left with: its data folder, and a summary of what was decided.
+
+use super::message::Common;
+use super::{Context, Counts, Trouble, fingerprint};
+use crate::shards::{Index, OwnShard, VERSION, check_folder, write_own};
+use crate::{DataError, PartyShard, Statistics, read_party};
+use selvedge_core::role::Party;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// The file that says what was decided.
+const ENROLMENT: &str = "enrolment.json";
+
+/// What a party has after enrolment, ready to be written.
+#[derive(Clone, Debug)]
+pub struct Enrolled {
+    pub(super) party: Party,
+    pub(super) index: Option<(Index, Statistics)>,
+    pub(super) shard: Option<OwnShard>,
+    pub(super) digest: String,
+    pub(super) counts: Vec<Counts>,
+    pub(super) gateways: Vec<[u32; 2]>,
+}
+
+/// `enrolment.json`: what was decided. Nothing in it is about anybody.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The version of selvedge.
+    pub version: String,
+    /// When it was written.
+    pub time: String,
+    /// Whose it is.
+    pub party: String,
+    /// The fingerprint of the whole set: the same for all.
+    pub dataset: String,
+    /// The fingerprint of `stats.json`.
+    pub statistics: String,
+    /// The digest of the group's patients in order, with their labels: the same for all of a group. The cloud has none.
+    pub roster: String,
+    /// The devices of each gateway of the group: the first, and one past the last.
+    pub gateways: Vec<[u32; 2]>,
+    /// Of the party's group; the cloud has those of all groups.
+    pub counts: Vec<Counts>,
+}
+
+impl Summary {
+    /// Reads it from a party's data folder; nothing if there is none.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn read(folder: &Path) -> Result<Option<Self>, DataError> {
+        let file = folder.join(ENROLMENT);
+        let text = match std::fs::read_to_string(&file) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(DataError::Io { file, source }),
+            Ok(text) => text,
+        };
+        serde_json::from_str(&text)
+            .map(Some)
+            .map_err(|error| DataError::Line {
+                line: error.line(),
+                problem: format!("{error}: expected what `selvedge enrol` wrote"),
+                file,
+            })
+    }
+}
+
+/// Refuses a data folder that cannot be written to, before anything else is done.
+///
+/// # Errors
+/// If it holds something; with `again`, if that is not a party's shard.
+pub fn check_data_folder(folder: &Path, again: bool) -> Result<(), DataError> {
+    check_folder(folder, again)
+}
+
+impl Enrolled {
+    pub(super) fn new(party: Party, digest: String) -> Self {
+        Enrolled {
+            party,
+            index: None,
+            shard: None,
+            digest,
+            counts: Vec::new(),
+            gateways: Vec::new(),
+        }
+    }
+
+    /// Takes what the cloud has found, if it fits what this party knows. Gives the places of its held-out rows.
+    pub(super) fn adopt(
+        &mut self,
+        at: &Context<'_>,
+        from: Party,
+        common: &Common,
+    ) -> Result<[u32; 2], Trouble> {
+        let nonsense = |_| Trouble::nonsense(from, "an index");
+        let statistics = Statistics::from_json(common.statistics.clone()).map_err(nonsense)?;
+        let index = &common.index;
+        index.check(&statistics).map_err(nonsense)?;
+        let groups = at.terms.groups();
+        let sound = [index.groups.len(), common.digests.len(), common.bases.len()]
+            .iter()
+            .all(|n| *n == groups)
+            && index.version == VERSION
+            && index.largest == 1
+            && statistics.classes == at.terms.classes()
+            && statistics.fingerprint() == index.statistics
+            && fingerprint(&statistics, &common.digests) == index.dataset
+            && index.groups.iter().all(|group| group.name.len() <= 100);
+        if !sound {
+            return Err(Trouble::nonsense(from, "an index"));
+        }
+        self.index = Some((index.clone(), statistics));
+        if self.party == Party::Cloud {
+            return Ok([0, 0]);
+        }
+        let (m, counts) = (at.group(), self.counts.first().copied().unwrap_or_default());
+        let fits = |base: u32, own: usize, all: usize| {
+            (base as usize)
+                .checked_add(own)
+                .is_some_and(|end| end <= all)
+        };
+        let bases = common.bases[m];
+        let same = common.digests[m] == self.digest
+            && index.groups[m].devices == counts.training
+            && fits(bases[0], counts.validation, index.validation)
+            && fits(bases[1], counts.test, index.test);
+        match same {
+            true => Ok(bases),
+            false => Err(Trouble::Told(format!(
+                "{} and the cloud have different rosters of group {m}",
+                self.party
+            ))),
+        }
+    }
+
+    /// What was decided.
+    pub fn summary(&self, time: &str) -> Summary {
+        let index = self.index.as_ref().map(|(index, _)| index);
+        Summary {
+            version: env!("CARGO_PKG_VERSION").into(),
+            time: time.into(),
+            party: self.party.to_string(),
+            dataset: index.map_or_else(String::new, |index| index.dataset.clone()),
+            statistics: index.map_or_else(String::new, |index| index.statistics.clone()),
+            roster: self.digest.clone(),
+            gateways: self.gateways.clone(),
+            counts: self.counts.clone(),
+        }
+    }
+
+    /// Writes the party's data folder and reads it again, as a node will. With `again` one that is there is replaced.
+    ///
+    /// # Errors
+    /// If it cannot be written, or holds something.
+    pub fn write(&self, folder: &Path, again: bool, time: &str) -> Result<Summary, DataError> {
+        let summary = self.summary(time);
+        let Some((index, statistics)) = &self.index else {
+            return Ok(summary);
+        };
+        let about = serde_json::to_value(&summary).unwrap_or_default();
+        let own = self.shard.as_ref();
+        write_own(folder, again, (index, statistics), own, (ENROLMENT, &about))?;
+        let party = own.map_or(PartyShard::Coordinator, |own| own.party.clone());
+        read_party(folder, party)?;
+        Ok(summary)
+    }
+}

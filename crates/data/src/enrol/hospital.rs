@@ -1,0 +1,114 @@
+//! A hospital: says who is known, then which labels those have who take part, and sums up its columns for the cloud.
+
+use super::message::{Body, Totals};
+use super::roll::{FEWEST, Labels, Roster, digest_of_all, digests};
+use super::{Context, Enrolled, OwnSide, Trouble, Words};
+use crate::shards::{OwnPart, OwnShard, PartyShard};
+use selvedge_core::role::Party;
+
+pub(super) struct Hospital {
+    own: OwnSide,
+    state: Option<State>,
+}
+
+struct State {
+    enrolled: Enrolled,
+    parts: [OwnPart; 3],
+    devices: u32,
+}
+
+impl Hospital {
+    pub(super) fn new(own: OwnSide) -> Self {
+        Hospital { own, state: None }
+    }
+
+    pub(super) fn begin(&mut self, at: &Context<'_>) -> Words {
+        self.state = None;
+        vec![(Party::Edge(at.group()), Body::Roll(self.own.roll()))]
+    }
+
+    pub(super) fn heard(
+        &mut self,
+        at: &Context<'_>,
+        from: Party,
+        body: Body,
+    ) -> Result<(Words, Option<Enrolled>), Trouble> {
+        match (body, &mut self.state) {
+            (Body::Roster { roster, counts }, None) if from == Party::Edge(at.group()) => {
+                if !roster.is_sound() || roster.training() != counts.training {
+                    return Err(Trouble::nonsense(from, "a roster"));
+                }
+                if roster.training() < FEWEST {
+                    return Err(Trouble::too_few(at.group(), roster.training()));
+                }
+                let labels = self.labels(&roster).ok_or_else(|| {
+                    Trouble::Told(
+                        "the edge's roster has patients whom the hospital does not know".into(),
+                    )
+                })?;
+                let parts = digests(&roster, &labels);
+                let training = roster.gateways.concat();
+                let (own, sums) = self.own.take(&training, &labels.gateways.concat())?;
+                let [validation, test] =
+                    [0, 1].map(|i| self.own.take(&roster.held_out[i], &labels.held_out[i]));
+                let mut enrolled = Enrolled::new(at.party, digest_of_all(&parts));
+                enrolled.counts = vec![counts];
+                enrolled.gateways = roster.ranges();
+                let mut of_class = vec![0; at.terms.classes().len()];
+                for label in &own.y {
+                    of_class[*label as usize] += 1;
+                }
+                let totals = Totals {
+                    columns: self.own.columns(),
+                    sums,
+                    labels: of_class,
+                    key: self.own.key.name(),
+                    digest: enrolled.digest.clone(),
+                    counts,
+                };
+                let digest = enrolled.digest.clone();
+                self.state = Some(State {
+                    enrolled,
+                    parts: [own, validation?.0, test?.0],
+                    devices: roster.training() as u32,
+                });
+                Ok((
+                    vec![
+                        (from, Body::Labels { labels, digest }),
+                        (Party::Cloud, Body::Totals(totals)),
+                    ],
+                    None,
+                ))
+            }
+            (Body::Common(common), Some(state)) if from == Party::Cloud => {
+                let mut enrolled = state.enrolled.clone();
+                let bases = enrolled.adopt(at, from, &common)?;
+                let mut parts = state.parts.clone();
+                (parts[1].base, parts[2].base) = (bases[0], bases[1]);
+                enrolled.shard = Some(OwnShard {
+                    party: PartyShard::Hospital(at.group()),
+                    devices: state.devices,
+                    shape: self.own.shape(),
+                    parts,
+                });
+                Ok((Vec::new(), Some(enrolled)))
+            }
+            _ => Err(Trouble::nonsense(from, "something out of turn")),
+        }
+    }
+
+    fn labels(&self, roster: &Roster) -> Option<Labels> {
+        let of = |patients: &Vec<String>| self.own.labels(patients);
+        Some(Labels {
+            gateways: roster.gateways.iter().map(of).collect::<Option<_>>()?,
+            held_out: [of(&roster.held_out[0])?, of(&roster.held_out[1])?],
+        })
+    }
+
+    pub(super) fn waits(&self, at: &Context<'_>) -> Vec<Party> {
+        match self.state {
+            None => vec![Party::Edge(at.group())],
+            Some(_) => vec![Party::Cloud],
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! Who takes part: the patients whom the hospital and exactly one gateway know.
+
+use crate::pseudonym::hex;
+use crate::settings::rows_of;
+use selvedge_core::experiment::DataSettings;
+use selvedge_nn::random::Key;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+
+/// A group of fewer training patients is refused: its sums would nearly be what was measured.
+pub(super) const FEWEST: usize = 10;
+
+/// The most patients that a party may name: the message must fit into memory, on both ends.
+const MOST_PATIENTS: usize = 4_000_000;
+
+/// The purpose of the numbers by which held-out patients are drawn.
+const HELD_OUT: u64 = 0x0065_6e72_6f6c;
+
+/// How many patients of a group are whose.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Counts {
+    /// Known to the hospital and to exactly one gateway: they take part.
+    pub taking_part: usize,
+    /// Of those, the ones to train on.
+    pub training: usize,
+    /// The ones to choose settings and iterations by.
+    pub validation: usize,
+    /// The ones of the test.
+    pub test: usize,
+    /// As many as the experiment asks for in validation; fewer are drawn where the first gateway has too few.
+    pub validation_asked: usize,
+    /// Likewise for the test.
+    pub test_asked: usize,
+    /// Known to the hospital alone.
+    pub only_hospital: usize,
+    /// Known to one gateway alone.
+    pub only_devices: usize,
+    /// Known to several gateways, and left out.
+    pub at_several_gateways: usize,
+    /// Ids that the hospital left out, since a file of one row for each has several of them.
+    pub doubled_at_hospital: usize,
+    /// The same at the gateways.
+    pub doubled_at_devices: usize,
+}
+
+/// A group's patients in order, by pseudonym: training gateway by gateway, each in the order of pseudonyms; the held-out ones
+/// are all of the first gateway.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Roster {
+    /// Training patients of each gateway.
+    pub(super) gateways: Vec<Vec<String>>,
+    /// Validation, then test.
+    pub(super) held_out: [Vec<String>; 2],
+}
+
+/// The labels of a roster, in its order.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Labels {
+    pub(super) gateways: Vec<Vec<u32>>,
+    pub(super) held_out: [Vec<u32>; 2],
+}
+
+/// Whether a list from elsewhere can be one of pseudonyms, each once and in order.
+pub(super) fn is_roll(pseudonyms: &[String]) -> bool {
+    let digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    pseudonyms.len() <= MOST_PATIENTS
+        && pseudonyms
+            .iter()
+            .all(|p| p.len() == 32 && p.bytes().all(digit))
+        && pseudonyms.windows(2).all(|pair| pair[0] < pair[1])
+}
+
+/// Compares what the hospital and the gateways know: lists of pseudonyms, each once. Gives for each gateway those who take
+/// part, in order.
+pub(super) fn compare(hospital: &[String], gateways: &[Vec<String>]) -> (Vec<Vec<String>>, Counts) {
+    // Bits of who knows a patient: the hospital, and the first and any further gateway.
+    let mut known: BTreeMap<&str, (bool, Option<usize>, bool)> = BTreeMap::new();
+    for pseudonym in hospital {
+        known.entry(pseudonym).or_default().0 = true;
+    }
+    for (gateway, pseudonyms) in gateways.iter().enumerate() {
+        for pseudonym in pseudonyms {
+            let (_, first, several) = known.entry(pseudonym).or_default();
+            match first {
+                None => *first = Some(gateway),
+                Some(_) => *several = true,
+            }
+        }
+    }
+    let mut shared = vec![Vec::new(); gateways.len()];
+    let mut counts = Counts::default();
+    for (pseudonym, who) in known {
+        match who {
+            (_, _, true) => counts.at_several_gateways += 1,
+            (true, Some(gateway), _) => {
+                counts.taking_part += 1;
+                shared[gateway].push(pseudonym.to_owned());
+            }
+            (true, None, _) => counts.only_hospital += 1,
+            (false, _, _) => counts.only_devices += 1,
+        }
+    }
+    (shared, counts)
+}
+
+impl Roster {
+    /// Draws the held-out patients of group `group` from those of the first gateway, which keeps at least one to train on.
+    pub(super) fn draw(
+        mut shared: Vec<Vec<String>>,
+        counts: &mut Counts,
+        (settings, seed): (&DataSettings, u64),
+        group: usize,
+    ) -> Self {
+        counts.test_asked = rows_of(settings.test, counts.taking_part);
+        let rest = counts.taking_part - counts.test_asked.min(counts.taking_part);
+        counts.validation_asked = rows_of(settings.validation, rest);
+        let mut first = shared.first_mut().map(std::mem::take).unwrap_or_default();
+        let mut stream = Key::new(seed).with(HELD_OUT).with(group as u64).stream();
+        let mut drawn = |asked: usize| {
+            let mut drawn = Vec::new();
+            while drawn.len() < asked && first.len() > 1 {
+                let at = stream.below(first.len() as u64) as usize;
+                drawn.push(first.swap_remove(at));
+            }
+            drawn.sort_unstable();
+            drawn
+        };
+        let test = drawn(counts.test_asked);
+        let validation = drawn(counts.validation_asked);
+        first.sort_unstable();
+        if let Some(place) = shared.first_mut() {
+            *place = first;
+        }
+        (counts.validation, counts.test) = (validation.len(), test.len());
+        counts.training = counts.taking_part - validation.len() - test.len();
+        Roster {
+            gateways: shared,
+            held_out: [validation, test],
+        }
+    }
+
+    /// Training patients of all gateways.
+    pub(super) fn training(&self) -> usize {
+        self.gateways.iter().map(Vec::len).sum()
+    }
+
+    /// The devices of each gateway: the first, and one past the last.
+    pub(super) fn ranges(&self) -> Vec<[u32; 2]> {
+        let mut next = 0;
+        let mut range = |patients: &Vec<String>| {
+            let first = next;
+            next += patients.len() as u32;
+            [first, next]
+        };
+        self.gateways.iter().map(&mut range).collect()
+    }
+
+    /// All its lists: those of the gateways, validation, test.
+    pub(super) fn parts(&self) -> impl Iterator<Item = &Vec<String>> {
+        self.gateways.iter().chain(&self.held_out)
+    }
+
+    /// Whether a roster from elsewhere can be one: as many gateways, and nobody twice.
+    pub(super) fn is_sound(&self) -> bool {
+        let mut all: Vec<&String> = self.parts().flatten().collect();
+        all.sort_unstable();
+        self.parts().all(|part| is_roll(part)) && all.windows(2).all(|pair| pair[0] != pair[1])
+    }
+}
+
+impl Labels {
+    /// All its lists, as the roster has them.
+    pub(super) fn parts(&self) -> impl Iterator<Item = &Vec<u32>> {
+        self.gateways.iter().chain(&self.held_out)
+    }
+
+    /// Whether each patient of a roster has one of the classes.
+    pub(super) fn fit(&self, roster: &Roster, classes: usize) -> bool {
+        let same = |(labels, part): (&Vec<u32>, &Vec<String>)| labels.len() == part.len();
+        self.gateways.len() == roster.gateways.len()
+            && self.parts().zip(roster.parts()).all(same)
+            && self
+                .parts()
+                .flatten()
+                .all(|label| (*label as usize) < classes)
+    }
+}
+
+/// The digest of some patients in order, with their labels.
+pub(super) fn digest_of_part(patients: &[String], labels: &[u32]) -> String {
+    let mut digest = Sha256::new();
+    digest.update(b"part\0");
+    digest.update((patients.len() as u64).to_le_bytes());
+    for (patient, label) in patients.iter().zip(labels) {
+        digest.update(patient.as_bytes());
+        digest.update(label.to_le_bytes());
+    }
+    hex(&digest.finalize())
+}
+
+/// The digests of a roster's parts.
+pub(super) fn digests(roster: &Roster, labels: &Labels) -> Vec<String> {
+    let parts = roster.parts().zip(labels.parts());
+    parts.map(|(p, l)| digest_of_part(p, l)).collect()
+}
+
+/// The digest of a whole roster, from those of its parts: so who knows one part can check that it is in there.
+pub(super) fn digest_of_all(parts: &[String]) -> String {
+    let mut digest = Sha256::new();
+    digest.update(b"roster\0");
+    for part in parts {
+        digest.update((part.len() as u64).to_le_bytes());
+        digest.update(part.as_bytes());
+    }
+    hex(&digest.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn pseudonym(number: u64) -> String {
+        Key::new(number).hex()
+    }
+
+    #[test]
+    fn whom_both_sides_know_is_found_as_a_naive_search_finds_them() {
+        let mut stream = Key::new(3).stream();
+        for round in 0..300 {
+            let gateways = 1 + stream.below(4) as usize;
+            let people = 1 + stream.below(40);
+            let mut list = |share: u64| -> Vec<String> {
+                let there = (0..people).filter(|_| stream.below(10) < share);
+                let set: BTreeSet<String> = there.map(pseudonym).collect();
+                set.into_iter().collect()
+            };
+            let hospital = list(8);
+            let rolls: Vec<Vec<String>> = (0..gateways).map(|_| list(4)).collect();
+            let (shared, mut counts) = compare(&hospital, &rolls);
+            let (mut part, mut only_h, mut only_d, mut several) = (0, 0, 0, 0);
+            for person in (0..people).map(pseudonym) {
+                let at: Vec<usize> = (0..gateways)
+                    .filter(|g| rolls[*g].contains(&person))
+                    .collect();
+                match (hospital.contains(&person), &at[..]) {
+                    (true, [g]) => {
+                        part += 1;
+                        assert!(shared[*g].contains(&person));
+                    }
+                    (true, []) => only_h += 1,
+                    (false, [_]) => only_d += 1,
+                    (false, []) => {}
+                    _ => several += 1,
+                }
+            }
+            let found = (
+                counts.taking_part,
+                counts.only_hospital,
+                counts.only_devices,
+                counts.at_several_gateways,
+            );
+            assert_eq!(found, (part, only_h, only_d, several), "round {round}");
+            assert_eq!(shared.iter().map(Vec::len).sum::<usize>(), part);
+            let settings = DataSettings {
+                test: 0.25,
+                validation: 0.2,
+                ..DataSettings::default()
+            };
+            let firsts = shared[0].len();
+            let roster = Roster::draw(shared.clone(), &mut counts, (&settings, 7), 1);
+            let mut again = counts;
+            assert_eq!(
+                Roster::draw(shared.clone(), &mut again, (&settings, 7), 1),
+                roster
+            );
+            assert!(roster.is_sound());
+            assert_eq!(roster.gateways[1..], shared[1..]);
+            assert_eq!(roster.gateways[0].is_empty(), firsts == 0);
+            let held_out = counts.test + counts.validation;
+            let asked = counts.test_asked + counts.validation_asked;
+            assert_eq!(held_out, asked.min(firsts.saturating_sub(1)));
+            assert_eq!(roster.training() + held_out, part);
+            assert_eq!(counts.training, roster.training());
+            let ranges = roster.ranges();
+            assert_eq!(ranges.last().unwrap()[1] as usize, roster.training());
+        }
+    }
+
+    #[test]
+    fn lists_that_are_no_rolls_are_refused() {
+        let right = vec![pseudonym(1), pseudonym(2)];
+        let mut sorted = right.clone();
+        sorted.sort_unstable();
+        assert!(is_roll(&sorted) && is_roll(&[]));
+        sorted.reverse();
+        assert!(!is_roll(&sorted));
+        assert!(!is_roll(&[right[0].clone(), right[0].clone()]));
+        for wrong in ["", "a", &"A".repeat(32), &"é".repeat(16), &"g".repeat(32)] {
+            assert!(!is_roll(&[wrong.to_owned()]), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_digest_knows_patients_order_and_labels() {
+        let (a, b) = (pseudonym(1), pseudonym(2));
+        let of = |p: &[&String], l: &[u32]| {
+            let patients: Vec<String> = p.iter().map(|p| (*p).clone()).collect();
+            digest_of_all(&[digest_of_part(&patients, l)])
+        };
+        let all = [
+            of(&[&a, &b], &[0, 1]),
+            of(&[&b, &a], &[0, 1]),
+            of(&[&a, &b], &[1, 0]),
+            of(&[&a], &[0]),
+        ];
+        let different: BTreeSet<&String> = all.iter().collect();
+        assert_eq!(different.len(), all.len());
+    }
+}
