@@ -126,7 +126,7 @@ fn read(folder: &Path, party: Party, summary: &Summary) -> PartyLoaded {
         Party::Gateway(group, g) => PartyShard::Gateway {
             group,
             devices: summary.gateways[g][0]..summary.gateways[g][1],
-            held_out: g == 0,
+            held_out: true,
         },
     };
     read_party(&folder.join(party.to_string()), shard).unwrap()

@@ -69,7 +69,7 @@ fn has_its_own(party: &PartyShard, read: &PartyLoaded, whole: &Dataset) {
 
 /// Its held-out rows are those of the whole at their places.
 fn held_out_fits(party: &PartyShard, held_out: &HeldOut, whole: &Samples) {
-    let HeldOut { x, y, places } = held_out;
+    let HeldOut { x, y, places, .. } = held_out;
     let Some(side) = side(party) else {
         return assert_eq!(*held_out, HeldOut::default());
     };

@@ -56,6 +56,9 @@ pub(crate) struct NodeConfig {
     /// How long it waits for whom.
     #[serde(default)]
     pub(crate) deadlines: Deadlines,
+    /// Whether the gateways are those that enrolment has left: each may hold held-out patients.
+    #[serde(skip)]
+    pub(crate) is_enrolled: bool,
 }
 
 /// The four kinds of nodes, as they are called on the command line.
@@ -128,6 +131,7 @@ impl NodeConfig {
             && let Some(summary) = Summary::read(&self.data)?
         {
             self.gateways = summary.gateways;
+            self.is_enrolled = true;
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ use selvedge_data::read_party;
 use selvedge_net::broker::{Program, ask};
 use selvedge_net::credentials::Identity;
 use selvedge_net::examination::examine;
+use selvedge_net::server::account;
 use selvedge_net::transport::{Access, name};
 use serde::Serialize;
 use std::net::SocketAddr;
@@ -127,11 +128,7 @@ fn reach(
     let Some(known) = findings.note("server", known) else {
         return;
     };
-    let expected = match party {
-        Party::Cloud => "CLOUD",
-        Party::Hospital(_) => "HOSPITAL",
-        Party::Edge(_) | Party::Gateway(..) => "EDGE",
-    };
+    let expected = account(&name(party));
     let who = match known.user == identity.public && known.account == expected {
         true => Ok(((), format!("known there as {} ({expected})", name(party)))),
         false => Err(format!(

@@ -253,7 +253,7 @@ fn text_of(counts: &Counts) -> String {
     ] {
         if *drawn < asked {
             text += &format!(
-                "  {asked} were to be held out for {what}, but the first gateway has too few patients\n"
+                "  {asked} were to be held out for {what}, but gateways have too few patients\n"
             );
         }
     }

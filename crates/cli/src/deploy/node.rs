@@ -92,7 +92,7 @@ pub(super) fn shard(config: &NodeConfig, party: Party) -> Result<(PartyShard, Ve
             let shard = PartyShard::Gateway {
                 group,
                 devices: devices.clone(),
-                held_out: g == 0,
+                held_out: g == 0 || config.is_enrolled,
             };
             (shard, vec![devices])
         }
@@ -162,7 +162,7 @@ fn role<'a>(
                 devices,
                 samples,
                 held_out,
-                [0; 2],
+                loaded.held_out.each_ref().map(|part| part.from),
             )))
         }
     }

@@ -56,7 +56,7 @@ impl Edge {
                 enrolled.counts = vec![*counts];
                 enrolled.gateways = roster.ranges();
                 self.labels = vec![0; classes];
-                for label in labels.gateways.iter().flatten() {
+                for label in labels.gateways.iter().flat_map(|own| &own[0]) {
                     self.labels[*label as usize] += 1;
                 }
                 self.enrolled = Some(enrolled);
@@ -92,6 +92,7 @@ impl Edge {
                 enrolled.shard = Some(OwnShard {
                     party: PartyShard::Edge(at.group()),
                     devices,
+                    from: [0; 2],
                     shape: Shape::Flat(1),
                     parts: [(); 3].map(|()| OwnPart::default()),
                 });
@@ -159,19 +160,13 @@ impl Edge {
             return Vec::new();
         };
         let ranges = roster.ranges();
-        let [validation, test] = labels.held_out;
-        let mut held_out = [
-            (roster.held_out[0].clone(), validation),
-            (roster.held_out[1].clone(), test),
-        ];
         let each = roster.gateways.iter().zip(labels.gateways).enumerate();
         each.map(|(g, (patients, labels))| {
+            let mut own = patients.iter().cloned().zip(labels);
             let part = Part {
                 ranges: ranges.clone(),
-                patients: patients.clone(),
-                labels,
-                // The first takes them all.
-                held_out: std::mem::take(&mut held_out),
+                own: [(); 3].map(|()| own.next().unwrap_or_default()),
+                from: [1, 2].map(|part| roster.before(g, part)),
                 digests: digests.to_vec(),
                 counts: *counts,
             };

@@ -15,6 +15,7 @@ pub(super) struct Gateway {
 struct State {
     enrolled: Enrolled,
     parts: [OwnPart; 3],
+    from: [u32; 2],
 }
 
 impl Gateway {
@@ -37,39 +38,42 @@ impl Gateway {
             // One part for each enrolment: two sums that are hidden alike would show how they differ.
             (Body::Part(part), None) => {
                 self.check(at, from, &part)?;
-                let (training, mut sums) = self.own.take(&part.patients, &part.labels)?;
+                let [training, validation, test] =
+                    part.own.each_ref().map(|(p, y)| self.own.take(p, y));
+                let (training, mut sums) = training?;
                 ring::hide(
                     &mut sums,
                     &self.own.key,
                     at.number,
                     (at.gateway(), at.gateways),
                 );
-                let [(validation, y1), (test, y2)] = &part.held_out;
-                let parts = [
-                    training,
-                    self.own.take(validation, y1)?.0,
-                    self.own.take(test, y2)?.0,
-                ];
+                let parts = [training, validation?.0, test?.0];
                 let digest = digest_of_all(&part.digests);
                 let mut enrolled = Enrolled::new(at.party, digest.clone());
                 enrolled.counts = vec![part.counts];
                 enrolled.gateways = part.ranges;
-                self.state = Some(State { enrolled, parts });
+                self.state = Some(State {
+                    enrolled,
+                    parts,
+                    from: part.from,
+                });
                 Ok((vec![(from, Body::Sums { sums, digest })], None))
             }
             (Body::Common(common), Some(state)) => {
                 let mut enrolled = state.enrolled.clone();
                 let bases = enrolled.adopt(at, from, &common)?;
                 let mut parts = state.parts.clone();
-                (parts[1].base, parts[2].base) = (bases[0], bases[1]);
+                let from = state.from;
+                (parts[1].base, parts[2].base) = (bases[0] + from[0], bases[1] + from[1]);
                 let [first, end] = enrolled.gateways[at.gateway()];
                 let last = enrolled.gateways.last().copied().unwrap_or_default();
                 enrolled.shard = Some(OwnShard {
                     party: PartyShard::Gateway {
                         group: at.group(),
                         devices: first..end,
-                        held_out: at.gateway() == 0,
+                        held_out: true,
                     },
+                    from,
                     devices: last[1],
                     shape: self.own.shape(),
                     parts,
@@ -97,8 +101,9 @@ impl Gateway {
         let [first, end] = part.ranges[own];
         let devices = part.ranges.last().map_or(0, |range| range[1] as usize);
         let classes = at.terms.classes().len();
-        let lists = part.held_out.iter().map(|(p, y)| (p, y));
-        let lists = lists.chain([(&part.patients, &part.labels)]);
+        let lists = part.own.iter().map(|(p, y)| (p, y));
+        let [validation, test] = [1, 2].map(|i| part.own[i].0.len() as u64);
+        let fits = |from: u32, own: u64, all: usize| u64::from(from) + own <= all as u64;
         let sound = |(patients, labels): (&Vec<String>, &Vec<u32>)| {
             is_roll(patients)
                 && patients.len() == labels.len()
@@ -108,25 +113,21 @@ impl Gateway {
             && rising
             && begins
             && lists.clone().all(sound)
-            && part.patients.len() == (end.saturating_sub(first)) as usize
+            && part.own[0].0.len() == (end.saturating_sub(first)) as usize
             && part.counts.training == devices
-            && part.digests.len() == at.gateways + 2;
+            && fits(part.from[0], validation, part.counts.validation)
+            && fits(part.from[1], test, part.counts.test)
+            && part.digests.len() == 3 * at.gateways;
         if !sound {
             return Err(Trouble::nonsense(from, "a part"));
         }
         if devices < FEWEST {
             return Err(Trouble::too_few(at.group(), devices));
         }
-        let is_own = |at: usize, patients: &[String], labels: &[u32]| {
-            part.digests[at] == digest_of_part(patients, labels)
-        };
-        let mut same = is_own(own, &part.patients, &part.labels);
-        for (i, (patients, labels)) in part.held_out.iter().enumerate() {
-            same &= match own {
-                0 => is_own(at.gateways + i, patients, labels),
-                _ => patients.is_empty(),
-            };
-        }
+        let digests = part.digests[3 * own..].iter();
+        let same = digests
+            .zip(&part.own)
+            .all(|(digest, (patients, labels))| *digest == digest_of_part(patients, labels));
         if !same {
             return Err(Trouble::Told(format!(
                 "the part of {} is not in the roster's digest",

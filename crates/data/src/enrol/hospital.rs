@@ -1,7 +1,7 @@
 //! A hospital: says who is known, then which labels those have who take part, and sums up its columns for the cloud.
 
 use super::message::{Body, Totals};
-use super::roll::{FEWEST, Labels, Roster, digest_of_all, digests};
+use super::roll::{FEWEST, Labels, Roster, digest_of_all, digests, part_of_all};
 use super::{Context, Enrolled, OwnSide, Trouble, Words};
 use crate::shards::{OwnPart, OwnShard, PartyShard};
 use selvedge_core::role::Party;
@@ -47,10 +47,12 @@ impl Hospital {
                     )
                 })?;
                 let parts = digests(&roster, &labels);
-                let training = roster.gateways.concat();
-                let (own, sums) = self.own.take(&training, &labels.gateways.concat())?;
-                let [validation, test] =
-                    [0, 1].map(|i| self.own.take(&roster.held_out[i], &labels.held_out[i]));
+                let [training, validation, test] = [0, 1, 2].map(|part| {
+                    let patients = part_of_all(&roster.gateways, part);
+                    self.own
+                        .take(&patients, &part_of_all(&labels.gateways, part))
+                });
+                let (own, sums) = training?;
                 let mut enrolled = Enrolled::new(at.party, digest_of_all(&parts));
                 enrolled.counts = vec![counts];
                 enrolled.gateways = roster.ranges();
@@ -88,6 +90,7 @@ impl Hospital {
                 enrolled.shard = Some(OwnShard {
                     party: PartyShard::Hospital(at.group()),
                     devices: state.devices,
+                    from: [0; 2],
                     shape: self.own.shape(),
                     parts,
                 });
@@ -98,10 +101,12 @@ impl Hospital {
     }
 
     fn labels(&self, roster: &Roster) -> Option<Labels> {
-        let of = |patients: &Vec<String>| self.own.labels(patients);
+        let of = |own: &[Vec<String>; 3]| -> Option<[Vec<u32>; 3]> {
+            let [training, validation, test] = own.each_ref().map(|p| self.own.labels(p));
+            Some([training?, validation?, test?])
+        };
         Some(Labels {
             gateways: roster.gateways.iter().map(of).collect::<Option<_>>()?,
-            held_out: [of(&roster.held_out[0])?, of(&roster.held_out[1])?],
         })
     }
 

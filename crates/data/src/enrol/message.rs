@@ -94,10 +94,10 @@ pub(super) struct Roll {
 pub(super) struct Part {
     /// The devices of every gateway of the group.
     pub(super) ranges: Vec<[u32; 2]>,
-    pub(super) patients: Vec<String>,
-    pub(super) labels: Vec<u32>,
-    /// Validation and test: the first gateway's alone.
-    pub(super) held_out: [(Vec<String>, Vec<u32>); 2],
+    /// Its own to train on, of validation and of the test, with their labels.
+    pub(super) own: [(Vec<String>, Vec<u32>); 3],
+    /// Where its own of validation and of the test begin among the group's.
+    pub(super) from: [u32; 2],
     /// The digests of the roster's parts.
     pub(super) digests: Vec<String>,
     pub(super) counts: Counts,

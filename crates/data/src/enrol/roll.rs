@@ -29,7 +29,7 @@ pub struct Counts {
     pub validation: usize,
     /// The ones of the test.
     pub test: usize,
-    /// As many as the experiment asks for in validation; fewer are drawn where the first gateway has too few.
+    /// As many as the experiment asks for in validation; fewer are drawn where gateways have too few.
     pub validation_asked: usize,
     /// Likewise for the test.
     pub test_asked: usize,
@@ -45,23 +45,24 @@ pub struct Counts {
     pub doubled_at_devices: usize,
 }
 
-/// A group's patients in order, by pseudonym: training gateway by gateway, each in the order of pseudonyms; the held-out ones
-/// are all of the first gateway.
+/// A group's patients in order, by pseudonym: gateway by gateway, and of each those to train on, then those of validation,
+/// then those of the test, each in the order of pseudonyms.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Roster {
-    /// Training patients of each gateway.
-    pub(super) gateways: Vec<Vec<String>>,
-    /// Validation, then test.
-    pub(super) held_out: [Vec<String>; 2],
+    pub(super) gateways: Vec<[Vec<String>; 3]>,
 }
 
 /// The labels of a roster, in its order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Labels {
-    pub(super) gateways: Vec<Vec<u32>>,
-    pub(super) held_out: [Vec<u32>; 2],
+    pub(super) gateways: Vec<[Vec<u32>; 3]>,
+}
+
+/// One part of all gateways: 0 training, 1 validation, 2 the test.
+pub(super) fn part_of_all<T: Clone>(gateways: &[[Vec<T>; 3]], part: usize) -> Vec<T> {
+    gateways.iter().flat_map(|own| own[part].clone()).collect()
 }
 
 /// Whether a list from elsewhere can be one of pseudonyms, each once and in order.
@@ -108,9 +109,9 @@ pub(super) fn compare(hospital: &[String], gateways: &[Vec<String>]) -> (Vec<Vec
 }
 
 impl Roster {
-    /// Draws the held-out patients of group `group` from those of the first gateway, which keeps at least one to train on.
+    /// Draws the held-out patients of group `group`; every gateway keeps at least one to train on.
     pub(super) fn draw(
-        mut shared: Vec<Vec<String>>,
+        shared: Vec<Vec<String>>,
         counts: &mut Counts,
         (settings, seed): (&DataSettings, u64),
         group: usize,
@@ -118,50 +119,63 @@ impl Roster {
         counts.test_asked = rows_of(settings.test, counts.taking_part);
         let rest = counts.taking_part - counts.test_asked.min(counts.taking_part);
         counts.validation_asked = rows_of(settings.validation, rest);
-        let mut first = shared.first_mut().map(std::mem::take).unwrap_or_default();
-        let mut stream = Key::new(seed).with(HELD_OUT).with(group as u64).stream();
-        let mut drawn = |asked: usize| {
-            let mut drawn = Vec::new();
-            while drawn.len() < asked && first.len() > 1 {
-                let at = stream.below(first.len() as u64) as usize;
-                drawn.push(first.swap_remove(at));
-            }
-            drawn.sort_unstable();
-            drawn
+        let mut left: Vec<usize> = shared.iter().map(Vec::len).collect();
+        let mut roster = Roster {
+            gateways: vec![Default::default(); shared.len()],
         };
-        let test = drawn(counts.test_asked);
-        let validation = drawn(counts.validation_asked);
-        first.sort_unstable();
-        if let Some(place) = shared.first_mut() {
-            *place = first;
+        let all = shared.into_iter().enumerate();
+        let mut all: Vec<(usize, String)> = all
+            .flat_map(|(gateway, patients)| patients.into_iter().map(move |p| (gateway, p)))
+            .collect();
+        let mut stream = Key::new(seed).with(HELD_OUT).with(group as u64).stream();
+        for (part, asked, drawn) in [
+            (2, counts.test_asked, &mut counts.test),
+            (1, counts.validation_asked, &mut counts.validation),
+        ] {
+            while *drawn < asked && !all.is_empty() {
+                let at = stream.below(all.len() as u64) as usize;
+                let (gateway, patient) = all.swap_remove(at);
+                let own = &mut roster.gateways[gateway];
+                if left[gateway] == 1 {
+                    own[0].push(patient);
+                } else {
+                    left[gateway] -= 1;
+                    *drawn += 1;
+                    own[part].push(patient);
+                }
+            }
         }
-        (counts.validation, counts.test) = (validation.len(), test.len());
-        counts.training = counts.taking_part - validation.len() - test.len();
-        Roster {
-            gateways: shared,
-            held_out: [validation, test],
+        for (gateway, patient) in all {
+            roster.gateways[gateway][0].push(patient);
         }
+        for part in roster.gateways.iter_mut().flatten() {
+            part.sort_unstable();
+        }
+        counts.training = counts.taking_part - counts.validation - counts.test;
+        roster
     }
 
     /// Training patients of all gateways.
     pub(super) fn training(&self) -> usize {
-        self.gateways.iter().map(Vec::len).sum()
+        self.gateways.iter().map(|own| own[0].len()).sum()
     }
 
     /// The devices of each gateway: the first, and one past the last.
     pub(super) fn ranges(&self) -> Vec<[u32; 2]> {
-        let mut next = 0;
-        let mut range = |patients: &Vec<String>| {
-            let first = next;
-            next += patients.len() as u32;
-            [first, next]
-        };
-        self.gateways.iter().map(&mut range).collect()
+        let before = |g: usize| self.before(g, 0);
+        let range = |g: usize| [before(g), before(g + 1)];
+        (0..self.gateways.len()).map(range).collect()
     }
 
-    /// All its lists: those of the gateways, validation, test.
+    /// How many patients of a part the gateways before this one have.
+    pub(super) fn before(&self, gateway: usize, part: usize) -> u32 {
+        let counts = self.gateways[..gateway].iter().map(|own| own[part].len());
+        counts.sum::<usize>() as u32
+    }
+
+    /// All its lists, gateway by gateway.
     pub(super) fn parts(&self) -> impl Iterator<Item = &Vec<String>> {
-        self.gateways.iter().chain(&self.held_out)
+        self.gateways.iter().flatten()
     }
 
     /// Whether a roster from elsewhere can be one: as many gateways, and nobody twice.
@@ -175,7 +189,7 @@ impl Roster {
 impl Labels {
     /// All its lists, as the roster has them.
     pub(super) fn parts(&self) -> impl Iterator<Item = &Vec<u32>> {
-        self.gateways.iter().chain(&self.held_out)
+        self.gateways.iter().flatten()
     }
 
     /// Whether each patient of a roster has one of the classes.
@@ -271,19 +285,29 @@ mod tests {
                 validation: 0.2,
                 ..DataSettings::default()
             };
-            let firsts = shared[0].len();
             let roster = Roster::draw(shared.clone(), &mut counts, (&settings, 7), 1);
-            let mut again = counts;
+            let mut again = Counts {
+                validation: 0,
+                test: 0,
+                ..counts
+            };
             assert_eq!(
                 Roster::draw(shared.clone(), &mut again, (&settings, 7), 1),
                 roster
             );
+            assert_eq!(again, counts);
             assert!(roster.is_sound());
-            assert_eq!(roster.gateways[1..], shared[1..]);
-            assert_eq!(roster.gateways[0].is_empty(), firsts == 0);
+            let mut spare = 0;
+            for (own, shared) in roster.gateways.iter().zip(&shared) {
+                let mut all = own.concat();
+                all.sort_unstable();
+                assert_eq!(all, *shared);
+                assert_eq!(own[0].is_empty(), shared.is_empty());
+                spare += shared.len().saturating_sub(1);
+            }
             let held_out = counts.test + counts.validation;
             let asked = counts.test_asked + counts.validation_asked;
-            assert_eq!(held_out, asked.min(firsts.saturating_sub(1)));
+            assert_eq!(held_out, asked.min(spare));
             assert_eq!(roster.training() + held_out, part);
             assert_eq!(counts.training, roster.training());
             let ranges = roster.ranges();

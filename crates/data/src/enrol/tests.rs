@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::table::{self, Side};
-use crate::{PartyShard, PseudonymKey, Statistics, read_party};
+use crate::{HeldOut, PartyShard, PseudonymKey, Statistics, read_party};
 use selvedge_core::experiment::{Categorical, DataSettings, TableSettings};
 use selvedge_nn::random::{Key, Stream};
 use std::collections::BTreeMap;
@@ -313,17 +313,21 @@ fn all_parties_write_what_fits_together() {
             for (i, held_out) in own.held_out.iter().enumerate() {
                 places[i].extend(held_out.places.clone());
             }
-            let of_first = &loaded[&Party::Gateway(m, 0)].1;
-            for (a, b) in own.held_out.iter().zip(&of_first.held_out) {
-                assert_eq!((&a.places, &a.y), (&b.places, &b.y));
-            }
+            let mut held_out = [HeldOut::default(), HeldOut::default()];
             let mut y = Vec::new();
             for g in 0..GATEWAYS {
                 let (of_gateway, gateway) = &loaded[&Party::Gateway(m, g)];
                 assert_eq!(of_gateway.roster, summary.roster);
                 assert_eq!(of_gateway.gateways, summary.gateways);
                 y.extend(gateway.dataset.groups[m].samples.y.clone());
-                assert_eq!(gateway.held_out[0].y.is_empty(), g > 0);
+                for (all, own) in held_out.iter_mut().zip(&gateway.held_out) {
+                    assert_eq!(own.from as usize, all.y.len());
+                    all.y.extend(&own.y);
+                    all.places.extend(&own.places);
+                }
+            }
+            for (a, b) in own.held_out.iter().zip(&held_out) {
+                assert_eq!((&a.places, &a.y), (&b.places, &b.y));
             }
             assert_eq!(own.dataset.groups[m].samples.y, y);
         }

@@ -18,6 +18,8 @@ pub(crate) struct OwnShard {
     pub(crate) party: PartyShard,
     /// Devices of the whole group.
     pub(crate) devices: u32,
+    /// Where a gateway's held-out rows begin among the group's.
+    pub(crate) from: [u32; 2],
     /// The shape of a row.
     pub(crate) shape: Shape,
     /// Training, validation, test.
@@ -89,6 +91,7 @@ impl OwnShard {
             } => Some(Carried {
                 devices: devices.clone(),
                 held_out: *held_out,
+                from: self.from,
             }),
         };
         let part = |(number, part): (usize, &OwnPart)| ShardPart {

@@ -22,8 +22,10 @@ const HELD_OUT: &str = "held_out";
 pub(super) struct Carried {
     /// Devices of its group.
     pub(super) devices: Range<u32>,
-    /// Whether it has the group's held-out rows too.
+    /// Whether it has held-out rows too.
     pub(super) held_out: bool,
+    /// Where those begin among the group's: validation, test.
+    pub(super) from: [u32; 2],
 }
 
 impl Carried {
@@ -42,17 +44,21 @@ impl Carried {
                 ));
             }
         };
-        let held_out = integers(archive, HELD_OUT, 1)?;
-        match held_out[..] {
-            [held_out] => Ok(Some(Carried {
-                devices,
-                held_out: held_out == 1,
-            })),
-            _ => Err(format!(
-                "array {HELD_OUT:?} has {} numbers: expected one",
-                held_out.len()
-            )),
-        }
+        let held_out = integers(archive, HELD_OUT, u64::from(u32::MAX))?;
+        let (held_out, from) = match held_out[..] {
+            [flag @ 0..=1] => (flag == 1, [0; 2]),
+            [validation, test] => (true, [validation, test]),
+            _ => {
+                return Err(format!(
+                    "array {HELD_OUT:?} is {held_out:?}: expected 0, 1, or where its rows of validation and of the test begin"
+                ));
+            }
+        };
+        Ok(Some(Carried {
+            devices,
+            held_out,
+            from,
+        }))
     }
 
     /// There must be such devices in the group.
@@ -147,7 +153,8 @@ impl Shard {
         if !asked.held_out {
             self.parts[1..].fill_with(ShardPart::default);
         }
-        self.carried = Some(asked);
+        let from = self.carried.map_or([0; 2], |carried| carried.from);
+        self.carried = Some(Carried { from, ..asked });
         self
     }
 
@@ -169,9 +176,17 @@ impl Shard {
             part.write(&mut npz, prefix, shape)?;
         }
         npz.integers(OFFSETS, &self.offsets)?;
-        if let Some(Carried { devices, held_out }) = &self.carried {
+        if let Some(Carried {
+            devices,
+            held_out,
+            from,
+        }) = &self.carried
+        {
             npz.integers(DEVICES, &[devices.start, devices.end])?;
-            npz.integers(HELD_OUT, &[u32::from(*held_out)])?;
+            match from {
+                [0, 0] => npz.integers(HELD_OUT, &[u32::from(*held_out)])?,
+                from => npz.integers(HELD_OUT, from)?,
+            }
         }
         npz.finish()
     }

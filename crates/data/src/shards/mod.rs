@@ -20,7 +20,7 @@
 //! | `offsets` | where each device's rows begin; an edge has nothing else |
 //! | `test_rows` | held-out rows only: their place among those of all groups |
 //! | `devices` | a gateway's shard only: the first of the group's devices whose rows it has, and one past the last |
-//! | `held_out` | a gateway's shard only: 1 if it has held-out rows, which only the first gateway of a group has, else 0 |
+//! | `held_out` | a gateway's shard only: 1 if it has held-out rows, from the group's first on, else 0; or, where parties have enrolled, where its rows of validation and of the test begin among the group's |
 //!
 //! Numbers are not scaled: each party does that itself, by `stats.json`. What comes out is the whole set, bit for bit.
 //! A party needs `shards.json`, `stats.json` and its own shard, and reads nothing else ([`read_party`]); the cloud needs

@@ -26,7 +26,8 @@ pub enum PartyShard {
         group: usize,
         /// Its devices, of those of the group.
         devices: Range<u32>,
-        /// Whether it has the group's held-out rows too: a group's first gateway does.
+        /// Whether it has held-out rows too: of a set that was cut, a group's first gateway has them all; where parties
+        /// have enrolled, each has its own.
         held_out: bool,
     },
 }
@@ -62,6 +63,8 @@ pub struct HeldOut {
     pub y: Vec<u32>,
     /// Their places among the rows of all groups, in rising order.
     pub places: Vec<u32>,
+    /// Where they begin among those of the group; a hospital has them all.
+    pub from: u32,
 }
 
 /// What one party has read.
@@ -151,6 +154,7 @@ fn fill_group(
             let asked = Carried {
                 devices: devices.clone(),
                 held_out: *held_out,
+                from: [0; 2],
             };
             (gateway::read(common, m, asked, file)?, &statistics.device)
         }
@@ -171,12 +175,15 @@ fn fill_group(
     let refused = |problem| wrong_file(file, problem);
     check_largest(group, index).map_err(refused)?;
     check_labels(&group.samples.y, index).map_err(refused)?;
-    let held_out = |part: ShardPart, name: &str, count: usize| {
-        HeldOut::of(part, scales, name, count).map_err(refused)
+    let from = shard.carried.map_or([0; 2], |carried| carried.from);
+    let held_out = |part: ShardPart, (name, count): (&str, usize), from: u32| {
+        HeldOut::of(part, scales, name, count)
+            .map(|rows| HeldOut { from, ..rows })
+            .map_err(refused)
     };
     Ok([
-        held_out(validation, "validation", index.validation)?,
-        held_out(test, "test", index.test)?,
+        held_out(validation, ("validation", index.validation), from[0])?,
+        held_out(test, ("test", index.test), from[1])?,
     ])
 }
 
@@ -225,7 +232,12 @@ impl HeldOut {
             ));
         }
         scales.apply(&mut x);
-        Ok(HeldOut { x, y, places: rows })
+        Ok(HeldOut {
+            x,
+            y,
+            places: rows,
+            from: 0,
+        })
     }
 }
 
@@ -250,7 +262,11 @@ pub fn distribute(folder_of_all: &Path, party: PartyShard, into: &Path) -> Resul
             Some(file),
         ) => {
             let common = Common::read(folder_of_all)?;
-            let asked = Carried { devices, held_out };
+            let asked = Carried {
+                devices,
+                held_out,
+                from: [0; 2],
+            };
             let shard = gateway::read(&common, group, asked, &folder_of_all.join(file))?;
             Some((shard, common.shapes[1], file))
         }

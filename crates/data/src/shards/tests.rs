@@ -120,6 +120,7 @@ fn devices_that_do_not_fit_are_refused() {
         Some(Carried {
             devices,
             held_out: true,
+            from: [0; 2],
         })
     };
     refused(&|s| s.carried = None, "4 rows of 5 devices: expected 10");

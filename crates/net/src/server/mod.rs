@@ -1,10 +1,14 @@
 //! Configurations of `nats-server`: one for the cloud's server (the hub), one for each group's site.
 //!
-//! On a site there are three accounts: `HOSPITAL`, `EDGE` with the edge and its gateways, and `LINK`, where the link to the
-//! hub is and nobody else. Accounts see nothing of each other but what one exports and the other imports, and that is six
-//! subjects, each with one sender and one receiver. So the hub gets nothing but what hospital and edge say to the cloud,
-//! even if its operator gives the link every right there is: rights on the hub only protect the hub and other sites. And
-//! an edge that makes its stream a copy of something else finds nothing of the hospital's there.
+//! On a site everybody has an account: `HOSPITAL`, `EDGE`, one for each gateway, and `LINK`, where the link to the hub is and
+//! nobody else. Accounts see nothing of each other but what one exports and the other imports, and that is six subjects,
+//! and two more for each gateway, each with one sender and one receiver. So the hub gets nothing but what hospital and edge
+//! say to the cloud, even if its operator gives the link every right there is: rights on the hub only protect the hub and
+//! other sites. And an edge that makes its stream a copy of something else finds nothing of the hospital's there.
+//!
+//! Gateways are not in the edge's account since rights alone would not keep them from its stream: a server answers a
+//! question to whatever subject the question names, and asks for no right there. Whoever shares an account with a stream
+//! and may ask who it is can so have the answer written over a record.
 //!
 //! Besides that, every account has calls that its server answers itself, about its connections and streams. The link
 //! would offer those to the hub, so it denies them in both directions.
@@ -234,10 +238,25 @@ impl Site {
             rights.subscribe.push(subjects::down(group, name));
         }
         Rights::connect(group, (EDGE, &mut edge), (HOSPITAL, &mut hospital));
+        let mut shared = vec![
+            Shared::new("HOSPITAL", "EDGE", subjects::inside(group, HOSPITAL, EDGE)),
+            Shared::new("EDGE", "HOSPITAL", subjects::inside(group, EDGE, HOSPITAL)),
+            Shared::new("HOSPITAL", "LINK", subjects::up(group, HOSPITAL)),
+            Shared::new("EDGE", "LINK", subjects::up(group, EDGE)),
+            Shared::new("LINK", "HOSPITAL", subjects::down(group, HOSPITAL)),
+            Shared::new("LINK", "EDGE", subjects::down(group, EDGE)),
+        ];
         let mut gateways = Vec::new();
         for (name, public) in &self.gateways {
             let mut gateway = Rights::of(name);
             Rights::connect(group, (EDGE, &mut edge), (name, &mut gateway));
+            let account = account(name);
+            let (there, back) = (
+                subjects::inside(group, EDGE, name),
+                subjects::inside(group, name, EDGE),
+            );
+            shared.push(Shared::new("EDGE", &account, there));
+            shared.push(Shared::new(&account, "EDGE", back));
             gateways.push((name, public, gateway));
         }
         // The cloud is not here, but a gateway of that name could send in its place; nor may one take the place of
@@ -248,8 +267,15 @@ impl Site {
         users.add_reserved(HOSPITAL, self.hospital.as_deref(), hospital)?;
         let hospital_users = users.take();
         users.add_reserved(EDGE, self.edge.as_deref(), edge)?;
+        let edge_users = users.take();
+        let mut of_gateways = String::new();
         for (name, public, rights) in gateways {
             users.add(name, public, Connection::Client, rights)?;
+            let account = account(name);
+            let (of_gateway, users) = (Shared::of_account(&shared, &account), users.take());
+            let account = quoted(&account);
+            of_gateways +=
+                &format!("  {account} {{\n{of_gateway}    users: [\n{users}    ]\n  }}\n");
         }
         let name = subjects::group_name(group);
         let general = general(&name, self.listen, self.monitor, &self.tls)?;
@@ -265,14 +291,6 @@ impl Site {
         let hubs = list(&hubs);
         let (link, authority) = (quoted(&self.link), path(&self.tls.authority)?);
         let server_calls = list(&["$SYS.>", "$JS.>"].map(str::to_owned));
-        let shared = [
-            Shared::new("HOSPITAL", "EDGE", subjects::inside(group, HOSPITAL, EDGE)),
-            Shared::new("EDGE", "HOSPITAL", subjects::inside(group, EDGE, HOSPITAL)),
-            Shared::new("HOSPITAL", "LINK", subjects::up(group, HOSPITAL)),
-            Shared::new("EDGE", "LINK", subjects::up(group, EDGE)),
-            Shared::new("LINK", "HOSPITAL", subjects::down(group, HOSPITAL)),
-            Shared::new("LINK", "EDGE", subjects::down(group, EDGE)),
-        ];
         let [of_hospital, of_edge, of_link] =
             ["HOSPITAL", "EDGE", "LINK"].map(|account| Shared::of_account(&shared, account));
         Ok(format!(
@@ -299,9 +317,9 @@ accounts {{
   EDGE {{
     jetstream: enabled
 {of_edge}    users: [
-{users}    ]
+{edge_users}    ]
   }}
-  LINK {{
+{of_gateways}  LINK {{
 {of_link}  }}
 }}
 "
@@ -309,28 +327,40 @@ accounts {{
     }
 }
 
+/// The account of a party on its server. Whatever a gateway is called, its account is not another's.
+pub fn account(name: &str) -> String {
+    match name {
+        CLOUD | HOSPITAL | EDGE => name.to_uppercase(),
+        gateway => format!("GATEWAY-{gateway}"),
+    }
+}
+
 /// A subject that one account lets another have.
 struct Shared {
-    from: &'static str,
-    to: &'static str,
+    from: String,
+    to: String,
     subject: String,
 }
 
 impl Shared {
-    fn new(from: &'static str, to: &'static str, subject: String) -> Self {
-        Shared { from, to, subject }
+    fn new(from: &str, to: &str, subject: String) -> Self {
+        Shared {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            subject,
+        }
     }
 
     /// What an account gives, and what it takes.
     fn of_account(all: &[Shared], account: &str) -> String {
         let mut text = String::from("    exports: [\n");
         for Shared { to, subject, .. } in all.iter().filter(|s| s.from == account) {
-            let subject = quoted(subject);
+            let (subject, to) = (quoted(subject), quoted(to));
             text += &format!("      {{ stream: {subject}, accounts: [{to}] }}\n");
         }
         text += "    ]\n    imports: [\n";
         for Shared { from, subject, .. } in all.iter().filter(|s| s.to == account) {
-            let subject = quoted(subject);
+            let (subject, from) = (quoted(subject), quoted(from));
             text += &format!("      {{ stream: {{ account: {from}, subject: {subject} }} }}\n");
         }
         text + "    ]\n"

@@ -1,6 +1,6 @@
-//! A hub and one site on free ports of this machine, for tests.
+//! A hub and two sites on free ports of this machine, for tests.
 
-use async_nats::{Client, ConnectOptions, Event};
+use async_nats::{Client, ConnectError, ConnectOptions, Event};
 use selvedge_net::broker::{BrokerError, Program, Server, free_port};
 use selvedge_net::credentials::{Authority, Identity, write_secret};
 use selvedge_net::server::{Hub, Site, SiteKey, TlsFiles, link_text};
@@ -9,11 +9,12 @@ use std::collections::HashMap;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
-/// What the tests' group has besides hospital and edge.
+/// What each group has besides hospital and edge.
 pub(crate) const GATEWAYS: [&str; 2] = ["gateway-0", "gateway-1"];
 
 /// The longest that a test waits for what must come.
@@ -47,13 +48,51 @@ pub(crate) struct Deployment {
     pub(crate) dir: PathBuf,
     pub(crate) program: Program,
     pub(crate) hub: Hub,
-    pub(crate) site: Site,
-    pub(crate) keys: HashMap<&'static str, Identity>,
+    pub(crate) sites: [Site; 2],
+    keys: HashMap<(usize, &'static str), Identity>,
     pub(crate) hub_server: Option<Server>,
-    pub(crate) site_server: Option<Server>,
+    pub(crate) site_servers: [Option<Server>; 2],
 }
 
-fn free_address() -> SocketAddr {
+/// A server's log, from where it was when this was made.
+pub(crate) struct Log {
+    path: PathBuf,
+    from: usize,
+}
+
+impl Log {
+    fn text(&self) -> String {
+        let bytes = fs::read(&self.path).unwrap_or_default();
+        String::from_utf8_lossy(bytes.get(self.from..).unwrap_or_default()).into_owned()
+    }
+
+    /// Waits for a line that contains all of these.
+    pub(crate) async fn has(&self, parts: &[&str]) {
+        let there = |line: &str| parts.iter().all(|part| line.contains(part));
+        let wait = async {
+            while !self.text().lines().any(there) {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        if timeout(LONG, wait).await.is_err() {
+            panic!("no line with {parts:?}:\n{}", self.text());
+        }
+    }
+
+    /// Whether there is a line by now that contains all of these.
+    pub(crate) fn has_by_now(&self, parts: &[&str]) -> bool {
+        let text = self.text();
+        text.lines()
+            .any(|line| parts.iter().all(|part| line.contains(part)))
+    }
+}
+
+/// The name of a site's server, for its files.
+pub(crate) fn site_name(group: usize) -> String {
+    format!("site-{group}")
+}
+
+pub(crate) fn free_address() -> SocketAddr {
     (Ipv4Addr::LOCALHOST, free_port().unwrap()).into()
 }
 
@@ -88,8 +127,13 @@ impl Deployment {
             files
         };
         let names = [CLOUD, HOSPITAL, EDGE, "link", GATEWAYS[0], GATEWAYS[1]];
-        let keys = HashMap::from(names.map(|name| (name, Identity::generate().unwrap())));
-        let public = |name: &str| keys[name].public.clone();
+        let pairs = [0, 1]
+            .into_iter()
+            .flat_map(|group| names.map(|name| (group, name)));
+        let keys: HashMap<_, _> = pairs
+            .map(|who| (who, Identity::generate().unwrap()))
+            .collect();
+        let public = |group, name| keys[&(group, name)].public.clone();
         let hub = Hub {
             name: "hub".to_owned(),
             listen: free_address(),
@@ -97,43 +141,49 @@ impl Deployment {
             monitor: free_address(),
             store: dir.join("hub"),
             tls: tls("hub-tls"),
-            cloud: public(CLOUD),
-            sites: vec![SiteKey {
-                group: 0,
-                public: public("link"),
-            }],
+            cloud: public(0, CLOUD),
+            sites: [0, 1]
+                .map(|group| SiteKey {
+                    group,
+                    public: public(group, "link"),
+                })
+                .to_vec(),
             durable: false,
             cluster: None,
         };
-        let link = "link.conf".to_owned();
-        write_secret(&dir.join(&link), &link_text(&keys["link"])).unwrap();
-        let site = Site {
-            group: 0,
-            listen: free_address(),
-            monitor: free_address(),
-            store: dir.join("site"),
-            tls: tls("site-tls"),
-            hubs: vec![hub.leaf.to_string()],
-            link,
-            hospital: Some(public(HOSPITAL)),
-            edge: Some(public(EDGE)),
-            gateways: GATEWAYS
-                .map(|name| (name.to_owned(), public(name)))
-                .to_vec(),
-            durable: true,
-        };
+        let sites = [0, 1].map(|group| {
+            let name = site_name(group);
+            let link = format!("{name}-link.conf");
+            write_secret(&dir.join(&link), &link_text(&keys[&(group, "link")])).unwrap();
+            Site {
+                group,
+                listen: free_address(),
+                monitor: free_address(),
+                store: dir.join(&name),
+                tls: tls(&format!("{name}-tls")),
+                hubs: vec![hub.leaf.to_string()],
+                link,
+                hospital: Some(public(group, HOSPITAL)),
+                edge: Some(public(group, EDGE)),
+                gateways: GATEWAYS
+                    .map(|name| (name.to_owned(), public(group, name)))
+                    .to_vec(),
+                durable: true,
+            }
+        });
         Some(Self {
             dir,
             program,
             hub,
-            site,
+            sites,
             keys,
             hub_server: None,
-            site_server: None,
+            site_servers: [None, None],
         })
     }
 
-    fn start(&self, name: &str, text: &str, monitor: SocketAddr) -> Server {
+    /// Starts a server with a configuration that need not be the one of this crate.
+    pub(crate) fn start(&self, name: &str, text: &str, monitor: SocketAddr) -> Server {
         let config = self.dir.join(format!("{name}.conf"));
         write_secret(&config, text).unwrap();
         let log = self.dir.join(format!("{name}.log"));
@@ -149,24 +199,52 @@ impl Deployment {
 
     /// A hub whose operator gives every right to everybody.
     pub(crate) fn start_open_hub(&mut self) {
-        let text = self.hub.to_text().unwrap();
-        let open = |line: &str| match line.trim_start().split_once(": { allow:") {
-            Some((what, _)) => format!("{what}: \">\"\n"),
-            None => format!("{line}\n"),
-        };
-        let text: String = text.lines().map(open).collect();
-        assert!(!text.contains("allow:"), "{text}");
+        let text = open(&self.hub.to_text().unwrap());
         self.hub_server = Some(self.start("hub", &text, self.hub.monitor));
     }
 
     pub(crate) fn start_site(&mut self) {
-        let text = self.site.to_text().unwrap();
-        self.site_server = Some(self.start("site", &text, self.site.monitor));
+        self.start_site_of(0);
     }
 
-    /// Waits until the site's link is up.
+    pub(crate) fn start_site_of(&mut self, group: usize) {
+        let text = self.sites[group].to_text().unwrap();
+        self.start_site_with(group, &text);
+    }
+
+    pub(crate) fn start_site_with(&mut self, group: usize, text: &str) {
+        let server = self.start(&site_name(group), text, self.sites[group].monitor);
+        self.site_servers[group] = Some(server);
+    }
+
+    /// Gives a running server a new configuration, without a restart.
+    pub(crate) async fn reload(&self, name: &str, text: &str, server: &Server) {
+        let log = self.log(name);
+        write_secret(&self.dir.join(format!("{name}.conf")), text).unwrap();
+        let pid = server.pid().to_string();
+        let sent = Command::new("kill").args(["-HUP", &pid]).status().unwrap();
+        assert!(sent.success());
+        log.has(&["Reloaded server configuration"]).await;
+    }
+
+    /// The hub and both sites, with their links.
+    pub(crate) async fn start_all(&mut self) {
+        self.start_hub();
+        for group in [0, 1] {
+            self.start_site_of(group);
+        }
+        for group in [0, 1] {
+            self.linked_of(group).await;
+        }
+    }
+
+    /// Waits until the first site's link is up.
     pub(crate) async fn linked(&self) {
-        let server = self.site_server.as_ref().unwrap();
+        self.linked_of(0).await;
+    }
+
+    pub(crate) async fn linked_of(&self, group: usize) {
+        let server = self.site_servers[group].as_ref().unwrap();
         let wait = async {
             while server.counters().unwrap().links != 1 {
                 sleep(Duration::from_millis(20)).await;
@@ -175,8 +253,19 @@ impl Deployment {
         timeout(LONG, wait).await.expect("the link comes up");
     }
 
+    /// The log of "hub" or of a site, from now on.
+    pub(crate) fn log(&self, name: &str) -> Log {
+        let path = self.dir.join(format!("{name}.log"));
+        let from = fs::metadata(&path).map_or(0, |file| file.len() as usize);
+        Log { path, from }
+    }
+
+    pub(crate) fn key(&self, group: usize, name: &'static str) -> &Identity {
+        &self.keys[&(group, name)]
+    }
+
     pub(crate) fn authority(&self) -> &Path {
-        &self.site.tls.authority
+        &self.hub.tls.authority
     }
 
     /// How a party connects, before its key.
@@ -188,34 +277,67 @@ impl Deployment {
             .custom_inbox_prefix(subjects::inbox_prefix(name))
     }
 
-    /// Connects a party to its server.
-    pub(crate) async fn connect(&self, name: &str) -> Party {
-        let (tell, events) = mpsc::unbounded_channel();
-        let address = if name == CLOUD {
-            self.hub.listen
-        } else {
-            self.site.listen
+    /// Connects a party of the first group, or the cloud, to its server.
+    pub(crate) async fn connect(&self, name: &'static str) -> Party {
+        self.connect_of(0, name).await
+    }
+
+    pub(crate) async fn connect_of(&self, group: usize, name: &'static str) -> Party {
+        let address = match name {
+            CLOUD => self.hub.listen,
+            _ => self.sites[group].listen,
         };
+        self.try_connect((group, name), address)
+            .await
+            .unwrap_or_else(|e| panic!("{name}: {e}"))
+    }
+
+    /// Connects with the key of somebody to any server; fails if it is refused.
+    pub(crate) async fn try_connect(
+        &self,
+        (group, name): (usize, &'static str),
+        address: SocketAddr,
+    ) -> Result<Party, ConnectError> {
+        let (tell, events) = mpsc::unbounded_channel();
         let client = self
             .options(name)
-            .nkey(self.keys[name].seed.clone())
+            .nkey(self.key(group, name).seed.clone())
             .event_callback(move |event| {
                 let _ = tell.send(event);
                 async {}
             })
             .connect(format!("tls://{address}"))
-            .await
-            .unwrap_or_else(|e| panic!("{name}: {e}"));
-        Party { client, events }
+            .await?;
+        Ok(Party { client, events })
     }
+}
+
+/// A configuration whose operator gives every right to everybody in it.
+pub(crate) fn open(text: &str) -> String {
+    let open = |line: &str| match line.trim_start().split_once(": { allow:") {
+        Some((what, _)) => format!("{what}: \">\"\n"),
+        None => format!("{line}\n"),
+    };
+    let text: String = text.lines().map(open).collect();
+    assert!(!text.contains("allow:"), "{text}");
+    text
 }
 
 impl Drop for Deployment {
     fn drop(&mut self) {
         self.hub_server = None;
-        self.site_server = None;
+        self.site_servers = [None, None];
         if !std::thread::panicking() {
             let _ = fs::remove_dir_all(&self.dir);
         }
     }
+}
+
+/// A configuration whose link is in plain text, so that a test can read or speak it; nothing else differs. `tls` blocks that
+/// are indented belong to links.
+pub(crate) fn without_tls_on_the_link(text: &str) -> String {
+    let of_link = |line: &&str| line.starts_with("  ") && line.trim_start().starts_with("tls {");
+    assert_eq!(text.lines().filter(of_link).count(), 1, "{text}");
+    let kept = text.lines().filter(|line| !of_link(line));
+    kept.map(|line| format!("{line}\n")).collect()
 }

@@ -26,14 +26,14 @@ fn a_server_ends_with_a_parent_that_is_killed() {
         });
         let all = all.join().unwrap();
         thread::sleep(Duration::from_millis(300));
-        all.site_server
+        all.site_servers[0]
             .as_ref()
             .unwrap()
             .counters()
             .expect("it outlives a thread");
         println!(
             "{SAID}{} {}",
-            all.site_server.as_ref().unwrap().pid(),
+            all.site_servers[0].as_ref().unwrap().pid(),
             all.dir.display()
         );
         thread::sleep(Duration::from_secs(600));
@@ -80,7 +80,7 @@ fn a_server_that_cannot_start_says_why() {
     fs::write(&config, "listen: nowhere:here\n").unwrap();
     let error = all
         .program
-        .start(&config, all.site.monitor, &log)
+        .start(&config, all.sites[0].monitor, &log)
         .expect_err("that is no address")
         .to_string();
     assert!(
@@ -90,7 +90,7 @@ fn a_server_that_cannot_start_says_why() {
     all.start_site();
     let error = all
         .program
-        .start(&config, all.site.monitor, &log)
+        .start(&config, all.sites[0].monitor, &log)
         .expect_err("the port is taken");
     assert!(matches!(error, BrokerError::System { .. }), "{error}");
 }

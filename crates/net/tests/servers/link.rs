@@ -50,7 +50,7 @@ async fn messages_for_and_from_the_cloud_cross_the_link() {
         let heard = timeout(LONG, at_cloud.next()).await.unwrap().unwrap();
         assert_eq!(heard.payload, largest);
     }
-    let site = all.site_server.as_ref().unwrap().counters().unwrap();
+    let site = all.site_servers[0].as_ref().unwrap().counters().unwrap();
     let hub = all.hub_server.as_ref().unwrap().counters().unwrap();
     assert!(
         site.link_out_bytes >= 2 << 20 && hub.link_in_bytes == site.link_out_bytes,
@@ -217,7 +217,7 @@ async fn a_hub_gives_each_link_its_own_group_only() {
         return;
     };
     // A site that says it is another group than its key's.
-    all.site.group = 1;
+    all.sites[0].group = 1;
     all.start_hub();
     all.start_site();
     all.linked().await;
@@ -260,7 +260,7 @@ async fn a_site_that_was_killed_comes_back_with_its_records() {
         .await
         .unwrap();
 
-    all.site_server.take().unwrap().kill().unwrap();
+    all.site_servers[0].take().unwrap().kill().unwrap();
     hospital.told(&["disconnected"]).await;
     all.start_site();
     hospital.told(&["connected"]).await;
@@ -271,7 +271,7 @@ async fn a_site_that_was_killed_comes_back_with_its_records() {
         .unwrap();
     assert_eq!(record.payload, "kept");
     assert!(
-        all.site_server
+        all.site_servers[0]
             .as_ref()
             .unwrap()
             .counters()
@@ -282,5 +282,5 @@ async fn a_site_that_was_killed_comes_back_with_its_records() {
     // The link comes back too, in both directions.
     send_until_heard(&hospital.client, &up(0, HOSPITAL), &mut at_cloud).await;
     send_until_heard(&cloud, &down(0, HOSPITAL), &mut at_hospital).await;
-    all.site_server.take().unwrap().stop().unwrap();
+    all.site_servers[0].take().unwrap().stop().unwrap();
 }

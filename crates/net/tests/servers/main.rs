@@ -2,14 +2,20 @@
 
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 
+mod capture;
+mod copies;
 mod deployment;
+mod hostile;
+mod isolation;
 mod life;
 mod link;
+mod protocol;
+mod revoked;
 mod rights;
 
 use async_nats::jetstream::stream;
 use async_nats::{Client, Subscriber};
-use deployment::LONG;
+use deployment::{LONG, Log, Party};
 use futures_util::StreamExt;
 use selvedge_net::subjects;
 use std::time::Duration;
@@ -50,4 +56,29 @@ pub(crate) async fn is_silent(subscriber: &mut Subscriber) -> bool {
         Ok(message) => panic!("{:?} should not have come", message.map(|m| m.subject)),
         Err(_) => true,
     }
+}
+
+/// Somebody listens where it may not: its server says so, to it and in the log. What it has got is for the caller to see.
+pub(crate) async fn refused_to_listen(party: &mut Party, log: &Log, subject: &str) -> Subscriber {
+    let refused = party.client.subscribe(subject.to_owned()).await.unwrap();
+    let quoted = format!("\"{subject}\"");
+    party
+        .told(&["Permissions Violation for Subscription", &quoted])
+        .await;
+    log.has(&["Subscription Violation", &quoted]).await;
+    refused
+}
+
+/// Somebody sends what it may not.
+pub(crate) async fn refused_to_send(party: &mut Party, log: &Log, subject: &str) {
+    party
+        .client
+        .publish(subject.to_owned(), "forged".into())
+        .await
+        .unwrap();
+    let quoted = format!("\"{subject}\"");
+    party
+        .told(&["Permissions Violation for Publish", &quoted])
+        .await;
+    log.has(&["Publish Violation", &quoted]).await;
 }

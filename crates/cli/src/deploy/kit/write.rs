@@ -189,6 +189,7 @@ impl Writer<'_> {
             gateways: ranges.iter().map(|r| [r.start, r.end]).collect(),
             threads: c.threads,
             deadlines: c.deadlines,
+            is_enrolled: false,
         };
         fs::write(folder.join("node.toml"), toml::to_string(&config)?)?;
         handover::node(&folder, c, party, self.has_pseudonyms(party))?;
