@@ -79,7 +79,7 @@ fn what_cannot_be_started_says_why() {
     };
     assert_eq!(mode(""), 0o700);
     assert_eq!(mode("group-0/hospital/key.nk"), 0o600);
-    assert_eq!(mode("group-0/server/server.conf"), 0o600);
+    assert_eq!(mode("group-0/server/link.conf"), 0o600);
     let wrong = |change: &dyn Fn(&str) -> String, parts: &[&str]| {
         let other = place.join("other");
         let _ = std::fs::remove_dir_all(&other);
