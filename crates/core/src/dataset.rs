@@ -37,6 +37,69 @@ impl Samples {
     }
 }
 
+/// Where each device's rows begin, and where the last one's end.
+///
+/// ```
+/// use selvedge_core::dataset::Offsets;
+/// let listed: Offsets = vec![0, 3, 6, 7, 8].into();
+/// let made_up = Offsets::MadeUp { devices: 4, rows: 8, largest: 3 };
+/// assert!((0..=4).all(|n| listed.at(n) == made_up.at(n)) && listed.devices() == made_up.devices());
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub enum Offsets {
+    /// One more entry than devices.
+    Listed(Vec<u32>),
+    /// Of a group of which only sizes are known: the first devices own as many as they may, the rest one each. Others'
+    /// devices take no memory so, however many there are.
+    MadeUp {
+        /// K_m
+        devices: usize,
+        /// Of all devices.
+        rows: usize,
+        /// No device owns more.
+        largest: usize,
+    },
+}
+
+impl Offsets {
+    /// Where the rows of device `n` begin; of one past the last, where all end.
+    pub fn at(&self, n: usize) -> u32 {
+        match self {
+            Offsets::Listed(offsets) => offsets[n],
+            Offsets::MadeUp {
+                devices,
+                rows,
+                largest,
+            } if n < *devices => n
+                .saturating_mul(*largest)
+                .min(rows.saturating_sub(devices - n)) as u32,
+            Offsets::MadeUp { rows, .. } => *rows as u32,
+        }
+    }
+
+    /// The number of devices.
+    pub fn devices(&self) -> usize {
+        match self {
+            Offsets::Listed(offsets) => offsets.len() - 1,
+            Offsets::MadeUp { devices, .. } => *devices,
+        }
+    }
+
+    /// As a list; nothing is listed where it is made up.
+    pub fn listed(&self) -> &[u32] {
+        match self {
+            Offsets::Listed(offsets) => offsets,
+            Offsets::MadeUp { .. } => &[],
+        }
+    }
+}
+
+impl From<Vec<u32>> for Offsets {
+    fn from(offsets: Vec<u32>) -> Self {
+        Offsets::Listed(offsets)
+    }
+}
+
 /// One group: a hospital, its edge and its devices.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
@@ -46,57 +109,56 @@ pub struct Group {
     /// columns of its own group, a gateway only from the first row of its first device to the last of its last; of
     /// others it knows only how many rows there are.
     pub samples: Samples,
-    /// Device `n` owns rows `offsets[n]..offsets[n + 1]`; one more entry than devices.
-    pub offsets: Vec<u32>,
+    /// Whose rows they are.
+    pub offsets: Offsets,
 }
 
 impl Group {
     /// A group with one sample per device.
     pub fn one_sample_per_device(name: String, samples: Samples) -> Self {
-        let offsets = (0..=samples.len() as u32).collect();
+        let offsets: Vec<u32> = (0..=samples.len() as u32).collect();
         Group {
             name,
             samples,
-            offsets,
+            offsets: offsets.into(),
         }
     }
 
     /// A group of which only sizes are known: how many devices own how many rows, and that no device owns more than
-    /// `largest`. It has no samples. Where rows end is made up: first devices own as many as they may, the rest one each.
+    /// `largest`. It has no samples, and where rows end is made up.
     ///
     /// ```
     /// use selvedge_core::dataset::Group;
     /// let group = Group::hollow("north".into(), 4, 8, 3);
-    /// assert_eq!(group.offsets, [0, 3, 6, 7, 8]);
     /// assert!((group.devices(), group.row_count()) == (4, 8) && group.samples.is_empty());
+    /// assert_eq!(group.rows(1), 3..6);
     /// ```
     pub fn hollow(name: String, devices: usize, rows: usize, largest: usize) -> Self {
-        let end = |device: usize| {
-            device
-                .saturating_mul(largest)
-                .min(rows.saturating_sub(devices - device))
-        };
-        let before = (0..devices).map(|device| end(device) as u32);
         Group {
             name,
             samples: Samples::default(),
-            offsets: before.chain([rows as u32]).collect(),
+            offsets: Offsets::MadeUp {
+                devices,
+                rows,
+                largest,
+            },
         }
     }
 
     /// The number of rows, whether they are here or not.
     pub fn row_count(&self) -> usize {
-        self.offsets.last().map_or(0, |end| *end as usize)
+        self.offsets.at(self.devices()) as usize
     }
 
     /// K_m, the number of devices.
     pub fn devices(&self) -> usize {
-        self.offsets.len() - 1
+        self.offsets.devices()
     }
 
     /// The rows that device `n` owns.
     pub fn rows(&self, device: u32) -> std::ops::Range<usize> {
-        self.offsets[device as usize] as usize..self.offsets[device as usize + 1] as usize
+        let at = |n: u32| self.offsets.at(n as usize) as usize;
+        at(device)..at(device + 1)
     }
 }
 
@@ -151,14 +213,14 @@ impl Dataset {
             samples.x1.extend_from_slice(&group.samples.x1);
             samples.x2.extend_from_slice(&group.samples.x2);
             samples.y.extend_from_slice(&group.samples.y);
-            offsets.extend(group.offsets[1..].iter().map(|end| before + end));
+            offsets.extend((1..=group.devices()).map(|n| before + group.offsets.at(n)));
             before += group.row_count() as u32;
         }
         Dataset {
             groups: vec![Group {
                 name: "all groups".into(),
                 samples,
-                offsets,
+                offsets: offsets.into(),
             }],
             classes: self.classes.clone(),
             name: self.name.clone(),
@@ -170,9 +232,16 @@ impl Dataset {
 
     /// The number of samples of the device that owns the most.
     pub fn most_samples_of_a_device(&self) -> usize {
-        let groups = self.groups.iter();
-        let samples = groups.flat_map(|g| (0..g.devices()).map(|n| g.rows(n as u32).len()));
-        samples.max().unwrap_or(0)
+        let most = |group: &Group| match &group.offsets {
+            Offsets::Listed(offsets) => {
+                let counts = offsets.windows(2).map(|ends| (ends[1] - ends[0]) as usize);
+                counts.max().unwrap_or(0)
+            }
+            // The first owns as many as any.
+            Offsets::MadeUp { devices: 0, .. } => 0,
+            Offsets::MadeUp { .. } => group.rows(0).len(),
+        };
+        self.groups.iter().map(most).max().unwrap_or(0)
     }
 
     /// A fingerprint of every number training sees and of how it is split.
@@ -193,8 +262,8 @@ impl Dataset {
             .with_all(dims(self.hospital))
             .with_all(dims(self.device));
         for group in &self.groups {
-            key =
-                samples(key, &group.samples).with_all(group.offsets.iter().map(|&o| u64::from(o)));
+            key = samples(key, &group.samples)
+                .with_all((0..=group.devices()).map(|n| u64::from(group.offsets.at(n))));
         }
         samples(samples(key, &self.validation), &self.test).hex()
     }

@@ -36,7 +36,7 @@ fn reordered(group: &Group, data: &Dataset, order: &[u32]) -> Group {
     Group {
         name: group.name.clone(),
         samples,
-        offsets,
+        offsets: offsets.into(),
     }
 }
 

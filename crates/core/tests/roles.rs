@@ -122,6 +122,15 @@ impl<'a> World<'a> {
         })
     }
 
+    /// Which of those each gateway has: some, or none.
+    fn shares(&self, m: usize, g: usize) -> [std::ops::Range<u32>; 2] {
+        let gateways = self.home.gateways[m].len();
+        self.held_out(m, true).map(|all| {
+            let end = |g: usize| (all.len() * g / gateways) as u32;
+            end(g)..end(g + 1)
+        })
+    }
+
     /// Starts a party with its own part of the data, its record, and nothing else.
     fn begin(&mut self, party: Party) {
         let (task, quorum) = (self.task, Quorum::default());
@@ -130,7 +139,9 @@ impl<'a> World<'a> {
             Party::Cloud => Role::Cloud(Box::new(Cloud::new(task, quorum))),
             Party::Edge(m) => {
                 let gateways = self.home.gateways[m].clone();
-                Role::Edge(Box::new(Edge::new(task, m, gateways, quorum)))
+                let held_out = (0..gateways.len()).map(|g| self.shares(m, g)).collect();
+                let edge = Edge::new(task, m, gateways, quorum).with_held_out(held_out);
+                Role::Edge(Box::new(edge))
             }
             Party::Hospital(m) => {
                 let group = &self.data.groups[m];
@@ -145,19 +156,15 @@ impl<'a> World<'a> {
             }
             Party::Gateway(m, g) => {
                 let (group, devices) = (&self.data.groups[m], self.home.gateways[m][g].clone());
-                let ends = [devices.start, devices.end].map(|n| group.offsets[n as usize]);
+                let ends = [devices.start, devices.end].map(|n| group.offsets.at(n as usize));
                 let rows: Vec<usize> = (ends[0] as usize..ends[1] as usize).collect();
                 let own = some(&group.samples, len2, &rows, false);
-                // Each gateway has some of the held-out rows, or none.
-                let all = self.held_out(m, false);
-                let end = |n: usize, g: usize| n * g / self.home.gateways[m].len();
-                let share = |at: usize| {
-                    let rows = all[at].len();
-                    (end(rows, g)..end(rows, g + 1)).collect::<Vec<usize>>()
-                };
-                let shares = [share(0), share(1)];
-                let held_out = [0, 1].map(|at| some(&all[at], len2, &shares[at], false));
-                let from = [0, 1].map(|at| end(all[at].len(), g) as u32);
+                let (all, shares) = (self.held_out(m, false), self.shares(m, g));
+                let held_out = [0, 1].map(|at| {
+                    let rows: Vec<usize> = shares[at].clone().map(|row| row as usize).collect();
+                    some(&all[at], len2, &rows, false)
+                });
+                let from = shares.map(|share| share.start);
                 let gateway = Gateway::new(task, (m, g), devices, own, held_out, from);
                 Role::Gateway(Box::new(gateway))
             }

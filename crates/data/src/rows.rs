@@ -204,7 +204,8 @@ impl Rows {
             offsets: match devices_are_units {
                 true => unit_offsets(rows, &units),
                 false => offsets(samples.len(), settings.samples_per_device),
-            },
+            }
+            .into(),
             samples,
         });
         let dataset = Dataset {

@@ -144,7 +144,7 @@ fn several_rows_of_a_patient_are_one_device() {
     let text = "row,who,x,z,y\na,p1,1,1,0\nb,p2,2,2,1\nc,p1,3,3,0\nd,p3,4,4,1\ne,p2,5,5,1\n";
     let settings = "path = \"t.csv\"\n[data.table]\nid = \"row\"\npatient = \"who\"\nlabel = \"y\"\nhospital = [\"x\"]\ndevice = [\"z\"]\n";
     let dataset = load(&[("t.csv", text)], settings).unwrap().dataset;
-    assert_eq!(dataset.groups[0].offsets, [0, 2, 4, 5]);
+    assert_eq!(dataset.groups[0].offsets.listed(), [0, 2, 4, 5]);
     assert_eq!(dataset.groups[0].samples.y, [0, 0, 1, 1, 1]);
     // They may have different labels, but not different uses or groups.
     let changed = text.replace("c,p1,3,3,0", "c,p1,3,3,1");

@@ -80,6 +80,8 @@ pub struct Records {
     stream: Stream,
     name: String,
     run: u64,
+    /// How many servers keep each record.
+    replicas: usize,
     /// How often the party was started.
     pub epoch: u64,
     /// The last record's number in the stream.
@@ -189,6 +191,7 @@ impl Records {
             stream,
             name: party.to_owned(),
             run,
+            replicas,
             epoch: 0,
             sequence: 0,
             copy: random()?,
@@ -241,8 +244,15 @@ impl Records {
                 allow_direct: false,
                 ..stream::Config::default()
             };
-            match context.get_or_create_stream(config).await {
-                Ok(stream) => return Ok(stream),
+            match context.get_or_create_stream(config.clone()).await {
+                Ok(stream) if stream.cached_info().config.num_replicas == replicas => {
+                    return Ok(stream);
+                }
+                // It was made when there was one server, or there is one again.
+                Ok(_) => match context.update_stream(config).await {
+                    Ok(_) => {}
+                    Err(error) => world.pause(&error).await?,
+                },
                 Err(error) => {
                     if let jetstream::context::CreateStreamErrorKind::JetStream(problem) =
                         error.kind()
@@ -382,10 +392,13 @@ impl Records {
                             self.sequence = sequence;
                             break;
                         }
-                        Some((sequence, _)) if sequence != self.sequence => {
+                        Some((sequence, _)) if sequence > self.sequence => {
                             return Err(RecordError::Superseded);
                         }
-                        None if self.sequence != 0 => return Err(RecordError::Superseded),
+                        // Of one server, that is not what was kept there; of a cluster, one may be behind.
+                        None if self.sequence != 0 && self.replicas == 1 => {
+                            return Err(RecordError::Superseded);
+                        }
                         _ => world.pause(&error).await?,
                     }
                 }

@@ -45,6 +45,8 @@ pub(crate) enum KitCommand {
     Rotate(RotateArgs),
     /// Shut out a party, or with its name a whole hospital
     Revoke(RevokeArgs),
+    /// Give a hospital and its gateways a new key of pseudonyms, for the next enrolment
+    Pseudonyms(PseudonymsArgs),
     /// Make a key at the party itself; only its public half leaves the machine, for `rotate --public`
     Key(KeyArgs),
 }
@@ -115,6 +117,17 @@ pub(crate) struct RevokeArgs {
     #[command(flatten)]
     pub(crate) kit: KitArgs,
     /// Who: north/hospital, north/edge, north/gateway-0, or a hospital's name
+    pub(crate) who: String,
+}
+
+#[derive(Arguments)]
+#[command(after_help = "\
+Example:
+  selvedge kit pseudonyms kit north       after a gateway of north was revoked, or its key was lost")]
+pub(crate) struct PseudonymsArgs {
+    #[command(flatten)]
+    pub(crate) kit: KitArgs,
+    /// Which hospital
     pub(crate) who: String,
 }
 

@@ -77,14 +77,28 @@ pub(crate) fn run(command: &KitCommand) -> Result<Outcome> {
         KitCommand::List(args) => list(args)?,
         KitCommand::Add(args) => add(args)?,
         KitCommand::Rotate(args) => {
-            let mut kit = Deployment::read(&args.kit.kit)?;
+            let (mut kit, _lock) = Deployment::lock(&args.kit.kit)?;
             let changed = kit.rotate(&args.kit.kit, &args.who, args.public.as_deref())?;
             tell(&args.kit, &format!("{} has a new key", args.who), &changed)?;
         }
         KitCommand::Revoke(args) => {
-            let mut kit = Deployment::read(&args.kit.kit)?;
+            let (mut kit, _lock) = Deployment::lock(&args.kit.kit)?;
             let changed = kit.revoke(&args.kit.kit, &args.who)?;
             tell(&args.kit, &format!("{} is revoked", args.who), &changed)?;
+            if !args.kit.json && kit.knows_pseudonyms(&args.who) {
+                print(
+                    "It still has the key of pseudonyms: before the next enrolment give the others a new one with `selvedge kit pseudonyms`\n",
+                )?;
+            }
+        }
+        KitCommand::Pseudonyms(args) => {
+            let (kit, _lock) = Deployment::lock(&args.kit.kit)?;
+            let changed = kit.renew_pseudonyms(&args.kit.kit, &args.who)?;
+            let what = format!(
+                "{} has a new key of pseudonyms; enrol again with it",
+                args.who
+            );
+            tell(&args.kit, &what, &changed)?;
         }
         KitCommand::Key(args) => {
             if args.file.exists() {
@@ -119,7 +133,7 @@ fn list(args: &KitArgs) -> Result<()> {
 }
 
 fn add(args: &AddArgs) -> Result<()> {
-    let mut kit = Deployment::read(&args.kit.kit)?;
+    let (mut kit, _lock) = Deployment::lock(&args.kit.kit)?;
     let hospital = Hospital {
         name: args.name.clone(),
         host: args.host.clone(),

@@ -56,9 +56,9 @@ pub(crate) struct NodeConfig {
     /// How long it waits for whom.
     #[serde(default)]
     pub(crate) deadlines: Deadlines,
-    /// Whether the gateways are those that enrolment has left: each may hold held-out patients.
+    /// Where the gateways are those that enrolment has left, each may hold held-out patients; an edge knows which.
     #[serde(skip)]
-    pub(crate) is_enrolled: bool,
+    pub(crate) enrolled_held_out: Option<Vec<[[u32; 2]; 2]>>,
 }
 
 /// The four kinds of nodes, as they are called on the command line.
@@ -131,7 +131,7 @@ impl NodeConfig {
             && let Some(summary) = Summary::read(&self.data)?
         {
             self.gateways = summary.gateways;
-            self.is_enrolled = true;
+            self.enrolled_held_out = Some(summary.held_out);
         }
         Ok(())
     }

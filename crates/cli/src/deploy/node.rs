@@ -92,7 +92,7 @@ pub(super) fn shard(config: &NodeConfig, party: Party) -> Result<(PartyShard, Ve
             let shard = PartyShard::Gateway {
                 group,
                 devices: devices.clone(),
-                held_out: g == 0 || config.is_enrolled,
+                held_out: g == 0 || config.enrolled_held_out.is_some(),
             };
             (shard, vec![devices])
         }
@@ -142,7 +142,17 @@ fn role<'a>(
     let groups = &loaded.dataset.groups;
     match party {
         Party::Cloud => Role::Cloud(Box::new(Cloud::new(task, quorum))),
-        Party::Edge(m) => Role::Edge(Box::new(Edge::new(task, m, ranges.to_vec(), quorum))),
+        Party::Edge(m) => {
+            let edge = Edge::new(task, m, ranges.to_vec(), quorum);
+            let range = |[start, end]: &[u32; 2]| *start..*end;
+            let held_out = config.enrolled_held_out.iter().flatten();
+            let held_out: Vec<[Range<u32>; 2]> =
+                held_out.map(|parts| parts.each_ref().map(range)).collect();
+            Role::Edge(Box::new(match held_out.len() == ranges.len() {
+                true => edge.with_held_out(held_out),
+                false => edge,
+            }))
+        }
         Party::Hospital(m) => {
             let held_out = held_out(&loaded.held_out, |x| (x, Vec::new()));
             Role::Hospital(Box::new(Hospital::new(

@@ -37,6 +37,7 @@ struct Node {
 struct Broker {
     files: ServerFiles,
     server: Option<Server>,
+    since: Instant,
     failures: u32,
 }
 
@@ -93,6 +94,7 @@ impl Processes {
         let broker = |files: &ServerFiles| Broker {
             files: files.clone(),
             server: None,
+            since: Instant::now(),
             failures: 0,
         };
         let node = |files: &NodeFiles| Node {
@@ -116,6 +118,7 @@ impl Processes {
         let (config, log) = (folder.join("server.conf"), folder.join("log"));
         let server = self.program.launch(&config, files.monitor, &log)?;
         self.brokers[at].server = Some(server);
+        self.brokers[at].since = Instant::now();
         Ok(())
     }
 
@@ -178,19 +181,26 @@ impl Processes {
                 None => true,
             };
             if died {
+                // Who is killed from outside has done nothing wrong.
+                let killed = match &mut broker.server {
+                    Some(server) => server
+                        .exited()?
+                        .is_some_and(|status| status.code().is_none()),
+                    None => false,
+                };
                 broker.server = None;
+                broker.failures = match broker.since.elapsed() < LONG_LIFE {
+                    _ if killed => 0,
+                    true => broker.failures + 1,
+                    false => 1,
+                };
+                if broker.failures >= MOST_FAILURES {
+                    return Err(self.server_failed(at));
+                }
                 self.restarts += 1;
                 changed = true;
-                if let Err(error) = self.launch_server(at) {
-                    // It may have been killed again, or be slow: there is another try.
-                    let broker = &mut self.brokers[at];
-                    broker.failures += 1;
-                    if broker.failures >= MOST_FAILURES {
-                        return Err(error);
-                    }
-                } else {
-                    self.brokers[at].failures = 0;
-                }
+                // It may be that its port is not free yet: there is another try.
+                let _ = self.launch_server(at);
             }
         }
         for at in 0..self.nodes.len() {
@@ -237,13 +247,21 @@ impl Processes {
 
     fn failed(&self, at: usize) -> anyhow::Error {
         let files = &self.nodes[at].files;
-        let log = self.folder.join(&files.folder).join("log");
+        self.failed_often(&files.party.to_string(), &files.folder)
+    }
+
+    fn server_failed(&self, at: usize) -> anyhow::Error {
+        let folder = &self.brokers[at].files.folder;
+        self.failed_often(&format!("the server {folder}"), folder)
+    }
+
+    fn failed_often(&self, who: &str, folder: &str) -> anyhow::Error {
+        let log = self.folder.join(folder).join("log");
         let text = std::fs::read_to_string(&log).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
         let tail = lines[lines.len().saturating_sub(8)..].join("\n");
         anyhow!(
-            "{} has failed {MOST_FAILURES} times in a row; its log {} ends with:\n{tail}",
-            files.party,
+            "{who} has failed {MOST_FAILURES} times in a row; its log {} ends with:\n{tail}",
             log.display()
         )
     }

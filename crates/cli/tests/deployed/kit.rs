@@ -157,6 +157,27 @@ impl Kit {
         }
     }
 
+    /// Waits until the cloud does not get any further.
+    #[track_caller]
+    pub(crate) fn stands_still(&self) -> u64 {
+        let began = Instant::now();
+        loop {
+            let t = self.t();
+            std::thread::sleep(Duration::from_secs(1));
+            if self.t() == t {
+                return t;
+            }
+            assert!(began.elapsed() < LONG, "it still goes on at {t}");
+        }
+    }
+
+    /// What a server says of its clients and links, with their keys.
+    pub(crate) fn connected(&self, server: &str) -> String {
+        let monitor = self.addresses().0[server];
+        let pages = ["/connz?auth=1", "/leafz?auth=1"];
+        pages.map(|page| ask(monitor, page).unwrap().1).concat()
+    }
+
     /// Waits for the end of all parties, which must be a good one.
     #[track_caller]
     pub(crate) fn ends(&mut self) {

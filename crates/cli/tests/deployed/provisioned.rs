@@ -51,29 +51,35 @@ fn secrets(kit: &Path) -> BTreeMap<PathBuf, String> {
         .collect()
 }
 
+/// Parties that enrol need no data to be provisioned.
+const TABLE: &str = r#"
+[data]
+set = "table"
+groups = 2
+[data.table]
+id = "id"
+label = "ill"
+labels = ["no", "yes"]
+hospital = ["a"]
+device = ["b"]
+"#;
+
 #[test]
 fn secrets_are_in_one_folder_each_and_nowhere_else() {
     let place = Place::new("kit-secrets");
-    place.write("experiment.toml", FORTY_INTERVALS);
-    place.write(
-        "consortium.toml",
-        consortium(3, &[("north", 2), ("south", 1)]),
-    );
-    place.succeeds(&["data", "split", "experiment.toml", "--out", "shards"]);
-    let args = [
-        "provision",
-        "consortium.toml",
-        "--out",
-        "kit",
-        "--shards",
-        "shards",
-    ];
+    place.write("experiment.toml", TABLE);
+    let description = consortium(3, &[("north", 2), ("south", 1)]);
+    place.write("consortium.toml", description);
+    let args = ["provision", "consortium.toml", "--out", "kit"];
     let mut said = vec![place.succeeds(&args)];
     for more in [
         &["rotate", "kit", "north/edge"][..],
         &["rotate", "kit", "south"],
         &["rotate", "kit", "hub-1"],
         &["revoke", "kit", "north/gateway-1"],
+        &["revoke", "kit", "north/gateway-1"],
+        &["rotate", "kit", "north/gateway-1"],
+        &["pseudonyms", "kit", "north"],
         &["add", "kit", "west", "--host", "10.0.0.9"],
         &["list", "kit"],
         &["list", "kit", "--json"],
@@ -83,10 +89,17 @@ fn secrets_are_in_one_folder_each_and_nowhere_else() {
     let kit = place.join("kit");
     let secrets = secrets(&kit);
     // A key for each of eleven parties, a certificate's for each of six servers, a link's for each hospital, the authority's;
-    // hospital and gateway of the one that will enrol know how to make pseudonyms.
-    assert_eq!(secrets.len(), 11 + 6 + 3 + 1 + 2, "{:?}", secrets.keys());
+    // hospitals and gateways know how to make pseudonyms.
+    assert_eq!(secrets.len(), 11 + 6 + 3 + 1 + 7, "{:?}", secrets.keys());
     let pseudonyms = |who: &str| &secrets[&kit.join(who).join("pseudonyms.key")];
-    assert_eq!(pseudonyms("west/hospital"), pseudonyms("west/gateway-0"));
+    for (gateway, same) in [
+        ("north/gateway-0", true),
+        ("north/gateway-1", true),
+        ("west/gateway-0", false),
+    ] {
+        let is_same = pseudonyms("north/hospital") == pseudonyms(gateway);
+        assert_eq!(is_same, same, "{gateway}");
+    }
     for (path, secret) in &secrets {
         assert!(secret.len() > 40, "{}", path.display());
         assert_eq!(mode(path), 0o600, "{}", path.display());
@@ -113,17 +126,6 @@ fn secrets_are_in_one_folder_each_and_nowhere_else() {
             );
         }
     }
-    // Nobody has what belongs to another group, or another side.
-    assert!(!kit.join("shards").exists());
-    let of_edge: Vec<PathBuf> = files(&kit.join("north/edge/data"));
-    let names: Vec<&str> = of_edge
-        .iter()
-        .filter_map(|p| p.file_name()?.to_str())
-        .collect();
-    assert!(
-        names.contains(&"edge.npz") && !names.contains(&"hospital.npz"),
-        "{names:?}"
-    );
 }
 
 #[test]
@@ -150,8 +152,21 @@ fn what_cannot_be_provisioned_is_refused_and_leaves_nothing() {
         place.write("consortium.toml", &wrong);
         place.refuses(&of_shards, parts);
     }
+    let many = two.replace("gateways = 1", "gateways = 31");
+    place.write("consortium.toml", many);
+    place.refuses(&of_shards, &["gateways = 31", "30 devices"]);
     place.write("consortium.toml", &two);
     place.succeeds(&of_shards);
+    // Nobody has what belongs to another group, or another side.
+    let kit = place.join("kit");
+    assert!(!kit.join("shards").exists());
+    let of_edge: Vec<PathBuf> = files(&kit.join("north/edge/data"));
+    let names = of_edge.iter().filter_map(|p| p.file_name()?.to_str());
+    let names: Vec<&str> = names.collect();
+    assert!(
+        names.contains(&"edge.npz") && !names.contains(&"hospital.npz"),
+        "{names:?}"
+    );
     place.refuses(&of_shards, &["there already", "selvedge kit"]);
     for (args, parts) in [
         (
@@ -163,7 +178,10 @@ fn what_cannot_be_provisioned_is_refused_and_leaves_nothing() {
             &["rotate", "kit", "north/edge", "--public", "SUAB"],
             &["SUAB", "public key"],
         ),
-        (&["add", "kit", "north", "--host", "h"], &["two hospitals"]),
+        (
+            &["add", "kit", "west", "--host", "h"],
+            &["data.set", "another kit"],
+        ),
         (&["list", "nowhere"], &["nowhere"]),
     ] {
         place.refuses(&[&["kit"], args].concat(), parts);
@@ -202,6 +220,19 @@ fn a_revoked_party_is_off_and_one_with_a_new_key_goes_on() {
     assert!(said.contains("FAIL"), "{said}");
     kit.start_all();
     let mut t = kit.gets_beyond(20);
+    let listed = place.succeeds(&["kit", "list", "kit", "--json"]).stdout;
+    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+    let public = serde_json::json!({
+        "north/gateway-1": listed["keys"]["north/gateway-1"],
+        "south": listed["keys"]["south/server"],
+    });
+    for (who, server) in [("north/gateway-1", "north/server"), ("south", "hub")] {
+        let key = public[who].as_str().unwrap();
+        assert!(
+            kit.connected(server).contains(key),
+            "{who} is not connected"
+        );
+    }
     // A gateway, and a whole hospital with its live link.
     for (who, kind, server, part) in [
         (
@@ -235,11 +266,13 @@ fn a_revoked_party_is_off_and_one_with_a_new_key_goes_on() {
             }
             assert!(began.elapsed().as_secs() < 20, "{}", said.stdout);
         }
-        // Without it nobody goes on: all are waited for here. What was under way may still come to its end.
-        std::thread::sleep(std::time::Duration::from_secs(2));
-        t = kit.t();
-        std::thread::sleep(std::time::Duration::from_secs(1));
-        assert_eq!(kit.t(), t, "{who} takes part still");
+        // Its key is nobody's there any more, and without it nobody goes on: all are waited for here.
+        let was = public[who].as_str().unwrap();
+        assert!(
+            !kit.connected(server).contains(was),
+            "{who} is connected still"
+        );
+        t = kit.stands_still();
         // Its server says who was turned away.
         let log = read(&kit.file(&format!("{server}/log")));
         assert!(

@@ -61,7 +61,7 @@ impl<'a> Gateway<'a> {
         held_out_from: [u32; 2],
     ) -> Self {
         let group = &task.dataset.groups[party.0];
-        let first_row = group.offsets[devices.start as usize] as usize;
+        let first_row = group.offsets.at(devices.start as usize) as usize;
         Gateway {
             party,
             devices,

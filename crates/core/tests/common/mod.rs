@@ -149,7 +149,7 @@ pub fn dataset(seed: u64, plan: &Plan) -> Dataset {
         groups.push(Group {
             name: format!("group {m}"),
             samples: samples(&mut stream, plan, devices.iter().sum()),
-            offsets,
+            offsets: offsets.into(),
         });
     }
     Dataset {

@@ -1,6 +1,6 @@
 //! An edge: finds out who takes part, passes labels on, and adds up what its gateways have hidden.
 
-use super::message::{Body, Part, Roll, Totals};
+use super::message::{Body, Part, Roll, Totals, is_hex};
 use super::ring::ColumnSums;
 use super::roll::{Counts, FEWEST, Labels, Roster, compare, digest_of_all, digests};
 use super::{Context, Enrolled, Trouble, Words};
@@ -38,15 +38,24 @@ impl Edge {
                     false => Vec::new(),
                 }
             }
-            (Party::Hospital(_), Body::Labels { labels, digest }) if self.enrolled.is_none() => {
+            (
+                Party::Hospital(_),
+                Body::Labels {
+                    labels,
+                    salts,
+                    digest,
+                },
+            ) if self.enrolled.is_none() => {
                 let Some((roster, counts)) = &self.roster else {
                     return Err(Trouble::nonsense(from, "labels of nobody"));
                 };
                 let classes = at.terms.classes().len();
-                if !labels.fit(roster, classes) {
+                let salted = salts.len() == 3 * roster.gateways.len()
+                    && salts.iter().all(|salt| is_hex(salt, 32));
+                if !labels.fit(roster, classes) || !salted {
                     return Err(Trouble::nonsense(from, "labels"));
                 }
-                let parts = digests(roster, &labels);
+                let parts = digests(roster, &labels, &salts);
                 if digest_of_all(&parts) != digest {
                     return Err(Trouble::Told(
                         "hospital and edge have different digests of the roster".into(),
@@ -55,12 +64,13 @@ impl Edge {
                 let mut enrolled = Enrolled::new(at.party, digest);
                 enrolled.counts = vec![*counts];
                 enrolled.gateways = roster.ranges();
+                enrolled.held_out = (0..at.gateways).map(|g| roster.held_out(g)).collect();
                 self.labels = vec![0; classes];
                 for label in labels.gateways.iter().flat_map(|own| &own[0]) {
                     self.labels[*label as usize] += 1;
                 }
                 self.enrolled = Some(enrolled);
-                self.parts(at, labels, &parts)
+                self.parts(at, labels, (&parts, &salts))
             }
             (Party::Gateway(_, g), Body::Sums { sums, digest }) => {
                 let Some(enrolled) = &self.enrolled else {
@@ -155,7 +165,12 @@ impl Edge {
     }
 
     /// What each gateway is told.
-    fn parts(&self, at: &Context<'_>, labels: Labels, digests: &[String]) -> Words {
+    fn parts(
+        &self,
+        at: &Context<'_>,
+        labels: Labels,
+        (digests, salts): (&[String], &[String]),
+    ) -> Words {
         let Some((roster, counts)) = &self.roster else {
             return Vec::new();
         };
@@ -168,6 +183,7 @@ impl Edge {
                 own: [(); 3].map(|()| own.next().unwrap_or_default()),
                 from: [1, 2].map(|part| roster.before(g, part)),
                 digests: digests.to_vec(),
+                salts: [0, 1, 2].map(|part| salts[3 * g + part].clone()),
                 counts: *counts,
             };
             (Party::Gateway(at.group(), g), Body::Part(part))
@@ -187,6 +203,7 @@ impl Edge {
                 .zip(more)
                 .for_each(|(sum, more)| sum.add(more));
         }
+        sums.iter_mut().for_each(ColumnSums::hide_few);
         let totals = Totals {
             columns: roll.columns.clone(),
             sums,

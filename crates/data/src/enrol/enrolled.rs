@@ -20,6 +20,7 @@ pub struct Enrolled {
     pub(super) digest: String,
     pub(super) counts: Vec<Counts>,
     pub(super) gateways: Vec<[u32; 2]>,
+    pub(super) held_out: Vec<[[u32; 2]; 2]>,
 }
 
 /// `enrolment.json`: what was decided. Nothing in it is about anybody.
@@ -39,6 +40,9 @@ pub struct Summary {
     pub roster: String,
     /// The devices of each gateway of the group: the first, and one past the last.
     pub gateways: Vec<[u32; 2]>,
+    /// Which of the group's rows of validation and of the test each gateway has, likewise; an edge's alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub held_out: Vec<[[u32; 2]; 2]>,
     /// Of the party's group; the cloud has those of all groups.
     pub counts: Vec<Counts>,
 }
@@ -82,6 +86,7 @@ impl Enrolled {
             digest,
             counts: Vec::new(),
             gateways: Vec::new(),
+            held_out: Vec::new(),
         }
     }
 
@@ -144,6 +149,7 @@ impl Enrolled {
             statistics: index.map_or_else(String::new, |index| index.statistics.clone()),
             roster: self.digest.clone(),
             gateways: self.gateways.clone(),
+            held_out: self.held_out.clone(),
             counts: self.counts.clone(),
         }
     }

@@ -1,6 +1,6 @@
 //! A gateway: says who is known, and sums up the columns of those who take part so that only a group's total can be seen.
 
-use super::message::{Body, Part};
+use super::message::{Body, Part, is_hex};
 use super::ring;
 use super::roll::{FEWEST, digest_of_all, digest_of_part, is_roll};
 use super::{Context, Enrolled, OwnSide, Trouble, Words};
@@ -44,7 +44,7 @@ impl Gateway {
                 ring::hide(
                     &mut sums,
                     &self.own.key,
-                    at.number,
+                    &format!("{} {}", at.number, digest_of_all(&part.digests)),
                     (at.gateway(), at.gateways),
                 );
                 let parts = [training, validation?.0, test?.0];
@@ -117,7 +117,8 @@ impl Gateway {
             && part.counts.training == devices
             && fits(part.from[0], validation, part.counts.validation)
             && fits(part.from[1], test, part.counts.test)
-            && part.digests.len() == 3 * at.gateways;
+            && part.digests.len() == 3 * at.gateways
+            && part.salts.iter().all(|salt| is_hex(salt, 32));
         if !sound {
             return Err(Trouble::nonsense(from, "a part"));
         }
@@ -125,9 +126,13 @@ impl Gateway {
             return Err(Trouble::too_few(at.group(), devices));
         }
         let digests = part.digests[3 * own..].iter();
-        let same = digests
-            .zip(&part.own)
-            .all(|(digest, (patients, labels))| *digest == digest_of_part(patients, labels));
+        let same =
+            digests
+                .zip(&part.own)
+                .zip(&part.salts)
+                .all(|((digest, (patients, labels)), salt)| {
+                    *digest == digest_of_part(salt, patients, labels)
+                });
         if !same {
             return Err(Trouble::Told(format!(
                 "the part of {} is not in the roster's digest",

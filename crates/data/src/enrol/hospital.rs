@@ -1,6 +1,7 @@
 //! A hospital: says who is known, then which labels those have who take part, and sums up its columns for the cloud.
 
 use super::message::{Body, Totals};
+use super::ring::ColumnSums;
 use super::roll::{FEWEST, Labels, Roster, digest_of_all, digests, part_of_all};
 use super::{Context, Enrolled, OwnSide, Trouble, Words};
 use crate::shards::{OwnPart, OwnShard, PartyShard};
@@ -46,13 +47,20 @@ impl Hospital {
                         "the edge's roster has patients whom the hospital does not know".into(),
                     )
                 })?;
-                let parts = digests(&roster, &labels);
+                // From a secret that gateways have, and a number of this process that they do not.
+                let salt = |part: usize| {
+                    let text = format!("{} {} {part}", at.life, at.number);
+                    crate::pseudonym::hex(&self.own.key.secret("salt", &text)[..16])
+                };
+                let salts: Vec<String> = (0..3 * roster.gateways.len()).map(salt).collect();
+                let parts = digests(&roster, &labels, &salts);
                 let [training, validation, test] = [0, 1, 2].map(|part| {
                     let patients = part_of_all(&roster.gateways, part);
                     self.own
                         .take(&patients, &part_of_all(&labels.gateways, part))
                 });
-                let (own, sums) = training?;
+                let (own, mut sums) = training?;
+                sums.iter_mut().for_each(ColumnSums::hide_few);
                 let mut enrolled = Enrolled::new(at.party, digest_of_all(&parts));
                 enrolled.counts = vec![counts];
                 enrolled.gateways = roster.ranges();
@@ -76,7 +84,14 @@ impl Hospital {
                 });
                 Ok((
                     vec![
-                        (from, Body::Labels { labels, digest }),
+                        (
+                            from,
+                            Body::Labels {
+                                labels,
+                                salts,
+                                digest,
+                            },
+                        ),
                         (Party::Cloud, Body::Totals(totals)),
                     ],
                     None,

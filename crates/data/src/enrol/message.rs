@@ -51,7 +51,12 @@ pub(super) enum Body {
     /// The edge to its hospital: who takes part, in order.
     Roster { roster: Roster, counts: Counts },
     /// The hospital to the edge: the labels of the roster, and its digest.
-    Labels { labels: Labels, digest: String },
+    Labels {
+        labels: Labels,
+        /// One for each part of the roster.
+        salts: Vec<String>,
+        digest: String,
+    },
     /// The edge to a gateway: who takes part there.
     Part(Part),
     /// A gateway to the edge: what it has summed up, hidden, and the roster's digest.
@@ -98,8 +103,9 @@ pub(super) struct Part {
     pub(super) own: [(Vec<String>, Vec<u32>); 3],
     /// Where its own of validation and of the test begin among the group's.
     pub(super) from: [u32; 2],
-    /// The digests of the roster's parts.
+    /// The digests of the roster's parts, and what salts its own.
     pub(super) digests: Vec<String>,
+    pub(super) salts: [String; 3],
     pub(super) counts: Counts,
 }
 

@@ -73,6 +73,8 @@ struct Context<'a> {
     gateways: usize,
     /// The enrolment's.
     number: &'a str,
+    /// This process's own.
+    life: &'a str,
 }
 
 impl Context<'_> {
@@ -289,6 +291,7 @@ impl Enrolment {
             terms: &self.terms,
             gateways: self.gateways,
             number: &number,
+            life: &self.life,
         };
         let said = match &mut self.role {
             Role::Cloud(role) => {
@@ -456,6 +459,7 @@ impl Enrolment {
             terms: &self.terms,
             gateways: self.gateways,
             number: &number,
+            life: &self.life,
         };
         let heard = match &mut self.role {
             Role::Cloud(role) => role.heard(&at, from, body),
@@ -548,6 +552,7 @@ impl Enrolment {
             terms: &self.terms,
             gateways: self.gateways,
             number,
+            life: &self.life,
         };
         let waits = match &self.role {
             Role::Cloud(role) => role.waits(&at),

@@ -146,6 +146,8 @@ pub(super) struct ColumnSums {
     pub(super) sum: Whole,
     /// The sum of their squares.
     pub(super) squares: Whole,
+    /// How many patients have a measured one.
+    pub(super) patients: Whole,
 }
 
 impl ColumnSums {
@@ -168,17 +170,38 @@ impl ColumnSums {
         }
     }
 
-    fn each(&self) -> [Whole; 4] {
-        [self.measured, self.count, self.sum, self.squares]
+    fn each(&self) -> [Whole; 5] {
+        let ColumnSums {
+            measured,
+            count,
+            sum,
+            squares,
+            patients,
+        } = *self;
+        [measured, count, sum, squares, patients]
     }
 
-    fn each_mut(&mut self) -> [&mut Whole; 4] {
-        [
-            &mut self.measured,
-            &mut self.count,
-            &mut self.sum,
-            &mut self.squares,
-        ]
+    fn each_mut(&mut self) -> [&mut Whole; 5] {
+        let ColumnSums {
+            measured,
+            count,
+            sum,
+            squares,
+            patients,
+        } = self;
+        [measured, count, sum, squares, patients]
+    }
+
+    /// Forgets what was summed up of a few patients: it would nearly be what was measured. The column counts as if nobody of
+    /// the group had it.
+    pub(super) fn hide_few(&mut self) {
+        let patients = self.patients.count().unwrap_or_default();
+        if patients < super::roll::FEWEST as u64 {
+            *self = ColumnSums {
+                measured: self.measured,
+                ..ColumnSums::default()
+            };
+        }
     }
 
     /// Whether sums of at most `values` values can be these.
@@ -188,6 +211,7 @@ impl ColumnSums {
         let size = self.sum.size();
         within(self.measured)
             && within(self.count)
+            && within(self.patients)
             && size.0[5..].iter().all(|word| *word == 0)
             && !self.squares.is_negative()
     }
@@ -220,11 +244,12 @@ impl ColumnSums {
     }
 }
 
-/// Sums of the columns of a side: of `values`, row after row, those that are scaled; and how many of each were measured.
-pub(super) fn sum(values: &[f32], scaled: &[bool], measured: &[u64]) -> Vec<ColumnSums> {
+/// Sums of the columns of a side: of `values`, row after row, those that are scaled; and how many of each were measured, of how
+/// many patients.
+pub(super) fn sum(values: &[f32], scaled: &[bool], measured: &[[u64; 2]]) -> Vec<ColumnSums> {
     let mut sums = vec![ColumnSums::default(); scaled.len()];
-    for (sums, measured) in sums.iter_mut().zip(measured) {
-        sums.measured = Whole::from(*measured);
+    for (sums, [measured, patients]) in sums.iter_mut().zip(measured) {
+        (sums.measured, sums.patients) = (Whole::from(*measured), Whole::from(*patients));
     }
     for step in values.chunks_exact(scaled.len().max(1)) {
         for ((sums, value), scaled) in sums.iter_mut().zip(step).zip(scaled) {
@@ -237,18 +262,19 @@ pub(super) fn sum(values: &[f32], scaled: &[bool], measured: &[u64]) -> Vec<Colu
 }
 
 /// Hides what gateway `own` of `count` has summed up: each pair of gateways has a secret number for each sum, which one of
-/// them adds and the other takes off. `number` is that of the enrolment: no two enrolments have the same secrets.
+/// them adds and the other takes off. The occasion is an enrolment and its roster: no two have the same secrets, so that sums
+/// over different patients cannot be compared.
 pub(super) fn hide(
     sums: &mut [ColumnSums],
     key: &PseudonymKey,
-    number: &str,
+    occasion: &str,
     (own, count): (usize, usize),
 ) {
     for other in (0..count).filter(|other| *other != own) {
         let pair = (own.min(other), own.max(other));
         for (column, sums) in sums.iter_mut().enumerate() {
             for (which, sum) in sums.each_mut().into_iter().enumerate() {
-                let secret = secret(key, number, pair, (column, which));
+                let secret = secret(key, occasion, pair, (column, which));
                 sum.add(match own < other {
                     true => secret,
                     false => secret.negative(),
@@ -261,13 +287,13 @@ pub(super) fn hide(
 /// A number that only who has the key can know.
 fn secret(
     key: &PseudonymKey,
-    number: &str,
+    occasion: &str,
     (a, b): (usize, usize),
     (column, which): (usize, usize),
 ) -> Whole {
     let mut bytes = [0; 8 * WORDS];
     for (block, place) in bytes.chunks_mut(32).enumerate() {
-        let text = format!("{number} {a} {b} {column} {which} {block}");
+        let text = format!("{occasion} {a} {b} {column} {which} {block}");
         place.copy_from_slice(&key.secret("sum", &text)[..place.len()]);
     }
     let mut words = [0; WORDS];
@@ -285,7 +311,19 @@ mod tests {
     use selvedge_nn::random::Key;
 
     fn of(values: &[f32]) -> ColumnSums {
-        sum(values, &[true], &[values.len() as u64])[0]
+        sum(values, &[true], &[[values.len() as u64; 2]])[0]
+    }
+
+    #[test]
+    fn what_a_few_patients_have_is_not_told() {
+        let values = [7.25f32; 10];
+        let (mut nine, mut ten) = (of(&values[1..]), of(&values));
+        let all = ten;
+        nine.hide_few();
+        ten.hide_few();
+        assert_eq!(ten, all);
+        assert_eq!(nine.measured, Whole::from(9));
+        assert_eq!(nine.each()[1..], ColumnSums::default().each()[1..]);
     }
 
     #[test]
@@ -300,7 +338,7 @@ mod tests {
             for value in values.iter().rev() {
                 back.push(*value);
             }
-            back.measured = there.measured;
+            (back.measured, back.patients) = (there.measured, there.patients);
             assert_eq!(there, back);
             assert!(there.is_sound(values.len() as u64), "{values:?}");
             let negated: Vec<f32> = values.iter().map(|v| -v).collect();

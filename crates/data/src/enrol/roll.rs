@@ -167,6 +167,11 @@ impl Roster {
         (0..self.gateways.len()).map(range).collect()
     }
 
+    /// Where a gateway's patients of validation and of the test begin and end among the group's.
+    pub(super) fn held_out(&self, gateway: usize) -> [[u32; 2]; 2] {
+        [1, 2].map(|part| [self.before(gateway, part), self.before(gateway + 1, part)])
+    }
+
     /// How many patients of a part the gateways before this one have.
     pub(super) fn before(&self, gateway: usize, part: usize) -> u32 {
         let counts = self.gateways[..gateway].iter().map(|own| own[part].len());
@@ -204,10 +209,13 @@ impl Labels {
     }
 }
 
-/// The digest of some patients in order, with their labels.
-pub(super) fn digest_of_part(patients: &[String], labels: &[u32]) -> String {
+/// The digest of some patients in order, with their labels. Other gateways see it and could try out who is there and who is
+/// ill, so there is salt in it which they do not know.
+pub(super) fn digest_of_part(salt: &str, patients: &[String], labels: &[u32]) -> String {
     let mut digest = Sha256::new();
     digest.update(b"part\0");
+    digest.update((salt.len() as u64).to_le_bytes());
+    digest.update(salt.as_bytes());
     digest.update((patients.len() as u64).to_le_bytes());
     for (patient, label) in patients.iter().zip(labels) {
         digest.update(patient.as_bytes());
@@ -217,9 +225,11 @@ pub(super) fn digest_of_part(patients: &[String], labels: &[u32]) -> String {
 }
 
 /// The digests of a roster's parts.
-pub(super) fn digests(roster: &Roster, labels: &Labels) -> Vec<String> {
-    let parts = roster.parts().zip(labels.parts());
-    parts.map(|(p, l)| digest_of_part(p, l)).collect()
+pub(super) fn digests(roster: &Roster, labels: &Labels, salts: &[String]) -> Vec<String> {
+    let parts = roster.parts().zip(labels.parts()).zip(salts);
+    parts
+        .map(|((p, l), salt)| digest_of_part(salt, p, l))
+        .collect()
 }
 
 /// The digest of a whole roster, from those of its parts: so who knows one part can check that it is in there.
@@ -334,7 +344,7 @@ mod tests {
         let (a, b) = (pseudonym(1), pseudonym(2));
         let of = |p: &[&String], l: &[u32]| {
             let patients: Vec<String> = p.iter().map(|p| (*p).clone()).collect();
-            digest_of_all(&[digest_of_part(&patients, l)])
+            digest_of_all(&[digest_of_part("salt", &patients, l)])
         };
         let all = [
             of(&[&a, &b], &[0, 1]),

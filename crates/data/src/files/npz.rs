@@ -34,7 +34,7 @@ pub fn write_npz(dataset: &Dataset, out: impl Write + Seek) -> io::Result<()> {
     for (m, group) in dataset.groups.iter().enumerate() {
         samples(&mut npz, &format!("g{m}"), sides, &group.samples)?;
         if several {
-            npz.integers(&format!("g{m}_offsets"), &group.offsets)?;
+            npz.integers(&format!("g{m}_offsets"), group.offsets.listed())?;
         }
     }
     samples(&mut npz, "test", sides, &dataset.test)?;

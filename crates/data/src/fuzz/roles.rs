@@ -180,7 +180,7 @@ static DATASET: LazyLock<Dataset> = LazyLock::new(|| {
     let group = |name: &str, offsets: &[u32]| Group {
         name: name.into(),
         samples: samples(offsets[offsets.len() - 1]),
-        offsets: offsets.into(),
+        offsets: offsets.to_vec().into(),
     };
     Dataset {
         name: "small".into(),
@@ -275,7 +275,7 @@ impl World {
             Party::Gateway(m, g) => {
                 let (group, devices) = (&DATASET.groups[m], gateways(m)[g].clone());
                 let [start, end] =
-                    [devices.start, devices.end].map(|n| group.offsets[n as usize] as usize);
+                    [devices.start, devices.end].map(|n| group.offsets.at(n as usize) as usize);
                 let own = some(&group.samples, start..end, false);
                 let held_out = match g {
                     0 => held_out(m, false),

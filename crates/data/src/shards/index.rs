@@ -15,7 +15,7 @@ pub(crate) const VERSION: u32 = 2;
 /// The longest index or statistics that are still taken for them.
 const LONGEST_JSON: u64 = 256 << 20;
 
-/// The most devices of all groups: a party keeps a number for each, of which it has no file.
+/// The most devices of all groups: more are a mistake.
 const MOST_DEVICES: usize = 1 << 28;
 
 /// `shards.json`

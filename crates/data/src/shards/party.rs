@@ -159,7 +159,7 @@ fn fill_group(
             (gateway::read(common, m, asked, file)?, &statistics.device)
         }
         PartyShard::Edge(_) | PartyShard::Coordinator => {
-            group.offsets = read_offsets(file, described)?;
+            group.offsets = read_offsets(file, described)?.into();
             check_largest(group, index).map_err(|problem| wrong_file(file, problem))?;
             return Ok([HeldOut::default(), HeldOut::default()]);
         }
@@ -171,7 +171,7 @@ fn fill_group(
         _ => (Vec::new(), own.x),
     };
     group.samples = Samples { x1, x2, y: own.y };
-    group.offsets = shard.offsets;
+    group.offsets = shard.offsets.into();
     let refused = |problem| wrong_file(file, problem);
     check_largest(group, index).map_err(refused)?;
     check_labels(&group.samples.y, index).map_err(refused)?;
@@ -189,7 +189,11 @@ fn fill_group(
 
 /// No device may own more rows than the index knows of.
 fn check_largest(group: &Group, index: &Index) -> Result<(), String> {
-    let sizes = group.offsets.windows(2).map(|ends| ends[1] - ends[0]);
+    let sizes = group
+        .offsets
+        .listed()
+        .windows(2)
+        .map(|ends| ends[1] - ends[0]);
     let most = sizes.max().unwrap_or(0) as usize;
     match most <= index.largest {
         true => Ok(()),

@@ -59,7 +59,7 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<L
                 x2: own_of_devices.x,
                 y: own.y,
             },
-            offsets: devices.offsets,
+            offsets: devices.offsets.into(),
         });
     }
     let [validation, test] = held_out;

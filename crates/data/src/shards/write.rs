@@ -151,7 +151,7 @@ fn write(dealt: Dealt, key: &PseudonymKey, out: &Path) -> io::Result<Cut> {
         devices.write(&folder.join(DEVICES), wide2)?;
         let edge = BufWriter::new(File::create(folder.join(EDGE))?);
         let mut npz = NpzWriter::new(edge)?;
-        npz.integers(OFFSETS, &dealt.dataset.groups[group].offsets)?;
+        npz.integers(OFFSETS, dealt.dataset.groups[group].offsets.listed())?;
         npz.finish()?;
     }
     let statistics = dealt.statistics.fingerprint();
@@ -230,7 +230,7 @@ fn shard(
     };
     Shard {
         parts: chosen.each_ref().map(part),
-        offsets: dataset.groups[chosen[0].part].offsets.clone(),
+        offsets: dataset.groups[chosen[0].part].offsets.listed().to_vec(),
         carried: None,
     }
 }

@@ -59,11 +59,11 @@ pub(crate) fn deal(settings: &DataSettings, seed: u64) -> Result<Dealt, DataErro
             generator.patient(&hospital, key.with(row), x1, x2)
         });
         let offsets = (0..=counts.per_group).step_by(settings.samples_per_device);
-        let offsets = offsets.map(|offset| offset as u32).collect();
+        let offsets: Vec<u32> = offsets.map(|offset| offset as u32).collect();
         Group {
             name: format!("group {group}"),
             samples,
-            offsets,
+            offsets: offsets.into(),
         }
     });
     let dataset = Dataset {

@@ -217,12 +217,15 @@ impl Grid {
         self.values
     }
 
-    /// How many values of each column were measured.
-    pub(super) fn measured(&self) -> Vec<u64> {
-        let mut counts = vec![0u64; self.width];
-        for step in self.values.chunks_exact(self.width) {
-            for (count, value) in counts.iter_mut().zip(step) {
-                *count += u64::from(!value.is_nan());
+    /// How many values of each column were measured, and of how many patients.
+    pub(super) fn measured(&self) -> Vec<[u64; 2]> {
+        let mut counts = vec![[0u64; 2]; self.width];
+        for row in self.values.chunks_exact(self.width * self.steps.max(1)) {
+            for (at, [values, patients]) in counts.iter_mut().enumerate() {
+                let column = row[at..].iter().step_by(self.width);
+                let there = column.filter(|value| !value.is_nan()).count() as u64;
+                *values += there;
+                *patients += u64::from(there > 0);
             }
         }
         counts
@@ -255,7 +258,7 @@ impl Grid {
     /// The share of each column that was not measured.
     fn gaps(&self) -> Vec<f64> {
         let all = (self.values.len() / self.width) as u64;
-        let share = |measured: u64| (all - measured) as f64 / all.max(1) as f64;
+        let share = |[measured, _]: [u64; 2]| (all - measured) as f64 / all.max(1) as f64;
         self.measured().into_iter().map(share).collect()
     }
 

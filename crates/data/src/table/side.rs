@@ -35,8 +35,8 @@ pub(crate) struct OneSide {
 pub(crate) struct Filled {
     /// Row after row; NaN where the mean will stand.
     pub(crate) values: Vec<f32>,
-    /// How many values of each column were measured, before gaps were filled.
-    pub(crate) measured: Vec<u64>,
+    /// How many values of each column were measured, before gaps were filled, and of how many patients.
+    pub(crate) measured: Vec<[u64; 2]>,
 }
 
 impl OneSide {

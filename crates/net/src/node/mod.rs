@@ -550,7 +550,7 @@ impl Node<'_, '_> {
             let took = since.elapsed();
             self.counters.took(before, took);
             let usual = self.usual.entry(before).or_default();
-            *usual = took.max(usual.mul_f64(0.9));
+            *usual = took.min(RETRY_LAST).max(usual.mul_f64(0.9));
             let (_, t) = now;
             self.armed.retain(|(_, at), _| *at >= t);
             self.known.retain(|(_, at)| *at >= t);

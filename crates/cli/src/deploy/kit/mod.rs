@@ -27,11 +27,13 @@ use crate::files::{read_text, write_whole};
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::experiment::{Experiment, nearest};
 use selvedge_core::role::Party;
-use selvedge_net::credentials::Authority;
+use selvedge_data::PseudonymKey;
+use selvedge_net::credentials::{Authority, write_secret};
 use selvedge_net::server::{Cluster, Hub, Site, SiteKey, TlsFiles};
 use selvedge_net::transport::name;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use write::Writer;
@@ -89,6 +91,19 @@ impl Deployment {
         let path = folder.join(FILE);
         serde_json::from_str(&read_text(&path)?)
             .with_context(|| format!("{} is damaged, or of another version", path.display()))
+    }
+
+    /// Reads a kit to change it. Nobody else changes it until what comes with it is dropped: of two changes at once, one would
+    /// be lost, and a revoked key be good again.
+    pub(crate) fn lock(folder: &Path) -> Result<(Self, File)> {
+        let path = folder.join("deployment.lock");
+        // Else a folder that is no kit would get a file.
+        Self::read(folder)?;
+        let lock =
+            File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+        lock.lock()
+            .with_context(|| format!("cannot lock {}", path.display()))?;
+        Ok((Self::read(folder)?, lock))
     }
 
     /// Whether a folder is a kit.
@@ -178,8 +193,10 @@ impl Deployment {
             writer.group(m)?;
         }
         std::fs::write(folder.join(EXPERIMENT), experiment.to_toml())?;
-        deployment.write_configurations(folder)?;
         deployment.save(folder)?;
+        for (server, text) in deployment.configurations()? {
+            write_whole(&folder.join(server).join("server.conf"), text.as_bytes())?;
+        }
         Ok(deployment)
     }
 
@@ -188,6 +205,13 @@ impl Deployment {
         let path = folder.join(EXPERIMENT);
         let mut experiment = Experiment::parse(&read_text(&path)?, &[])
             .with_context(|| format!("{} is of no use", path.display()))?;
+        if experiment.data.set != "table" {
+            bail!(
+                "data.set = {:?}: those parties have shards that somebody has cut, so cut them again and make another kit; a hospital is added where parties enrol, with \"table\"",
+                experiment.data.set
+            );
+        }
+        let before = self.clone();
         self.consortium.hospitals.push(hospital);
         self.consortium.check()?;
         let m = self.consortium.hospitals.len() - 1;
@@ -213,14 +237,13 @@ impl Deployment {
         // One group more is another run, for all.
         let text = experiment.to_toml();
         write_whole(&path, text.as_bytes())?;
-        for node in self.nodes() {
-            let file = folder.join(&node.folder).join(EXPERIMENT);
-            if file.is_file() && read_text(&file)? != text {
-                write_whole(&file, text.as_bytes())?;
-                changed.files.push(format!("{}/{EXPERIMENT}", node.folder));
-            }
+        for node in before.nodes() {
+            // A folder that was handed over and taken away is there again, with what is new.
+            write::make_folder(&folder.join(&node.folder))?;
+            write_whole(&folder.join(&node.folder).join(EXPERIMENT), text.as_bytes())?;
+            changed.files.push(format!("{}/{EXPERIMENT}", node.folder));
         }
-        let mut changed = self.finish(folder, changed)?;
+        let mut changed = self.finish(folder, &before, changed)?;
         // Its folder is handed over as a whole, and its server is not running yet.
         changed
             .files
@@ -236,14 +259,17 @@ impl Deployment {
         who: &str,
         public: Option<&str>,
     ) -> Result<Changed> {
-        let keyed = self.find(who)?;
+        let (keyed, before) = (self.find(who)?, self.clone());
         let authority = Authority::load(&folder.join("authority"))?;
         let at = self.folder_of(&keyed);
         write::make_folder(&folder.join(&at))?;
         let mut changed = Changed::default();
         match (&keyed, public) {
             (Keyed::Party(_), Some(public)) => {
+                // What was made here before is nobody's now.
+                let _ = std::fs::remove_file(folder.join(&at).join("key.nk"));
                 self.keys.insert(at, public.to_owned());
+                self.configurations()?;
             }
             (_, Some(_)) => bail!("{who} is a server: --public is for parties"),
             (Keyed::Party(_), None) => {
@@ -273,29 +299,70 @@ impl Deployment {
                 changed.restart.push(at);
             }
         }
-        self.finish(folder, changed)
+        self.finish(folder, &before, changed)
+    }
+
+    /// Gives a hospital and its gateways a new key of pseudonyms, for the next enrolment: who was revoked knows the old one.
+    pub(crate) fn renew_pseudonyms(&self, folder: &Path, who: &str) -> Result<Changed> {
+        let Keyed::Site(m) = self.find(who)? else {
+            bail!("{who} is no hospital: name one, like north");
+        };
+        let key = PseudonymKey::new(write::random()?);
+        let mut changed = Changed::default();
+        let parties = self.consortium.parties_of(m).into_iter();
+        for party in parties.filter(|party| !matches!(party, Party::Edge(_))) {
+            let at = self.consortium.folder_of(party);
+            if self.keys.contains_key(&at) {
+                write::make_folder(&folder.join(&at))?;
+                write_secret(&folder.join(&at).join("pseudonyms.key"), &key.to_text())?;
+                changed.files.push(format!("{at}/pseudonyms.key"));
+            }
+        }
+        Ok(changed)
     }
 
     /// Shuts somebody out: a party, or with its server a whole hospital.
     pub(crate) fn revoke(&mut self, folder: &Path, who: &str) -> Result<Changed> {
-        let keyed = self.find(who)?;
+        let (keyed, before) = (self.find(who)?, self.clone());
         if matches!(keyed, Keyed::Hub(_) | Keyed::Party(Party::Cloud)) {
             bail!("without {who} nobody can train: give it a new key with `selvedge kit rotate`");
         }
-        if self.keys.remove(&self.folder_of(&keyed)).is_none() {
-            bail!("{who} is revoked already; `selvedge kit rotate` would let it in again");
-        }
-        self.finish(folder, Changed::default())
+        // Who is revoked already stays so; what was interrupted then is finished.
+        self.keys.remove(&self.folder_of(&keyed));
+        self.finish(folder, &before, Changed::default())
     }
 
-    fn finish(&self, folder: &Path, mut changed: Changed) -> Result<Changed> {
-        for server in self.write_configurations(folder)? {
-            changed.files.push(format!("{server}/server.conf"));
-            changed.restart.push(server);
+    /// Whether somebody was given a key of pseudonyms.
+    pub(crate) fn knows_pseudonyms(&self, who: &str) -> bool {
+        let keyed = self.find(who);
+        matches!(
+            keyed,
+            Ok(Keyed::Party(Party::Hospital(_) | Party::Gateway(..)))
+        )
+    }
+
+    /// Saves what has changed since `before`, and writes the configurations that follow from it.
+    fn finish(&self, folder: &Path, before: &Self, mut changed: Changed) -> Result<Changed> {
+        let texts = self.configurations()?;
+        // Configurations follow from this, and not the other way round: so it is first.
+        self.save(folder)?;
+        let before: BTreeMap<String, String> = before
+            .configurations()
+            .unwrap_or_default()
+            .into_iter()
+            .collect();
+        for (server, text) in texts {
+            let file = folder.join(&server).join("server.conf");
+            let stale = std::fs::read_to_string(&file).is_ok_and(|there| there != text);
+            if stale || before.get(&server) != Some(&text) {
+                write::make_folder(&folder.join(&server))?;
+                write_whole(&file, text.as_bytes())?;
+                changed.files.push(format!("{server}/server.conf"));
+                changed.restart.push(server);
+            }
         }
         changed.restart.sort_unstable();
         changed.restart.dedup();
-        self.save(folder)?;
         Ok(changed)
     }
 
@@ -338,8 +405,8 @@ impl Deployment {
         }
     }
 
-    /// Writes the configurations of all servers; gives the folders of those that have changed.
-    fn write_configurations(&self, folder: &Path) -> Result<Vec<String>> {
+    /// The configurations of all servers, by folder.
+    fn configurations(&self) -> Result<Vec<(String, String)>> {
         let c = &self.consortium;
         let mut texts = Vec::new();
         for at in 0..c.cloud.len() {
@@ -348,17 +415,7 @@ impl Deployment {
         for m in 0..c.hospitals.len() {
             texts.push((c.site_folder(m), self.site(m).to_text()?));
         }
-        let mut changed = Vec::new();
-        for (server, text) in texts {
-            let file = folder.join(&server).join("server.conf");
-            if std::fs::read_to_string(&file).ok().as_ref() != Some(&text) {
-                // A folder that was handed over and taken away is there again, with what is new.
-                write::make_folder(&folder.join(&server))?;
-                write_whole(&file, text.as_bytes())?;
-                changed.push(server);
-            }
-        }
-        Ok(changed)
+        Ok(texts)
     }
 
     fn hub(&self, at: usize) -> Result<Hub> {

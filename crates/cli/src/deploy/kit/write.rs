@@ -3,7 +3,7 @@
 use super::{Deployment, handover};
 use crate::deploy::config::NodeConfig;
 use crate::deploy::consortium::group_of;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use selvedge_core::experiment::Experiment;
 use selvedge_core::role::Party;
 use selvedge_data::{PartyShard, PseudonymKey, distribute, read_party};
@@ -142,7 +142,14 @@ impl Writer<'_> {
         let ranges = match (self.stock.shards, group_of(party)) {
             (Some(shards), Some(m)) => {
                 let groups = read_party(shards, PartyShard::Coordinator)?.dataset.groups;
-                share_out(groups[m].devices() as u32, c.hospitals[m].gateways)
+                let (devices, gateways) = (groups[m].devices() as u32, c.hospitals[m].gateways);
+                if gateways > devices {
+                    bail!(
+                        "hospital {}: gateways = {gateways}, but its group has {devices} devices: expected at most one gateway for each",
+                        c.hospitals[m].name
+                    );
+                }
+                share_out(devices, gateways)
             }
             _ => Vec::new(),
         };
@@ -189,7 +196,7 @@ impl Writer<'_> {
             gateways: ranges.iter().map(|r| [r.start, r.end]).collect(),
             threads: c.threads,
             deadlines: c.deadlines,
-            is_enrolled: false,
+            enrolled_held_out: None,
         };
         fs::write(folder.join("node.toml"), toml::to_string(&config)?)?;
         handover::node(&folder, c, party, self.has_pseudonyms(party))?;

@@ -27,6 +27,8 @@ pub struct Edge<'a> {
     group: usize,
     /// The devices of each gateway, in order.
     gateways: Vec<Range<u32>>,
+    /// Which held-out rows each gateway has, if not the first all of them.
+    held_out: Option<Vec<[Range<u32>; 2]>>,
     quorum: Quorum,
     held: Held,
     stage: Stage,
@@ -133,6 +135,7 @@ impl<'a> Edge<'a> {
             told: vec![false; gateways.len()],
             measured: None,
             gateways,
+            held_out: None,
             quorum,
             held: Held {
                 t: 0,
@@ -150,6 +153,14 @@ impl<'a> Edge<'a> {
             },
             stage: Stage::Ended,
         }
+    }
+
+    /// The same, where each gateway has some of the held-out rows: of validation, and of the test.
+    #[must_use]
+    pub fn with_held_out(mut self, ranges: Vec<[Range<u32>; 2]>) -> Self {
+        assert_eq!(ranges.len(), self.gateways.len(), "one for each gateway");
+        self.held_out = Some(ranges);
+        self
     }
 
     /// Who it is.
@@ -271,16 +282,24 @@ impl<'a> Edge<'a> {
         }
     }
 
-    /// Whether these rows of a part may be a gateway's own: an edge does not know who holds which held-out ones.
+    /// Whether these rows of a part are a gateway's own.
     fn holds(&self, gateway: usize, part: Part, rows: &[u32]) -> bool {
         let offsets = &self.task.dataset.groups[self.group].offsets;
         let Some(devices) = self.gateways.get(gateway) else {
             return false;
         };
-        let own = offsets[devices.start as usize]..offsets[devices.end as usize];
+        let own = offsets.at(devices.start as usize)..offsets.at(devices.end as usize);
         match part {
             Part::Training => rows.iter().all(|row| own.contains(row)),
-            Part::Validation | Part::Test => true,
+            Part::Validation => self.holds_held_out(gateway, 0, rows),
+            Part::Test => self.holds_held_out(gateway, 1, rows),
+        }
+    }
+
+    fn holds_held_out(&self, gateway: usize, part: usize, rows: &[u32]) -> bool {
+        match &self.held_out {
+            None => gateway == 0,
+            Some(ranges) => rows.iter().all(|row| ranges[gateway][part].contains(row)),
         }
     }
 
