@@ -11,6 +11,7 @@ use crate::files::read_text;
 use crate::format::table;
 use anyhow::{Context, Result, bail};
 use selvedge_core::experiment::Experiment;
+use selvedge_data::enrol::Terms;
 use selvedge_data::{PartyShard, read_party};
 use selvedge_net::credentials::{Identity, write_secret};
 use serde_json::json;
@@ -44,6 +45,11 @@ pub(crate) fn provision(args: &ProvisionArgs) -> Result<Outcome> {
             "data.set = {:?}: parties enrol with tables of their own, so expected \"table\"; or give everyone its part of a set with --shards, cut by `selvedge data split`",
             experiment.data.set
         );
+    }
+    if args.shards.is_none() {
+        // What enrolment would refuse is better known now.
+        Terms::new(&experiment.data, experiment.seed)
+            .with_context(|| format!("{} is of no use", path.display()))?;
     }
     let stock = Stock {
         shards: args.shards.as_deref(),

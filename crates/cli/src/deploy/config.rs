@@ -4,7 +4,7 @@ use crate::files::read_text;
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::experiment::{Adaptive, Algorithm, Compute, Experiment};
 use selvedge_core::role::Party;
-use selvedge_data::enrol::Summary;
+use selvedge_data::enrol::{Summary, Terms};
 use selvedge_net::deadlines::Deadlines;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -126,10 +126,21 @@ impl NodeConfig {
     }
 
     /// Takes the devices of each gateway from what enrolment has left, where the config names none.
-    pub(crate) fn take_enrolled_gateways(&mut self) -> Result<()> {
+    ///
+    /// # Errors
+    /// If another experiment was enrolled for.
+    pub(crate) fn take_enrolled_gateways(&mut self, experiment: &Experiment) -> Result<()> {
         if self.gateways.is_empty()
             && let Some(summary) = Summary::read(&self.data)?
         {
+            let terms = Terms::new(&experiment.data, experiment.seed)?;
+            if !summary.is_by(&terms) {
+                bail!(
+                    "{} was enrolled by another [data] table or seed than {} has: let all parties enrol again, with --again, or go back to that experiment",
+                    self.data.display(),
+                    self.experiment.display()
+                );
+            }
             self.gateways = summary.gateways;
             self.enrolled_held_out = Some(summary.held_out);
         }

@@ -197,9 +197,43 @@ impl Consortium {
         for server in &self.cloud {
             check_host(&server.host).context("[[cloud]]: host")?;
         }
+        self.check_ports()?;
         self.deadlines
             .check()
             .map_err(|problem| anyhow!("[deadlines]: {problem}"))
+    }
+
+    /// No port may be 0, or another's of the same host.
+    fn check_ports(&self) -> Result<()> {
+        let cluster = self.cloud.len() > 1;
+        let of_cloud = self.cloud.iter().flat_map(|s| {
+            let own = [
+                ("client", s.client),
+                ("links", s.links),
+                ("monitor", s.monitor),
+            ];
+            let own = own
+                .into_iter()
+                .chain(cluster.then_some(("cluster", s.cluster)));
+            own.map(move |(key, port)| (&s.host, key, port))
+        });
+        let of_sites = self.hospitals.iter().flat_map(|h| {
+            let own = [
+                ("client", h.client),
+                ("monitor", h.monitor),
+                ("http", h.http),
+            ];
+            own.map(move |(key, port)| (&h.host, key, port))
+        });
+        let mut taken = HashSet::new();
+        for (host, key, port) in of_cloud.chain(of_sites) {
+            if port == 0 || !taken.insert((host, port)) {
+                bail!(
+                    "host {host:?}: {key} = {port}: expected a port from 1 to 65535 that nothing else of this host has"
+                );
+            }
+        }
+        Ok(())
     }
 
     /// Where hospitals' servers dial.
@@ -344,6 +378,8 @@ mod tests {
             ),
             ("gateways = 2", "dial = [\"proxy\"]", "host:port"),
             ("gateways = 2", "http = 65535", "no ports"),
+            ("gateways = 2", "client = 0", "from 1 to"),
+            ("gateways = 2", "client = 8222", "nothing else"),
         ] {
             let consortium: Consortium = toml::from_str(&TEXT.replace(from, to)).unwrap();
             let error = format!("{:#}", consortium.check().unwrap_err());

@@ -6,7 +6,7 @@ use crate::args::Patient;
 use crate::format::count;
 use anyhow::Result;
 use selvedge_core::role::Party;
-use selvedge_data::read_party;
+use selvedge_data::{PseudonymKey, read_party};
 use selvedge_net::broker::{Program, ask};
 use selvedge_net::credentials::Identity;
 use selvedge_net::examination::examine;
@@ -66,10 +66,17 @@ pub(crate) fn run(kind: Patient, file: &Path) -> Vec<Finding> {
     };
     let identity = findings.note("key", key(&config.key));
     if let Some(path) = &config.pseudonyms {
-        findings.note(
-            "pseudonyms",
-            only_own(path).map(|()| ((), format!("{} is there", path.display()))),
-        );
+        let key = only_own(path).and_then(|()| {
+            let text = std::fs::read_to_string(path).map_err(|e| e.to_string());
+            text.and_then(|text| PseudonymKey::parse(&text))
+                .map_err(|e| format!("{}: {e}", path.display()))
+        });
+        let fine = |key: PseudonymKey| ((), format!("the key of the name {}", key.name()));
+        findings.note("pseudonyms", key.map(fine));
+    }
+    if let Err(e) = std::fs::metadata(&config.authority) {
+        let problem = format!("{}: {e}", config.authority.display());
+        findings.note::<()>("authority", Err(problem));
     }
     if let Some(identity) = identity {
         for server in &config.servers {
@@ -166,7 +173,7 @@ fn data(config: &NodeConfig, party: Party) -> Result<((), String), String> {
         ));
     }
     let mut config = config.clone();
-    config.take_enrolled_gateways().map_err(told)?;
+    config.take_enrolled_gateways(&experiment).map_err(told)?;
     let (shard, _) = shard(&config, party).map_err(told)?;
     let loaded = read_party(&config.data, shard).map_err(|e| e.to_string())?;
     check(&experiment, &loaded).map_err(told)?;

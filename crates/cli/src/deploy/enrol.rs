@@ -43,7 +43,7 @@ pub(crate) fn run(file: &Path, wishes: &Wishes<'_>, stop: &AtomicBool) -> Result
     let notice = |text: &str| crate::say(&log_line(wishes.format, party, "warn", text));
     let tell = |text: &str| crate::say(&log_line(wishes.format, party, "info", text));
     let random = random()?;
-    let own = own_side(&config, &terms, party, wishes.tables).with_context(in_config)?;
+    let own = own_side(&config, &terms, party, wishes.tables)?;
     if let Some(own) = &own {
         for note in own.notes() {
             notice(note);

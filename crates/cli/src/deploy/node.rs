@@ -26,13 +26,13 @@ pub(crate) fn run(
 ) -> Result<Outcome> {
     let mut config = NodeConfig::read(file)?;
     let in_config = || format!("{} is of no use", file.display());
-    config.take_enrolled_gateways()?;
     let party = config.party(kind).with_context(in_config)?;
     if let Some(threads) = config.threads {
         let built = rayon::ThreadPoolBuilder::new().num_threads(threads);
         built.build_global().context("cannot start threads")?;
     }
     let experiment = config.experiment()?;
+    config.take_enrolled_gateways(&experiment)?;
     let (shard, ranges) = shard(&config, party).with_context(in_config)?;
     let loaded = read_party(&config.data, shard)?;
     check(&experiment, &loaded)?;

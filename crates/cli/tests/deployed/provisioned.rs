@@ -176,7 +176,7 @@ fn what_cannot_be_provisioned_is_refused_and_leaves_nothing() {
         (&["revoke", "kit", "cloud"], &["rotate"]),
         (
             &["rotate", "kit", "north/edge", "--public", "SUAB"],
-            &["SUAB", "public key"],
+            &["public key", "secret half"],
         ),
         (
             &["add", "kit", "west", "--host", "h"],

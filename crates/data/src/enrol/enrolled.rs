@@ -1,7 +1,7 @@
 //! What a party is left with: its data folder, and a summary of what was decided.
 
 use super::message::Common;
-use super::{Context, Counts, Trouble, fingerprint};
+use super::{Context, Counts, Terms, Trouble, fingerprint};
 use crate::shards::{Index, OwnShard, VERSION, check_folder, write_own};
 use crate::{DataError, PartyShard, Statistics, read_party};
 use selvedge_core::role::Party;
@@ -18,6 +18,8 @@ pub struct Enrolled {
     pub(super) index: Option<(Index, Statistics)>,
     pub(super) shard: Option<OwnShard>,
     pub(super) digest: String,
+    /// Of the experiment.
+    pub(super) terms: String,
     pub(super) counts: Vec<Counts>,
     pub(super) gateways: Vec<[u32; 2]>,
     pub(super) held_out: Vec<[[u32; 2]; 2]>,
@@ -36,6 +38,8 @@ pub struct Summary {
     pub dataset: String,
     /// The fingerprint of `stats.json`.
     pub statistics: String,
+    /// The digest of the experiment's `[data]` and seed, by which all of it was decided.
+    pub terms: String,
     /// The digest of the group's patients in order, with their labels: the same for all of a group. The cloud has none.
     pub roster: String,
     /// The devices of each gateway of the group: the first, and one past the last.
@@ -77,6 +81,13 @@ pub fn check_data_folder(folder: &Path, again: bool) -> Result<(), DataError> {
     check_folder(folder, again)
 }
 
+impl Summary {
+    /// Whether it was decided by these terms: what parties hold is of no use to another experiment.
+    pub fn is_by(&self, terms: &Terms) -> bool {
+        self.terms == terms.about
+    }
+}
+
 impl Enrolled {
     pub(super) fn new(party: Party, digest: String) -> Self {
         Enrolled {
@@ -84,6 +95,7 @@ impl Enrolled {
             index: None,
             shard: None,
             digest,
+            terms: String::new(),
             counts: Vec::new(),
             gateways: Vec::new(),
             held_out: Vec::new(),
@@ -115,6 +127,7 @@ impl Enrolled {
             return Err(Trouble::nonsense(from, "an index"));
         }
         self.index = Some((index.clone(), statistics));
+        self.terms = at.terms.about.clone();
         if self.party == Party::Cloud {
             return Ok([0, 0]);
         }
@@ -147,6 +160,7 @@ impl Enrolled {
             party: self.party.to_string(),
             dataset: index.map_or_else(String::new, |index| index.dataset.clone()),
             statistics: index.map_or_else(String::new, |index| index.statistics.clone()),
+            terms: self.terms.clone(),
             roster: self.digest.clone(),
             gateways: self.gateways.clone(),
             held_out: self.held_out.clone(),

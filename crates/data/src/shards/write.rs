@@ -11,6 +11,7 @@ use selvedge_core::dataset::Samples;
 use selvedge_core::experiment::DataSettings;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// What was cut.
@@ -82,6 +83,8 @@ pub(super) fn fill<T>(
         })
         .and_then(|()| write(&partial))
         .and_then(|done| {
+            // It may be about patients.
+            fs::set_permissions(&partial, fs::Permissions::from_mode(0o700))?;
             let _ = fs::remove_dir(out);
             fs::rename(&partial, out)?;
             Ok(done)
@@ -109,6 +112,10 @@ pub(super) fn replace<T>(
         file: out.to_owned(),
         source,
     };
+    // Whoever was interrupted between the two moves gets back what was there.
+    if !out.exists() && old.exists() {
+        fs::rename(&old, out).map_err(failed)?;
+    }
     gone(&new).and_then(|()| gone(&old)).map_err(failed)?;
     let done = fill(&new, write)?;
     match fs::rename(out, &old) {

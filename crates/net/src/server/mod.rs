@@ -34,12 +34,12 @@ pub enum ConfigError {
     #[error("{0:?} is there twice")]
     Twice(String),
     /// A text that is not the public key of a user.
-    #[error("{name}: {key:?} is not the public key of a user (nkey, U…)")]
+    #[error("the key of {name} is not the public key of a user, which begins with U{}", if *.is_secret { "; this is the secret half, so it is not shown here: make a new one" } else { "" })]
     Key {
-        /// Whose key.
+        /// Whose key. What was given is not repeated: it may be a secret.
         name: String,
-        /// What was given.
-        key: String,
+        /// Whether it seems to be one.
+        is_secret: bool,
     },
     /// A site that dials nobody.
     #[error("a site needs the address of at least one of the cloud's servers")]

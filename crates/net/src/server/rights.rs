@@ -108,7 +108,7 @@ impl Users {
         if !is_user {
             return Err(ConfigError::Key {
                 name: name.to_owned(),
-                key: public.to_owned(),
+                is_secret: public.starts_with('S'),
             });
         }
         for unique in [name, public] {

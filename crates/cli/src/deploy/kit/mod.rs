@@ -96,13 +96,10 @@ impl Deployment {
     /// Reads a kit to change it. Nobody else changes it until what comes with it is dropped: of two changes at once, one would
     /// be lost, and a revoked key be good again.
     pub(crate) fn lock(folder: &Path) -> Result<(Self, File)> {
-        let path = folder.join("deployment.lock");
-        // Else a folder that is no kit would get a file.
-        Self::read(folder)?;
         let lock =
-            File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+            File::open(folder).with_context(|| format!("cannot open {}", folder.display()))?;
         lock.lock()
-            .with_context(|| format!("cannot lock {}", path.display()))?;
+            .with_context(|| format!("cannot lock {}", folder.display()))?;
         Ok((Self::read(folder)?, lock))
     }
 
