@@ -263,10 +263,10 @@ impl Deployment {
         let mut changed = Changed::default();
         match (&keyed, public) {
             (Keyed::Party(_), Some(public)) => {
-                // What was made here before is nobody's now.
-                let _ = std::fs::remove_file(folder.join(&at).join("key.nk"));
-                self.keys.insert(at, public.to_owned());
+                self.keys.insert(at.clone(), public.to_owned());
                 self.configurations()?;
+                // What was made here before is nobody's now.
+                let _ = std::fs::remove_file(folder.join(at).join("key.nk"));
             }
             (_, Some(_)) => bail!("{who} is a server: --public is for parties"),
             (Keyed::Party(_), None) => {
