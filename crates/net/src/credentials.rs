@@ -10,7 +10,7 @@ use rcgen::{
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::fs::{self, OpenOptions, Permissions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -48,6 +48,16 @@ pub enum CredentialError {
     /// A seed is not that of a user.
     #[error("not the seed of a user key: {0}")]
     Seed(String),
+}
+
+/// Random bytes, good enough for secrets.
+///
+/// # Errors
+/// If the system has none.
+pub fn random<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes))?;
+    Ok(bytes)
 }
 
 /// Writes a text that only its owner may read: mode 0600, also where the file was there before with another one.

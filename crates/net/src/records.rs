@@ -462,10 +462,7 @@ fn is_refusal(error: &PublishError) -> bool {
 
 /// A number that no other process has.
 fn random() -> Result<u64, RecordError> {
-    let mut bytes = [0; 8];
-    std::fs::File::open("/dev/urandom")
-        .and_then(|mut file| std::io::Read::read_exact(&mut file, &mut bytes))
-        .map_err(RecordError::Random)?;
+    let bytes = crate::credentials::random().map_err(RecordError::Random)?;
     Ok(u64::from_le_bytes(bytes))
 }
 

@@ -4,6 +4,7 @@
 use crate::files::read_text;
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::role::Party;
+use selvedge_data::enrol::MOST_GATEWAYS;
 use selvedge_net::deadlines::Deadlines;
 use selvedge_net::subjects::is_name;
 use serde::{Deserialize, Serialize};
@@ -21,9 +22,6 @@ const TAKEN: [&str; 7] = [
     "hub-2",
     "run",
 ];
-
-/// More gateways than this of one group are a mistake.
-const MOST_GATEWAYS: u32 = 10_000;
 
 /// `CONSORTIUM.toml`
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -183,7 +181,7 @@ impl Consortium {
             if !names.insert(name) {
                 bail!("two hospitals have the name {name:?}: choose different ones");
             }
-            if *gateways == 0 || *gateways > MOST_GATEWAYS {
+            if *gateways == 0 || *gateways as usize > MOST_GATEWAYS {
                 bail!("hospital {name}: gateways = {gateways}: expected 1 to {MOST_GATEWAYS}");
             }
             if u32::from(*http) + 1 + gateways > u32::from(u16::MAX) {

@@ -9,10 +9,9 @@ use selvedge_data::PseudonymKey;
 use selvedge_data::enrol::{
     Counts, Enrolment, LONGEST_MESSAGE, MOST_GATEWAYS, OwnSide, Summary, Terms, check_data_folder,
 };
+use selvedge_net::credentials::random;
 use selvedge_net::talk::{Talk, TalkEnd, TalkSettings, talk};
 use selvedge_net::transport::Access;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -42,7 +41,7 @@ pub(crate) fn run(file: &Path, wishes: &Wishes<'_>, stop: &AtomicBool) -> Result
     })?;
     let notice = |text: &str| crate::say(&log_line(wishes.format, party, "warn", text));
     let tell = |text: &str| crate::say(&log_line(wishes.format, party, "info", text));
-    let random = random()?;
+    let random = random::<32>().context("cannot read random numbers")?;
     let own = own_side(&config, &terms, party, wishes.tables)?;
     if let Some(own) = &own {
         for note in own.notes() {
@@ -157,14 +156,6 @@ fn key(config: &NodeConfig) -> Result<PseudonymKey> {
             "pseudonyms is missing: name the file with the group's key, like pseudonyms = \"pseudonyms.key\"; `openssl rand -hex 32` makes one, for the hospital and all gateways of the group"
         ),
     }
-}
-
-fn random() -> Result<[u8; 32]> {
-    let mut random = [0; 32];
-    File::open("/dev/urandom")
-        .and_then(|mut file| file.read_exact(&mut random))
-        .context("cannot read /dev/urandom")?;
-    Ok(random)
 }
 
 /// An enrolment that writes its folder as soon as it can.

@@ -45,7 +45,7 @@ impl OwnSide {
         Self::read(terms, Side::Device, tables, key, &open)
     }
 
-    pub(super) fn read(
+    pub(crate) fn read(
         terms: &Terms,
         side: Side,
         tables: Vec<PathBuf>,

@@ -34,7 +34,6 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Asks the monitoring for all of them.
     /// What a server has counted, by its monitoring.
     ///
     /// # Errors

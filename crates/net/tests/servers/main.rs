@@ -37,14 +37,20 @@ pub(crate) fn stream_of(name: &str) -> stream::Config {
 /// Sends until it comes, since nobody knows when interest has crossed a link; then nothing more is on its way.
 pub(crate) async fn send_until_heard(from: &Client, subject: &str, to: &mut Subscriber) {
     let wait = async {
-        loop {
-            from.publish(subject.to_owned(), "x".into()).await.unwrap();
-            if let Ok(heard) = timeout(SHORT, to.next()).await {
-                assert_eq!(heard.expect("still subscribed").subject.as_str(), subject);
-                break;
+        for number in 0u32.. {
+            let payload = number.to_string();
+            from.publish(subject.to_owned(), payload.clone().into())
+                .await
+                .unwrap();
+            // What comes first may be one of before; the last one sent comes last.
+            while let Ok(heard) = timeout(SHORT, to.next()).await {
+                let heard = heard.expect("still subscribed");
+                assert_eq!(heard.subject.as_str(), subject);
+                if heard.payload == payload {
+                    return;
+                }
             }
         }
-        while timeout(SHORT, to.next()).await.is_ok() {}
     };
     timeout(LONG, wait)
         .await

@@ -4,7 +4,7 @@ use super::{Deployment, Stock, write};
 use crate::deploy::consortium::{CloudServer, Consortium, Hospital};
 use anyhow::{Context, Result, bail};
 use selvedge_core::experiment::Experiment;
-use selvedge_data::{PartyShard, PseudonymKey, cut, read_party};
+use selvedge_data::{PartyShard, cut, read_party};
 use selvedge_net::broker::{free_port, free_ports};
 use selvedge_net::deadlines::Deadlines;
 use selvedge_net::subjects::group_name;
@@ -34,7 +34,7 @@ pub(crate) struct Wishes<'a> {
 pub(crate) fn create(folder: &Path, wishes: &Wishes<'_>) -> Result<Deployment> {
     write::whole(folder, |partial| {
         let Experiment { data, seed, .. } = wishes.experiment;
-        let (shards, key) = (partial.join("shards"), PseudonymKey::new(write::random()?));
+        let (shards, key) = (partial.join("shards"), write::new_pseudonyms()?);
         cut(data, *seed, wishes.data_dir, &key, &shards)?;
         let consortium = consortium(wishes, &shards)?;
         let stock = Stock {

@@ -27,7 +27,6 @@ use crate::files::{read_text, write_whole};
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::experiment::{Experiment, nearest};
 use selvedge_core::role::Party;
-use selvedge_data::PseudonymKey;
 use selvedge_net::credentials::{Authority, write_secret};
 use selvedge_net::server::{Cluster, Hub, Site, SiteKey, TlsFiles};
 use selvedge_net::transport::name;
@@ -304,7 +303,7 @@ impl Deployment {
         let Keyed::Site(m) = self.find(who)? else {
             bail!("{who} is no hospital: name one, like north");
         };
-        let key = PseudonymKey::new(write::random()?);
+        let key = write::new_pseudonyms()?;
         let mut changed = Changed::default();
         let parties = self.consortium.parties_of(m).into_iter();
         for party in parties.filter(|party| !matches!(party, Party::Edge(_))) {

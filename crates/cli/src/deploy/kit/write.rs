@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use selvedge_core::experiment::Experiment;
 use selvedge_core::role::Party;
 use selvedge_data::{PartyShard, PseudonymKey, distribute, read_party};
-use selvedge_net::credentials::{Authority, Identity, write_secret};
+use selvedge_net::credentials::{Authority, Identity, random, write_secret};
 use selvedge_net::server::link_text;
 use std::fs;
 use std::ops::Range;
@@ -76,13 +76,11 @@ pub(super) fn new_certificate(folder: &Path, authority: &Authority, host: &str) 
     Ok(issued.fingerprint)
 }
 
-/// Random bytes for a secret.
-pub(super) fn random() -> Result<[u8; 32]> {
-    let mut secret = [0; 32];
-    fs::File::open("/dev/urandom")
-        .and_then(|mut file| std::io::Read::read_exact(&mut file, &mut secret))
-        .context("cannot read random numbers")?;
-    Ok(secret)
+/// A new key of pseudonyms.
+pub(super) fn new_pseudonyms() -> Result<PseudonymKey> {
+    Ok(PseudonymKey::new(
+        random().context("cannot read random numbers")?,
+    ))
 }
 
 /// Writes folders into a kit, and notes their keys.
@@ -116,7 +114,7 @@ impl Writer<'_> {
         handover::site(&folder, &self.deployment.consortium, m)?;
         self.deployment.keys.insert(name, link.public);
         // Known to who knows the patients, and to nobody else.
-        let pseudonyms = PseudonymKey::new(random()?);
+        let pseudonyms = new_pseudonyms()?;
         for party in self.deployment.consortium.parties_of(m) {
             self.node(party)?;
             if self.has_pseudonyms(party) {
