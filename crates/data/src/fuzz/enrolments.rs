@@ -87,8 +87,7 @@ fn deliver(world: &mut World, count: usize, see: &mut dyn FnMut(usize, &[u8])) {
     let mut next = 0;
     loop {
         let before = next;
-        for pair in 0..PAIRS.len() {
-            let (from, to) = PAIRS[pair];
+        for (pair, (from, to)) in PAIRS.into_iter().enumerate() {
             let said = world.get(&from).map(Enrolment::say).unwrap_or_default();
             for (_, bytes) in said.iter().filter(|(whom, _)| *whom == to) {
                 if next == count {
