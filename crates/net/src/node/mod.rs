@@ -160,7 +160,7 @@ struct Node<'a, 'b> {
     stage: ((&'static str, u64), Instant),
     /// How long each stage takes, lately at the longest: over a slow line nothing is lost only since it takes its time.
     usual: BTreeMap<&'static str, Duration>,
-    /// What was last sent to whom, by kind: the same again is counted as that, whatever made the role say it.
+    /// What the cloud has last sent to whom, by kind.
     last_sent: BTreeMap<(Party, &'static str), u64>,
     refused: Option<NodeError>,
     retry: Retry,
@@ -481,9 +481,7 @@ impl Node<'_, '_> {
             let before = self.counters.sent_bytes;
             for (to, message) in outbox.messages.drain(..) {
                 let bytes = wire::encode(self.run, &message);
-                let last = (to, message.kind());
-                let content = content(&bytes);
-                let again = self.last_sent.insert(last, content) == Some(content) || again;
+                let again = again || self.is_said_again(to, message.kind(), &bytes);
                 let sent = self.transport.send(to, bytes) as u64;
                 let counters = &mut self.counters;
                 counters.sent(message.kind(), sent);
@@ -540,6 +538,16 @@ impl Node<'_, '_> {
             outbox = Outbox::default();
             self.role.handle(Event::GoOn, &mut outbox);
         }
+    }
+
+    /// Whether the cloud says again what it has just said, to somebody who has not heard it: no timer tells it to. Others do
+    /// not, and have too much to say to look at all of it.
+    fn is_said_again(&mut self, to: Party, kind: &'static str, bytes: &[u8]) -> bool {
+        if !matches!(self.role, Role::Cloud(_)) {
+            return false;
+        }
+        let content = content(bytes);
+        self.last_sent.insert((to, kind), content) == Some(content)
     }
 
     /// Counts how long the role was in a stage, when it leaves it. Deadlines of before are of no use then.
