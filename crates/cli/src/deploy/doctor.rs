@@ -3,6 +3,7 @@
 use super::config::{Kind, NodeConfig};
 use super::node::{check, shard};
 use crate::args::Patient;
+use crate::files::read_key;
 use crate::format::count;
 use anyhow::Result;
 use selvedge_core::role::Party;
@@ -66,11 +67,7 @@ pub(crate) fn run(kind: Patient, file: &Path) -> Vec<Finding> {
     };
     let identity = findings.note("key", key(&config.key));
     if let Some(path) = &config.pseudonyms {
-        let key = only_own(path).and_then(|()| {
-            let text = std::fs::read_to_string(path).map_err(|e| e.to_string());
-            text.and_then(|text| PseudonymKey::parse(&text))
-                .map_err(|e| format!("{}: {e}", path.display()))
-        });
+        let key = read_key(path).map_err(|e| format!("{e:#}"));
         let fine = |key: PseudonymKey| ((), format!("the key of the name {}", key.name()));
         findings.note("pseudonyms", key.map(fine));
     }

@@ -352,6 +352,10 @@ mod tests {
             of(&[&a, &b], &[1, 0]),
             of(&[&a], &[0]),
         ];
+        // Whoever does not know the salt cannot try out who is there.
+        let patients = std::slice::from_ref(&a);
+        let salted = |salt: &str| digest_of_part(salt, patients, &[0]);
+        assert_ne!(salted("one"), salted("another"));
         let different: BTreeSet<&String> = all.iter().collect();
         assert_eq!(different.len(), all.len());
     }
