@@ -1,8 +1,10 @@
 //! The command line.
 
 mod kits;
+mod using;
 
 pub(crate) use kits::*;
+pub(crate) use using::*;
 
 use clap::{Args as Arguments, Parser, Subcommand};
 use std::path::PathBuf;
@@ -20,7 +22,8 @@ Examples:
   selvedge data fetch physionet2012                 download a data set
   selvedge tune esr --data-dir data                 choose P, Q and η
   selvedge data inspect esr --data-dir data         see what each group would hold
-  selvedge evaluate runs/synthetic-42               exact metrics of a finished run
+  selvedge evaluate runs/synthetic-42               exact metrics of a finished run, with intervals
+  selvedge predict runs/my-42 --input new.csv       probabilities and classes of new patients
   selvedge up                                       train as real processes on this machine
   selvedge report runs/synthetic-42                 charts and tables of a run as one HTML page
   selvedge experiments --keys                       every key of an experiment"
@@ -45,8 +48,10 @@ pub(crate) enum Command {
     /// Get data, and look at it as training would see it
     #[command(subcommand)]
     Data(DataCommand),
-    /// Compute exact metrics of a run's model
+    /// Measure how good a run's model is, on its own patients or on others, with intervals
     Evaluate(EvaluateArgs),
+    /// Say what a run's model thinks of new patients
+    Predict(PredictArgs),
     /// Write runs as one HTML page, with charts and tables
     Report(ReportArgs),
     /// List the experiments that come with selvedge
@@ -392,24 +397,6 @@ pub(crate) struct SplitArgs {
     /// The file with the key of the pseudonyms: 64 hexadecimal digits, readable by its owner only
     #[arg(long, value_name = "FILE")]
     pub(crate) key: Option<PathBuf>,
-}
-
-#[derive(Arguments)]
-#[command(after_help = "\
-Examples:
-  selvedge evaluate runs/synthetic-42
-  selvedge evaluate runs/esr-42 --best --json")]
-pub(crate) struct EvaluateArgs {
-    /// A run directory
-    pub(crate) run: PathBuf,
-    /// The model that was best on the validation samples instead of the last one
-    #[arg(long)]
-    pub(crate) best: bool,
-    #[command(flatten)]
-    pub(crate) data: DataDirectory,
-    /// Print it as one JSON object
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Arguments)]

@@ -9,9 +9,11 @@
 
 mod allocator;
 mod args;
+mod assessment;
 mod checkpoint;
 mod commands;
 mod comparison;
+mod deciding;
 mod deploy;
 mod files;
 mod format;
@@ -23,6 +25,7 @@ mod reproduce;
 mod run_directory;
 mod runs;
 mod summary;
+mod trained;
 mod training;
 mod tune;
 mod weights;

@@ -8,13 +8,15 @@
 //! ledger.csv            bytes by link, kind and direction             replaced whole
 //! checkpoint/           the state at the end of an interval           replaced whole
 //! initial.safetensors, model.safetensors, best.safetensors            replaced whole
+//! inputs.json           what the model's inputs are, how they are scaled          replaced whole
+//! validation.safetensors   what the models say of the validation patients         replaced whole
 //! ```
 //!
 //! The directory appears under its name only once it can be resumed.
 
 use crate::checkpoint::{self, Header};
 use crate::files::{read_text, write_whole};
-use crate::weights;
+use crate::{trained, weights};
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::dataset::{Dataset, Group};
 use selvedge_core::experiment::Experiment;
@@ -22,11 +24,14 @@ use selvedge_core::ledger::Ledger;
 use selvedge_core::run::{Ending, Interval};
 use selvedge_core::state::State;
 use selvedge_core::task::{Sizes, Task};
+use selvedge_data::Inputs;
 use selvedge_nn::simd::Level;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// `manifest.json`
 #[derive(Clone, Serialize, Deserialize)]
@@ -123,7 +128,7 @@ impl Manifest {
     /// The manifest of a run on data of which only so much is known.
     pub(crate) fn on_data(name: &str, task: &Task<'_>, data: DataInfo) -> Result<Self> {
         Ok(Manifest {
-            selvedge: env!("CARGO_PKG_VERSION").into(),
+            selvedge: VERSION.into(),
             name: name.into(),
             experiment: serde_json::to_value(task.experiment)?,
             cpu: Cpu {
@@ -152,12 +157,31 @@ impl Manifest {
                 run.display()
             );
         }
-        serde_json::from_str(&read_text(&path)?).with_context(|| {
+        let text = read_text(&path)?;
+        let value: serde_json::Value = serde_json::from_str(&text)
+            .with_context(|| format!("{} is damaged", path.display()))?;
+        let version = value["selvedge"].as_str().unwrap_or("unknown").to_owned();
+        serde_json::from_value(value).with_context(|| {
             format!(
-                "{} is damaged, or of another version of selvedge",
+                "{} is damaged, or of another version of selvedge: it says {version}, and this is {VERSION}",
                 path.display()
             )
         })
+    }
+
+    /// Refuses the run of a version that may mean something else by the same names: one whose first two numbers differ.
+    pub(crate) fn check_version(&self, run: &Path) -> Result<()> {
+        let of = |version: &str| -> Vec<String> {
+            version.split('.').take(2).map(str::to_owned).collect()
+        };
+        match of(&self.selvedge) == of(VERSION) {
+            true => Ok(()),
+            false => bail!(
+                "{} was trained by selvedge {}, and this is {VERSION}: use that version, or train it again",
+                run.display(),
+                self.selvedge
+            ),
+        }
     }
 
     /// Its experiment; `run` is where the manifest was read from.
@@ -296,7 +320,7 @@ impl RunDirectory {
     pub(crate) fn create(
         path: &Path,
         name: &str,
-        task: &Task<'_>,
+        (task, inputs): (&Task<'_>, &Inputs),
         state: &State,
         trace: bool,
     ) -> Result<Self> {
@@ -321,6 +345,7 @@ impl RunDirectory {
             fs::create_dir_all(partial.join("checkpoint"))
                 .with_context(|| format!("cannot make {}", partial.display()))?;
             manifest.write(&partial)?;
+            trained::write_inputs(&partial, inputs)?;
             weights::save(
                 &partial.join("initial.safetensors"),
                 &task.architecture,
@@ -480,6 +505,12 @@ impl RunDirectory {
                     best,
                 )?;
             }
+            trained::write_validation(
+                &self.path,
+                &task.architecture,
+                [Some(&state.theta), state.best.as_ref()],
+                &task.given.validation,
+            )?;
         }
         self.write_ledger(state)?;
         self.manifest.timing = Timing {

@@ -7,11 +7,11 @@ use crate::run_directory::RunDirectory;
 use crate::summary::Finished;
 use anyhow::{Context, Result, bail};
 use selvedge_core::absence::Listed;
-use selvedge_core::dataset::Dataset;
 use selvedge_core::experiment::{Compute, Experiment};
 use selvedge_core::run::{self, Ending, Interval};
 use selvedge_core::state::{Evaluation, State};
 use selvedge_core::task::Task;
+use selvedge_data::Loaded;
 use selvedge_nn::simd::Level;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -94,12 +94,8 @@ pub(crate) fn has_begun(path: &Path) -> bool {
 }
 
 /// Trains to the end, or until Ctrl-C.
-pub(crate) fn train(
-    job: &Job<'_>,
-    dataset: &Dataset,
-    display: &mut dyn Display,
-) -> Result<Finished> {
-    let mut task = Task::new(job.experiment, dataset)?;
+pub(crate) fn train(job: &Job<'_>, data: &Loaded, display: &mut dyn Display) -> Result<Finished> {
+    let mut task = Task::new(job.experiment, &data.dataset)?;
     task.architecture = task.architecture.with_level(job.level);
     if job.experiment.time.compute == Compute::Measured {
         task.stopwatch = Some(stopwatch);
@@ -113,7 +109,8 @@ pub(crate) fn train(
         }
         check_memory(&task)?;
         let state = State::initial(&task);
-        let directory = RunDirectory::create(job.path, job.name, &task, &state, job.trace)?;
+        let what = (&task, &data.inputs());
+        let directory = RunDirectory::create(job.path, job.name, what, &state, job.trace)?;
         (directory, state)
     };
     task.absences = Box::new(replay::of_run(job.path, job.resume, &job.absences)?);

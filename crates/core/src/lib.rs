@@ -50,7 +50,9 @@
 pub mod absence;
 pub mod adaptive;
 pub mod aggregate;
+pub mod assess;
 pub mod baseline;
+pub mod calibration;
 pub mod clock;
 mod cloud;
 pub mod codec;

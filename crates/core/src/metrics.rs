@@ -215,22 +215,31 @@ impl Tally {
     }
 
     fn metrics_with(&self, aucs: impl Iterator<Item = Option<f64>>) -> Metrics {
-        let classes = self.classes;
-        let count = |truth: usize, guess: usize| self.confusion[truth * classes + guess] as f64;
-        let ratio = |part: f64, whole: f64| if whole == 0.0 { 0.0 } else { part / whole };
-        let mean = |of: &dyn Fn(usize) -> f64| (0..classes).map(of).sum::<f64>() / classes as f64;
-        let precision = |c: usize| ratio(count(c, c), (0..classes).map(|t| count(t, c)).sum());
-        let recall = |c: usize| ratio(count(c, c), (0..classes).map(|g| count(c, g)).sum());
-        let f1 = |c: usize| ratio(2.0 * precision(c) * recall(c), precision(c) + recall(c));
-        let right: f64 = (0..classes).map(|c| count(c, c)).sum();
         let defined: Vec<f64> = aucs.flatten().collect();
         Metrics {
             auc: (!defined.is_empty()).then(|| defined.iter().sum::<f64>() / defined.len() as f64),
-            precision: mean(&precision),
-            recall: mean(&recall),
-            f1: mean(&f1),
-            accuracy: ratio(right, self.confusion.iter().sum::<u64>() as f64),
+            ..of_confusion(&self.confusion())
         }
+    }
+}
+
+/// The metrics of samples counted by true class (rows) and by the class that was guessed (columns); AUC is unknown.
+pub(crate) fn of_confusion(confusion: &[impl AsRef<[u64]>]) -> Metrics {
+    let classes = confusion.len();
+    let count = |truth: usize, guess: usize| confusion[truth].as_ref()[guess] as f64;
+    let ratio = |part: f64, whole: f64| if whole == 0.0 { 0.0 } else { part / whole };
+    let mean = |of: &dyn Fn(usize) -> f64| (0..classes).map(of).sum::<f64>() / classes as f64;
+    let precision = |c: usize| ratio(count(c, c), (0..classes).map(|t| count(t, c)).sum());
+    let recall = |c: usize| ratio(count(c, c), (0..classes).map(|g| count(c, g)).sum());
+    let f1 = |c: usize| ratio(2.0 * precision(c) * recall(c), precision(c) + recall(c));
+    let right: f64 = (0..classes).map(|c| count(c, c)).sum();
+    let all: u64 = confusion.iter().flat_map(|row| row.as_ref()).sum();
+    Metrics {
+        auc: None,
+        precision: mean(&precision),
+        recall: mean(&recall),
+        f1: mean(&f1),
+        accuracy: ratio(right, all as f64),
     }
 }
 
@@ -246,7 +255,7 @@ fn argmax(row: &[f32]) -> usize {
 
 /// The chance that a positive scores above a negative, ties counting half, from (positives, negatives)
 /// by rising score. `None` without both.
-fn area(counts: impl Iterator<Item = (u64, u64)>) -> Option<f64> {
+pub(crate) fn area(counts: impl Iterator<Item = (u64, u64)>) -> Option<f64> {
     let (mut positives, mut negatives, mut halves) = (0u64, 0u64, 0u128);
     for (p, n) in counts {
         halves += u128::from(p) * (2 * u128::from(negatives) + u128::from(n));

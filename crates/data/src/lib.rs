@@ -23,8 +23,10 @@ mod esr;
 mod files;
 #[doc(hidden)]
 pub mod fuzz;
+mod inputs;
 mod medmnist;
 mod mimic3;
+mod patients;
 mod physionet2012;
 mod pseudonym;
 mod rows;
@@ -37,6 +39,8 @@ mod twins;
 
 pub use error::DataError;
 pub use files::npz::write_npz;
+pub use inputs::{Column, Inputs, SideInputs};
+pub use patients::{Labels, Odd, Oddity, Patients, Which, read_patients};
 pub use pseudonym::PseudonymKey;
 pub use shards::{Cut, HeldOut, PartyLoaded, PartyShard, cut, distribute, read_party};
 pub use statistics::{Scale, SideStatistics, Statistics};
@@ -69,8 +73,24 @@ pub struct Loaded {
     pub dataset: Dataset,
     /// What it was scaled by.
     pub statistics: Statistics,
+    /// What its sides' numbers are, and between which they lie in training.
+    pub sides: [SideInputs; 2],
+    /// The group of each test row, where the files say it.
+    pub groups_of_test: Option<Vec<u32>>,
     /// What a user should be told about it: rows that were left out, for instance.
     pub notes: Vec<String>,
+}
+
+impl Loaded {
+    /// What a model that is trained on it must know to read other patients.
+    pub fn inputs(&self) -> Inputs {
+        let [hospital, device] = self.sides.clone();
+        Inputs {
+            statistics: self.statistics.clone(),
+            hospital,
+            device,
+        }
+    }
 }
 
 /// Loads or generates the set that `settings` name.

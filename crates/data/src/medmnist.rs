@@ -7,7 +7,7 @@
 use crate::DataError;
 use crate::files::npy::{self, Kind};
 use crate::files::unzip::{Archive, Problem};
-use crate::rows::{Part, Rows, Side};
+use crate::rows::{Part, Purpose, Rows, Side, UNLABELLED};
 use crate::settings::{find_file, wrong};
 use crate::statistics::{Scale, Scaling};
 use selvedge_core::experiment::{DataSettings, one_of};
@@ -33,9 +33,9 @@ const GREY: Scale = Scale {
 
 /// The parts of the file, in order.
 const PARTS: [(&str, Part); 3] = [
-    ("train", Part::Training),
-    ("val", Part::Validation),
-    ("test", Part::Test),
+    ("train_", Part::Training),
+    ("val_", Part::Validation),
+    ("test_", Part::Test),
 ];
 
 /// Heights and widths that an image may have: no square of them overflows, even where there are no images.
@@ -46,17 +46,7 @@ const MOST_CLASSES: usize = 1_000;
 
 /// Reads the set.
 pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<Rows, DataError> {
-    let centre_at_hospital = match settings.vertical.as_str() {
-        "" | "centre" => true,
-        "frame" => false,
-        other => {
-            return Err(wrong(
-                "vertical",
-                format!("{other:?}"),
-                one_of(other, &VERTICALS),
-            ));
-        }
-    };
+    let centre_at_hospital = centre_at_hospital(settings)?;
     let file = find_file(
         "MedMNIST",
         settings,
@@ -68,11 +58,43 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<R
     of_bytes(&file, BufReader::new(opened), centre_at_hospital)
 }
 
+/// Reads images that training has not seen: `test_images` and the like, or `images`; any of them.
+pub(crate) fn read_new(
+    settings: &DataSettings,
+    file: &Path,
+    purpose: Purpose,
+) -> Result<Rows, DataError> {
+    let centre_at_hospital = centre_at_hospital(settings)?;
+    let bytes = BufReader::new(crate::files::open(file)?);
+    of_archive(file, bytes, centre_at_hospital, purpose)
+}
+
+fn centre_at_hospital(settings: &DataSettings) -> Result<bool, DataError> {
+    match settings.vertical.as_str() {
+        "" | "centre" => Ok(true),
+        "frame" => Ok(false),
+        other => Err(wrong(
+            "vertical",
+            format!("{other:?}"),
+            one_of(other, &VERTICALS),
+        )),
+    }
+}
+
 /// Reads the set from the bytes of `file`.
 pub(crate) fn of_bytes(
     file: &Path,
     bytes: impl Read + Seek,
     centre_at_hospital: bool,
+) -> Result<Rows, DataError> {
+    of_archive(file, bytes, centre_at_hospital, Purpose::Training)
+}
+
+fn of_archive(
+    file: &Path,
+    bytes: impl Read + Seek,
+    centre_at_hospital: bool,
+    purpose: Purpose,
 ) -> Result<Rows, DataError> {
     let problem = |problem: Problem| DataError::File {
         file: file.to_owned(),
@@ -80,8 +102,20 @@ pub(crate) fn of_bytes(
     };
     let mut archive = Archive::open(bytes).map_err(problem)?;
     let mut images = Images::default();
-    for (name, part) in PARTS {
-        images.read(&mut archive, name, part).map_err(problem)?;
+    for (prefix, part) in PARTS {
+        images
+            .read(&mut archive, prefix, (part, purpose))
+            .map_err(problem)?;
+    }
+    if purpose.is_new() {
+        images
+            .read(&mut archive, "", (Part::Open, purpose))
+            .map_err(problem)?;
+    }
+    if images.side == 0 {
+        return Err(problem(
+            "no images in it: expected test_images, or images".into(),
+        ));
     }
     let classes = class_names(&mut archive, &images).map_err(problem)?;
     let Images {
@@ -118,6 +152,8 @@ pub(crate) fn of_bytes(
         units: Vec::new(),
         devices_are_units: false,
         given_groups: None,
+        columns: Default::default(),
+        new_categories: Vec::new(),
         paper: "pairs",
         notes: Vec::new(),
     })
@@ -143,12 +179,19 @@ impl Images {
     fn read<R: Read + Seek>(
         &mut self,
         archive: &mut Archive<R>,
-        name: &str,
-        part: Part,
+        prefix: &str,
+        (part, purpose): (Part, Purpose),
     ) -> Result<(), Problem> {
-        let count = self.labels(archive, &format!("{name}_labels"))?;
-        let array = format!("{name}_images");
+        let array = format!("{prefix}images");
+        if purpose.is_new() && archive.find(&format!("{array}.npy")).is_none() {
+            return Ok(());
+        }
+        let labels = match purpose {
+            Purpose::New { labelled: false } => None,
+            _ => Some(self.labels(archive, &format!("{prefix}labels"))?),
+        };
         let (header, unpacking) = npy::open(archive, &array)?;
+        let count = labels.unwrap_or(*header.shape.first().unwrap_or(&0));
         let [images, height, width] = header.shape[..] else {
             return Err(format!(
                 "array {array:?} has the shape {:?}: expected [images, height, width], grey",
@@ -192,6 +235,11 @@ impl Images {
             Ok(())
         })?;
         self.parts.resize(self.parts.len() + count, part);
+        self.y.resize(self.parts.len(), UNLABELLED);
+        let name = match prefix {
+            "" => "image",
+            prefix => prefix.trim_end_matches('_'),
+        };
         self.ids.extend((0..count).map(|n| format!("{name}-{n}")));
         Ok(())
     }
@@ -227,7 +275,8 @@ fn class_names<R: Read + Seek>(
     archive: &mut Archive<R>,
     images: &Images,
 ) -> Result<Vec<String>, Problem> {
-    let count = images.y.iter().max().map_or(0, |most| *most as usize + 1);
+    let known = images.y.iter().filter(|y| **y != UNLABELLED);
+    let count = known.max().map_or(0, |most| *most as usize + 1);
     let named = match archive.find("class_names.npy") {
         None => None,
         Some(_) => {
@@ -276,7 +325,7 @@ mod tests {
                 ("labels", vec![count, 1], labels),
             ] {
                 let bytes = [npy_header("|u1", &dims), bytes].concat();
-                zip.file(&format!("{part}_{name}.npy"), bytes.len() as u64, |file| {
+                zip.file(&format!("{part}{name}.npy"), bytes.len() as u64, |file| {
                     file.write_all(&bytes)
                 })
                 .unwrap();

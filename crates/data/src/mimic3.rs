@@ -11,7 +11,7 @@
 use crate::DataError;
 use crate::files::collection::{self, Text};
 use crate::files::fields::fields;
-use crate::rows::{Part, Rows, Side};
+use crate::rows::{Part, Purpose, Rows, Side, UNLABELLED};
 use crate::settings::{find_file, wrong};
 use crate::statistics::{Scale, Scaling};
 use rayon::prelude::*;
@@ -185,43 +185,118 @@ fn names() -> Vec<String> {
 
 /// Reads the set.
 pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<Rows, DataError> {
-    let hospital_columns: Vec<usize> = match settings.vertical.as_str() {
-        "" | "half" => (0..WIDTH / 2).collect(),
-        "channel" => (0..begins(HOSPITAL_CHANNELS))
-            .chain(VALUES..VALUES + HOSPITAL_CHANNELS)
-            .collect(),
-        other => {
-            return Err(wrong(
-                "vertical",
-                format!("{other:?}"),
-                one_of(other, &["half", "channel"]),
-            ));
-        }
-    };
+    let hospital_columns = hospital_columns(settings)?;
     let usual = ["mimic3", "in-hospital-mortality", "mimic3-demo"];
     let found = find_file("MIMIC-III", settings, data_dir, &usual, ORIGIN)?;
     let (path, normaliser) = archive_and_normaliser(&found)?;
-    let mut stays = Stays::default();
-    let mut lists = Vec::new();
+    let (mut stays, mut lists) = (Stays::default(), Vec::new());
     collection::read(&path, &is_wanted, &mut |texts| {
-        let parsed: Result<Vec<Parsed>, DataError> = texts
-            .par_iter()
-            .map(|text| match text.name.ends_with("listfile.csv") {
-                true => Ok(None),
-                false => Ok(Some((key_of(&text.name), discretise(text)?))),
-            })
-            .collect();
-        for (key, values) in parsed?.into_iter().flatten() {
-            stays.push(key, &values, &hospital_columns);
-        }
-        lists.extend(
-            texts
-                .into_iter()
-                .filter(|text| text.name.ends_with("listfile.csv")),
-        );
-        Ok(())
+        take(texts, &hospital_columns, &mut stays, &mut lists)
     })?;
     rows(path, stays, &lists, &hospital_columns, normaliser)
+}
+
+/// Reads stays that training has not seen: a task folder or its archive, any folder of them, or single files. Those who
+/// are compared with what became of them stand in a list, `listfile.csv` or that of a part.
+pub(crate) fn read_new(
+    settings: &DataSettings,
+    paths: &[PathBuf],
+    purpose: Purpose,
+) -> Result<Rows, DataError> {
+    let hospital_columns = hospital_columns(settings)?;
+    let labelled = purpose == Purpose::New { labelled: true };
+    let wanted = |name: &str| is_stay(name) || (labelled && is_list(name));
+    let (mut stays, mut lists) = (Stays::default(), Vec::new());
+    for path in paths {
+        let mut take = |texts| take(texts, &hospital_columns, &mut stays, &mut lists);
+        match path.extension().is_some_and(|end| end == "csv") && path.is_file() {
+            true => collection::read_file(path, &mut take)?,
+            false => collection::read(&archive_and_normaliser(path)?.0, &wanted, &mut take)?,
+        }
+    }
+    let first = paths.first().cloned().unwrap_or_default();
+    let listed = match labelled {
+        true => listed_new(&first, &stays, &lists)?,
+        false => {
+            let all = stays.places.keys();
+            all.map(|key| (key.clone(), (UNLABELLED, part_of(key))))
+                .collect()
+        }
+    };
+    rows_of(first, stays, listed, &hospital_columns, None)
+}
+
+/// The stays that any list names, wherever their files lie.
+fn listed_new(file: &Path, stays: &Stays, lists: &[Text]) -> Result<Listed, DataError> {
+    let problem = |problem: String| DataError::File {
+        file: file.to_owned(),
+        problem,
+    };
+    if lists.is_empty() {
+        return Err(problem(
+            "no listfile.csv in it: expected one that says what became of each stay".into(),
+        ));
+    }
+    let mut listed = Listed::new();
+    for list in lists {
+        let part = match file_of(&list.name) {
+            "train_listfile.csv" => Part::Training,
+            "val_listfile.csv" => Part::Validation,
+            "test_listfile.csv" => Part::Test,
+            _ => Part::Open,
+        };
+        for (stay, died) in read_list(list)? {
+            let is_its = |key: &&String| file_of(key) == stay;
+            let Some(key) = stays.places.keys().find(is_its) else {
+                return Err(problem(format!(
+                    "{stay} is listed but not there: expected its file"
+                )));
+            };
+            let before = listed.insert(key.clone(), (died, part));
+            // Lists in the folders of the parts repeat those beside them.
+            if before.is_some_and(|(before, _)| before != died) {
+                return Err(problem(format!(
+                    "{stay} is listed twice, with different outcomes: expected one"
+                )));
+            }
+        }
+    }
+    Ok(listed)
+}
+
+fn hospital_columns(settings: &DataSettings) -> Result<Vec<usize>, DataError> {
+    match settings.vertical.as_str() {
+        "" | "half" => Ok((0..WIDTH / 2).collect()),
+        "channel" => Ok((0..begins(HOSPITAL_CHANNELS))
+            .chain(VALUES..VALUES + HOSPITAL_CHANNELS)
+            .collect()),
+        other => Err(wrong(
+            "vertical",
+            format!("{other:?}"),
+            one_of(other, &["half", "channel"]),
+        )),
+    }
+}
+
+/// Takes in some files: stays, and lists.
+fn take(
+    texts: Vec<Text>,
+    hospital_columns: &[usize],
+    stays: &mut Stays,
+    lists: &mut Vec<Text>,
+) -> Result<(), DataError> {
+    let parsed: Result<Vec<Parsed>, DataError> = texts
+        .par_iter()
+        .map(|text| match is_list(&text.name) {
+            true => Ok(None),
+            false => Ok(Some((key_of(&text.name), discretise(text)?))),
+        })
+        .collect();
+    for (key, values) in parsed?.into_iter().flatten() {
+        stays.push(key, &values, hospital_columns);
+    }
+    lists.extend(texts.into_iter().filter(|text| is_list(&text.name)));
+    Ok(())
 }
 
 /// The columns that are not the hospital's.
@@ -327,17 +402,37 @@ impl Normaliser {
     }
 }
 
+fn file_of(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}
+
+fn is_list(name: &str) -> bool {
+    name.ends_with("listfile.csv")
+}
+
+fn is_stay(name: &str) -> bool {
+    name.ends_with("_timeseries.csv")
+}
+
+/// What the benchmark has a stay for, by its key.
+fn part_of(key: &str) -> Part {
+    match key.split('/').next() {
+        Some("train") => Part::Training,
+        Some("test") => Part::Test,
+        _ => Part::Open,
+    }
+}
+
 /// Whether a file of the collection is one of ours.
 pub(crate) fn is_wanted(name: &str) -> bool {
-    let file = name.rsplit('/').next().unwrap_or(name);
+    let file = file_of(name);
     let list = [
         "train_listfile.csv",
         "val_listfile.csv",
         "test_listfile.csv",
     ]
     .contains(&file);
-    list || (file.ends_with("_timeseries.csv")
-        && (name.contains("train/") || name.contains("test/")))
+    list || (is_stay(file) && (name.contains("train/") || name.contains("test/")))
 }
 
 /// `train/<stay>` or `test/<stay>`, by which lists find a stay.
@@ -464,10 +559,8 @@ pub(crate) fn rows(
         file: path.clone(),
         problem,
     };
-    let device_columns: Vec<usize> = others(hospital_columns).collect();
-    let (mut order, mut y, mut parts, mut ids) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     // The last list of a name counts once, wherever it lies.
-    let mut listed = BTreeMap::new();
+    let mut listed = Listed::new();
     for (name, part) in [
         ("train", Part::Training),
         ("val", Part::Validation),
@@ -497,6 +590,31 @@ pub(crate) fn rows(
             }
         }
     }
+    rows_of(path, stays, listed, hospital_columns, normaliser)
+}
+
+/// By the key of a stay, who died, and what the stay is for.
+type Listed = BTreeMap<String, (u32, Part)>;
+
+/// Some stays as rows.
+fn rows_of(
+    path: PathBuf,
+    stays: Stays,
+    listed: Listed,
+    hospital_columns: &[usize],
+    normaliser: Option<Normaliser>,
+) -> Result<Rows, DataError> {
+    let problem = |problem: String| DataError::File {
+        file: path.clone(),
+        problem,
+    };
+    if listed.is_empty() {
+        return Err(problem(
+            "no stays in it: expected files like 10114_episode1_timeseries.csv".into(),
+        ));
+    }
+    let device_columns: Vec<usize> = others(hospital_columns).collect();
+    let (mut order, mut y, mut parts, mut ids) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (key, (died, part)) in listed {
         let Some(place) = stays.places.get(&key) else {
             return Err(problem(format!(
@@ -553,6 +671,8 @@ pub(crate) fn rows(
         units: Vec::new(),
         devices_are_units: false,
         given_groups: None,
+        columns: Default::default(),
+        new_categories: Vec::new(),
         paper: "ramp",
         notes: Vec::new(),
         file: path,

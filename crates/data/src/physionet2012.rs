@@ -8,13 +8,13 @@
 use crate::DataError;
 use crate::files::collection::{self, Text};
 use crate::files::fields::fields;
-use crate::rows::{Part, Rows, Side};
+use crate::rows::{Part, Purpose, Rows, Side, UNLABELLED};
 use crate::settings::{find_file, wrong};
 use crate::statistics::Scaling;
 use rayon::prelude::*;
 use selvedge_core::experiment::{DataSettings, one_of};
 use selvedge_nn::Shape;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 const ORIGIN: &str = "`selvedge data fetch physionet2012` gets PhysioNet's Challenge 2012; `--set data.set=synthetic-physionet2012` runs without files";
@@ -71,46 +71,126 @@ const STATICS: [&str; 5] = ["Age", "Gender", "Height", "ICUType", "Weight"];
 
 /// Reads the set.
 pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<Rows, DataError> {
-    let statics = match settings.vertical.as_str() {
-        "" => false,
-        "statics" => true,
-        other => {
-            return Err(wrong(
-                "vertical",
-                format!("{other:?}"),
-                one_of(other, &["statics"]),
-            ));
-        }
-    };
+    let statics = has_statics(settings)?;
     let usual = ["physionet2012", "physionet2012/physionet2012-ab.tar.gz"];
     let found = find_file("PhysioNet 2012", settings, data_dir, &usual, ORIGIN)?;
     let sources = sources(&found)?;
-    let mut stays = Stays::default();
-    let mut outcomes = BTreeMap::new();
+    let (mut stays, mut outcomes) = (Stays::default(), BTreeMap::new());
     for source in &sources {
         collection::read(source, &is_wanted, &mut |texts| {
-            let parsed: Result<Vec<Option<Stay>>, DataError> = texts
-                .par_iter()
-                .map(|text| match text.name.contains("Outcomes") {
-                    true => Ok(None),
-                    false => Stay::parse(text, statics).map(Some),
-                })
-                .collect();
-            parsed?
-                .into_iter()
-                .flatten()
-                .for_each(|stay| stays.push(stay));
-            for text in texts.iter().filter(|text| text.name.contains("Outcomes")) {
-                read_outcomes(text, &mut outcomes)?;
-            }
-            Ok(())
+            take(&texts, statics, &mut stays, &mut outcomes)
         })?;
     }
     let path = match <[PathBuf; 1]>::try_from(sources) {
         Ok([single]) => single,
         Err(_) => found,
     };
-    rows(path, stays, &outcomes, statics)
+    rows(path, stays, Some(&outcomes), statics)
+}
+
+/// Reads stays that training has not seen: folders or archives of them, whatever the set is called, or single files. Their
+/// outcomes lie among them or beside them.
+pub(crate) fn read_new(
+    settings: &DataSettings,
+    paths: &[PathBuf],
+    purpose: Purpose,
+) -> Result<Rows, DataError> {
+    let statics = has_statics(settings)?;
+    let labelled = purpose == Purpose::New { labelled: true };
+    let wanted = |name: &str| is_stay(name) || (labelled && is_outcomes(name));
+    let (mut stays, mut outcomes) = (Stays::default(), BTreeMap::new());
+    for path in paths {
+        let mut take = |texts: Vec<Text>| take(&texts, statics, &mut stays, &mut outcomes);
+        let is_text = path.extension().is_some_and(|end| end == "txt");
+        match is_text && path.is_file() {
+            true => collection::read_file(path, &mut take)?,
+            false => {
+                for source in sources_of_new(path)? {
+                    collection::read(&source, &wanted, &mut take)?;
+                }
+            }
+        }
+    }
+    if labelled && outcomes.is_empty() {
+        let beside = paths.iter().filter_map(|path| path.parent());
+        for folder in beside.collect::<BTreeSet<_>>() {
+            let folder = if folder.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                folder
+            };
+            collection::read_top(folder, &is_outcomes, &mut |texts| {
+                take(&texts, statics, &mut Stays::default(), &mut outcomes)
+            })?;
+        }
+    }
+    let first = paths.first().cloned().unwrap_or_default();
+    let mut rows = rows(first, stays, labelled.then_some(&outcomes), statics)?;
+    // Outcomes of others say nothing about these.
+    rows.notes.clear();
+    Ok(rows)
+}
+
+/// A folder with archives as they were downloaded and no stays of its own is these archives.
+fn sources_of_new(path: &Path) -> Result<Vec<PathBuf>, DataError> {
+    let entries = match path.is_dir() {
+        true => std::fs::read_dir(path).map_err(|source| DataError::Io {
+            file: path.to_owned(),
+            source,
+        })?,
+        false => return Ok(vec![path.to_owned()]),
+    };
+    let mut archives: Vec<PathBuf> = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|file| is_archive(&file.to_string_lossy()) && !is_unpacked(file))
+        .collect();
+    archives.sort();
+    archives.push(path.to_owned());
+    Ok(archives)
+}
+
+/// Whether the folder that an archive holds lies beside it.
+fn is_unpacked(archive: &Path) -> bool {
+    let name = archive.file_name().unwrap_or_default().to_string_lossy();
+    let folder = name.split('.').next().unwrap_or_default();
+    archive.with_file_name(folder).is_dir()
+}
+
+fn has_statics(settings: &DataSettings) -> Result<bool, DataError> {
+    match settings.vertical.as_str() {
+        "" => Ok(false),
+        "statics" => Ok(true),
+        other => Err(wrong(
+            "vertical",
+            format!("{other:?}"),
+            one_of(other, &["statics"]),
+        )),
+    }
+}
+
+/// Takes in some files: stays, and lists of outcomes.
+fn take(
+    texts: &[Text],
+    statics: bool,
+    stays: &mut Stays,
+    outcomes: &mut BTreeMap<u32, u32>,
+) -> Result<(), DataError> {
+    let parsed: Result<Vec<Option<Stay>>, DataError> = texts
+        .par_iter()
+        .map(|text| match text.name.contains("Outcomes") {
+            true => Ok(None),
+            false => Stay::parse(text, statics).map(Some),
+        })
+        .collect();
+    parsed?
+        .into_iter()
+        .flatten()
+        .for_each(|stay| stays.push(stay));
+    for text in texts.iter().filter(|text| text.name.contains("Outcomes")) {
+        read_outcomes(text, outcomes)?;
+    }
+    Ok(())
 }
 
 /// What has to be read: an archive or a folder with everything; or a folder as it was downloaded, where each set is a
@@ -128,12 +208,6 @@ fn sources(path: &Path) -> Result<Vec<PathBuf>, DataError> {
             .unwrap_or_default()
             .to_string_lossy()
             .into_owned()
-    };
-    // A download that is not whole has .part at the end of its name.
-    let is_archive = |name: &str| {
-        [".tar.gz", ".tgz", ".tar"]
-            .iter()
-            .any(|end| name.ends_with(end))
     };
     let mut archives: Vec<PathBuf> = entries
         .flatten()
@@ -167,28 +241,47 @@ fn sources(path: &Path) -> Result<Vec<PathBuf>, DataError> {
     Ok(sources)
 }
 
+/// A download that is not whole has .part at the end of its name.
+fn is_archive(name: &str) -> bool {
+    let ends = [".tar.gz", ".tgz", ".tar"];
+    ends.iter().any(|end| name.ends_with(end))
+}
+
 /// Whether a file of the collection is one of ours.
 pub(crate) fn is_wanted(name: &str) -> bool {
-    let file = name.rsplit('/').next().unwrap_or(name);
-    let is_stay = (name.contains("set-a/") || name.contains("set-b/"))
-        && file
-            .strip_suffix(".txt")
-            .is_some_and(|id| id.bytes().all(|b| b.is_ascii_digit()));
-    is_stay || ["Outcomes-a.txt", "Outcomes-b.txt"].contains(&file)
+    let of_sets = name.contains("set-a/") || name.contains("set-b/");
+    let file = file_of(name);
+    (of_sets && is_stay(name)) || ["Outcomes-a.txt", "Outcomes-b.txt"].contains(&file)
+}
+
+fn file_of(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}
+
+/// `132539.txt`
+fn is_stay(name: &str) -> bool {
+    let id = file_of(name).strip_suffix(".txt");
+    id.is_some_and(|id| !id.is_empty() && id.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// `Outcomes-a.txt`, or of any other set.
+fn is_outcomes(name: &str) -> bool {
+    let file = file_of(name);
+    file.starts_with("Outcomes") && file.ends_with(".txt")
 }
 
 /// All stays as they come: who they are, and their numbers.
 #[derive(Default)]
 pub(crate) struct Stays {
-    /// The id and whether it is for the test.
-    who: Vec<(u32, bool)>,
+    /// The id and what it is for.
+    who: Vec<(u32, Part)>,
     hospital: Vec<f32>,
     device: Vec<f32>,
 }
 
 impl Stays {
     pub(crate) fn push(&mut self, stay: Stay) {
-        self.who.push((stay.id, stay.test));
+        self.who.push((stay.id, stay.part));
         self.hospital.extend_from_slice(&stay.hospital);
         self.device.extend_from_slice(&stay.device);
     }
@@ -198,7 +291,7 @@ impl Stays {
 pub(crate) fn rows(
     path: PathBuf,
     stays: Stays,
-    outcomes: &BTreeMap<u32, u32>,
+    outcomes: Option<&BTreeMap<u32, u32>>,
     statics: bool,
 ) -> Result<Rows, DataError> {
     let problem = |problem: String| DataError::File {
@@ -207,7 +300,7 @@ pub(crate) fn rows(
     };
     if stays.who.is_empty() {
         return Err(problem(
-            "no stays in it: expected set-a/<RecordID>.txt and Outcomes-a.txt, and set b likewise"
+            "no stays in it: expected <RecordID>.txt; for training below set-a and set-b, with Outcomes-a.txt and Outcomes-b.txt"
                 .into(),
         ));
     }
@@ -222,15 +315,22 @@ pub(crate) fn rows(
     }
     let (mut y, mut parts, mut ids) = (Vec::new(), Vec::new(), Vec::new());
     for place in &order {
-        let (id, test) = stays.who[*place as usize];
-        let Some(died) = outcomes.get(&id) else {
-            return Err(problem(format!(
-                "no outcome for the stay {id}: expected it in Outcomes-{}.txt",
-                if test { 'b' } else { 'a' }
-            )));
-        };
-        y.push(*died);
-        parts.push(if test { Part::Test } else { Part::Training });
+        let (id, part) = stays.who[*place as usize];
+        y.push(match outcomes.map(|outcomes| outcomes.get(&id)) {
+            None => UNLABELLED,
+            Some(Some(died)) => *died,
+            Some(None) => {
+                let list = match part {
+                    Part::Training => "Outcomes-a.txt",
+                    Part::Test => "Outcomes-b.txt",
+                    _ => "the outcomes, Outcomes-<set>.txt among the stays or beside their folder",
+                };
+                return Err(problem(format!(
+                    "no outcome for the stay {id}: expected it in {list}"
+                )));
+            }
+        });
+        parts.push(part);
         ids.push(id.to_string());
     }
     let count = y.len();
@@ -245,12 +345,14 @@ pub(crate) fn rows(
         units: Vec::new(),
         devices_are_units: false,
         given_groups: None,
+        columns: Default::default(),
+        new_categories: Vec::new(),
         paper: "ramp",
-        notes: match outcomes.len() - count {
+        notes: match outcomes.map_or(0, |outcomes| outcomes.len() - count) {
             0 => Vec::new(),
             without => vec![format!(
                 "{without} of {} stays that the outcomes list have no file",
-                outcomes.len()
+                count + without
             )],
         },
         file: path,
@@ -281,7 +383,7 @@ fn side(values: Vec<f32>, order: Vec<u32>, channels: &[&str], statics: bool) -> 
 /// One stay.
 pub(crate) struct Stay {
     id: u32,
-    test: bool,
+    part: Part,
     hospital: Vec<f32>,
     device: Vec<f32>,
 }
@@ -419,10 +521,20 @@ impl Stay {
         }
         Ok(Stay {
             id,
-            test: text.name.contains("set-b/"),
+            part: part_of(&text.place.to_string_lossy()),
             hospital,
             device: device.carry(),
         })
+    }
+}
+
+/// What the challenge has a stay for, by where it lies.
+fn part_of(place: &str) -> Part {
+    // A folder further up may have any name.
+    match (place.rfind("set-a/"), place.rfind("set-b/")) {
+        (None, None) => Part::Open,
+        (a, b) if a > b => Part::Training,
+        _ => Part::Test,
     }
 }
 

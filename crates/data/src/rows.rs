@@ -5,6 +5,7 @@
 //! ```
 
 use crate::deal::{self, Split};
+use crate::inputs::{Column, SideInputs};
 use crate::statistics::{Scaling, Statistics};
 use crate::{DataError, Loaded};
 use selvedge_core::dataset::{Dataset, Group, Samples};
@@ -12,6 +13,28 @@ use selvedge_core::experiment::DataSettings;
 use selvedge_nn::Shape;
 use std::fmt;
 use std::path::PathBuf;
+
+/// The label of a patient of whom nobody knows it yet.
+pub(crate) const UNLABELLED: u32 = u32::MAX;
+
+/// What rows are read for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A model is to be trained on them.
+    Training,
+    /// A trained model is to say something of them.
+    New {
+        /// Whether it is to be compared with what is known of them.
+        labelled: bool,
+    },
+}
+
+impl Purpose {
+    /// Whether the rows are of patients whom training has not seen.
+    pub(crate) fn is_new(self) -> bool {
+        self != Purpose::Training
+    }
+}
 
 /// The rows of a set, in an order that does not depend on the order of its files.
 #[derive(Debug)]
@@ -41,6 +64,10 @@ pub(crate) struct Rows {
     pub(crate) given_groups: Option<GivenGroups>,
     /// The scheme that `data.split = "paper"` stands for.
     pub(crate) paper: &'static str,
+    /// The columns of both sides as the file has them, where it names them: a table's.
+    pub(crate) columns: [Vec<Column>; 2],
+    /// Categories that training has not seen: whose, in which column, and which.
+    pub(crate) new_categories: Vec<(String, String, String)>,
     /// What a user should know about the reading.
     pub(crate) notes: Vec<String>,
 }
@@ -114,6 +141,10 @@ pub(crate) struct Dealt {
     pub(crate) ids: Ids,
     /// The groups to whose parties the rows of validation and of the test belong.
     pub(crate) held_out: [Vec<u32>; 2],
+    /// Whether a file says so.
+    pub(crate) groups_are_given: bool,
+    /// The columns of both sides, where they are a table's.
+    pub(crate) columns: [Vec<Column>; 2],
     /// What a user should know.
     pub(crate) notes: Vec<String>,
 }
@@ -140,6 +171,13 @@ impl Dealt {
     /// Scales everything.
     pub(crate) fn scale(mut self) -> Loaded {
         let statistics = &self.statistics;
+        let training = || self.dataset.groups.iter().map(|group| &group.samples);
+        let [of_hospital, of_device] = self.columns;
+        let sides = [
+            SideInputs::new(of_hospital, &statistics.hospital, training().map(|s| &s.x1)),
+            SideInputs::new(of_device, &statistics.device, training().map(|s| &s.x2)),
+        ];
+        let [_, of_test] = self.held_out;
         let groups = self.dataset.groups.iter_mut().map(|g| &mut g.samples);
         let held_out = [&mut self.dataset.validation, &mut self.dataset.test];
         for samples in groups.chain(held_out) {
@@ -149,6 +187,8 @@ impl Dealt {
         Loaded {
             dataset: self.dataset,
             statistics: self.statistics,
+            sides,
+            groups_of_test: self.groups_are_given.then_some(of_test),
             notes: self.notes,
         }
     }
@@ -171,6 +211,8 @@ impl Rows {
             units,
             devices_are_units,
             mut notes,
+            columns,
+            given_groups,
             ..
         } = self;
         notes.extend(told);
@@ -227,6 +269,8 @@ impl Rows {
             statistics,
             ids: Ids::Given(parts.iter().map(&mut ids_of).collect()),
             held_out,
+            groups_are_given: given_groups.is_some(),
+            columns,
             notes,
         })
     }

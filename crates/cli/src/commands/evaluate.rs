@@ -1,141 +1,182 @@
-//! `selvedge evaluate`: exact metrics, from all scores.
+//! `selvedge evaluate`: how good a model is, and how sure that is.
 
+use super::predict::told;
 use super::{print, print_json};
 use crate::Outcome;
 use crate::args::EvaluateArgs;
-use crate::format::{count, score};
-use crate::run_directory::Manifest;
-use crate::{load, weights};
+use crate::assessment::{self, Part, Predicted};
+use crate::deciding::Deciding;
+use crate::files::write_whole;
+use crate::load;
+use crate::trained::Trained;
 use anyhow::{Result, bail};
+use selvedge_core::assess::Bootstrap;
 use selvedge_core::dataset::Samples;
-use selvedge_core::evaluate::predict;
-use selvedge_core::metrics::{Metrics, Tally};
-use selvedge_core::model::{Architecture, Model};
-use selvedge_core::task::Task;
+use selvedge_data::{Labels, Which, read_patients};
 use serde_json::{Value, json};
 
-/// Exact results on some samples.
-struct Scored {
-    name: &'static str,
-    samples: usize,
-    loss: f64,
-    metrics: Metrics,
-    confusion: Vec<Vec<u64>>,
-}
-
-impl Scored {
-    fn new(
-        name: &'static str,
-        architecture: &Architecture,
-        model: &Model,
-        samples: &[&Samples],
-    ) -> Self {
-        let mut tally = Tally::new(architecture.combined.output().len());
-        let (mut loss, mut probabilities, mut labels) = (0.0, Vec::new(), Vec::new());
-        for samples in samples {
-            let predictions = predict(architecture, model, samples, None);
-            loss += predictions.losses.total();
-            tally.add(&predictions.probabilities, &samples.y);
-            probabilities.extend(predictions.probabilities);
-            labels.extend_from_slice(&samples.y);
-        }
-        Scored {
-            name,
-            samples: labels.len(),
-            loss: loss / labels.len() as f64,
-            metrics: tally.exact_metrics(&probabilities, &labels),
-            confusion: tally.confusion().into_iter().map(<[u64]>::to_vec).collect(),
-        }
-    }
-
-    fn json(&self) -> Result<Value> {
-        let mut value = serde_json::to_value(self.metrics)?;
-        value["loss"] = json!(self.loss);
-        value["samples"] = json!(self.samples);
-        value["confusion"] = json!(self.confusion);
-        Ok(value)
-    }
+/// What measures all parts.
+struct Measuring<'a> {
+    trained: &'a Trained,
+    deciding: &'a Deciding,
+    bootstrap: Bootstrap,
 }
 
 pub(crate) fn run(args: &EvaluateArgs) -> Result<Outcome> {
-    let manifest = Manifest::read(&args.run)?;
-    let experiment = manifest.experiment(&args.run)?;
-    let file = args.run.join(if args.best {
-        "best.safetensors"
-    } else {
-        "model.safetensors"
-    });
-    if !file.is_file() {
-        if args.best {
-            bail!(
-                "{} has no best.safetensors: train with data.validation above 0",
-                args.run.display()
-            );
-        }
-        let run = args.run.display();
-        bail!("{run} has no model.safetensors yet: finish it with `selvedge train --resume {run}`");
+    let trained = Trained::open(&args.model.chosen.run, args.model.chosen.which())?;
+    let deciding = Deciding::new(&trained, &args.model)?;
+    let measuring = Measuring {
+        trained: &trained,
+        deciding: &deciding,
+        bootstrap: Bootstrap {
+            resamples: args.resamples as usize,
+            confidence: args.confidence,
+            seed: trained.experiment.seed,
+        },
+    };
+    let parts = match args.data.is_empty() {
+        true => measuring.own(args)?,
+        false => measuring.others(args)?,
+    };
+    let classes = trained.classes();
+    let value = json(args, &trained, &deciding, &parts);
+    if args.data.is_empty() {
+        keep(args, &value);
     }
-    let dataset = load::dataset(&experiment, &args.data)?;
-    if dataset.fingerprint() != manifest.data.fingerprint {
-        bail!(
-            "the data is not what {} was trained on: point --data-dir at the same files",
-            args.run.display()
-        );
-    }
-    let task = Task::new(&experiment, &dataset)?;
-    let architecture = &task.architecture;
-    let model = weights::load(&file, architecture)?;
-    let training: Vec<&Samples> = dataset.groups.iter().map(|g| &g.samples).collect();
-    let mut scored = vec![Scored::new("train", architecture, &model, &training)];
-    for (name, samples) in [("validation", &dataset.validation), ("test", &dataset.test)] {
-        if !samples.is_empty() {
-            scored.push(Scored::new(name, architecture, &model, &[samples]));
-        }
+    let mut about = vec![format!("Model   {}", trained.file.display())];
+    about.extend(deciding.about(&trained));
+    if let Some(html) = &args.html {
+        let title = format!("{}: evaluation", trained.manifest.name);
+        let page = assessment::page(&title, &about, &parts, classes, args.confidence);
+        write_whole(html, page.as_bytes())?;
     }
     if args.json {
-        let mut value = json!({ "run": args.run.display().to_string(), "model": file.display().to_string(), "classes": dataset.classes });
-        for s in &scored {
-            value[s.name] = s.json()?;
-        }
         print_json(&value)?;
-    } else {
-        print(&text(&scored, &dataset.classes))?;
+        return Ok(Outcome::Done);
+    }
+    print(&format!("{}\n\n", about.join("\n")))?;
+    print(&assessment::text(&parts, classes, args.confidence))?;
+    if let Some(html) = &args.html {
+        print(&format!("\nPage    {}\n", html.display()))?;
     }
     Ok(Outcome::Done)
 }
 
-fn text(scored: &[Scored], classes: &[String]) -> String {
-    let mut out = format!(
-        "{:<12}{:>9}{:>8}{:>7}{:>11}{:>8}{:>7}{:>10}\n",
-        "", "samples", "loss", "AUC", "precision", "recall", "F1", "accuracy"
-    );
-    for s in scored {
-        let m = &s.metrics;
-        out += &format!(
-            "{:<12}{:>9}{:>8.4}{:>7}{:>11.4}{:>8.4}{:>7.4}{:>10.4}\n",
-            s.name,
-            count(s.samples as u64),
-            s.loss,
-            score(m.auc),
-            m.precision,
-            m.recall,
-            m.f1,
-            m.accuracy
-        );
+impl Measuring<'_> {
+    fn part(&self, name: &str, predicted: &Predicted<'_>) -> Part {
+        let classes = self.trained.classes();
+        Part::new(name, predicted, classes, self.deciding, &self.bootstrap)
     }
-    if let Some(last) = scored.last() {
-        out += &format!(
-            "\nConfusion on the {} samples: rows are true classes, columns predicted ones\n",
-            last.name
-        );
-        out += &format!("{:>10}", "");
-        out.extend(classes.iter().map(|c| format!("{c:>9}")));
-        out.push('\n');
-        for (class, row) in classes.iter().zip(&last.confusion) {
-            out += &format!("{class:>10}");
-            out.extend(row.iter().map(|n| format!("{:>9}", count(*n))));
-            out.push('\n');
+
+    fn probabilities(&self, samples: &Samples) -> Vec<f32> {
+        self.trained
+            .probabilities(samples, self.deciding.calibrated)
+    }
+
+    /// On the data of the run.
+    fn own(&self, args: &EvaluateArgs) -> Result<Vec<Part>> {
+        let run = args.model.chosen.run.display();
+        let experiment = &self.trained.experiment;
+        if experiment.data.set == "table" && experiment.data.path.is_empty() {
+            bail!(
+                "{run} is the cloud's, which has no patients: evaluate it on some with --data, in the columns of the experiment's table"
+            );
         }
+        let loaded = load::data(experiment, &args.directory)?;
+        let dataset = &loaded.dataset;
+        if dataset.fingerprint() != self.trained.manifest.data.fingerprint {
+            bail!(
+                "the data is not what {run} was trained on: point --data-dir at the same files, or evaluate other patients with --data"
+            );
+        }
+        let names: Vec<String> = dataset.groups.iter().map(|g| g.name.clone()).collect();
+        let mut training = Samples::default();
+        let (mut of_row, mut persons) = (Vec::new(), Vec::new());
+        let mut devices = 0;
+        for (number, group) in (0..).zip(&dataset.groups) {
+            training.x1.extend_from_slice(&group.samples.x1);
+            training.x2.extend_from_slice(&group.samples.x2);
+            training.y.extend_from_slice(&group.samples.y);
+            of_row.resize(training.len(), number);
+            // A device's rows are one patient's.
+            for device in 0..group.devices() as u32 {
+                persons.resize(persons.len() + group.rows(device).len(), devices);
+                devices += 1;
+            }
+        }
+        let mut parts = vec![self.part(
+            "train",
+            &Predicted {
+                probabilities: self.probabilities(&training),
+                labels: training.y.clone(),
+                persons: &persons,
+                groups: (names.len() > 1).then_some((&of_row, &names)),
+            },
+        )];
+        drop(training);
+        for (name, samples, groups) in [
+            ("validation", &dataset.validation, None),
+            ("test", &dataset.test, loaded.groups_of_test.as_ref()),
+        ] {
+            if !samples.is_empty() {
+                let predicted = Predicted {
+                    probabilities: self.probabilities(samples),
+                    labels: samples.y.clone(),
+                    persons: &[],
+                    groups: groups.map(|of_row| (&of_row[..], &names[..])),
+                };
+                parts.push(self.part(name, &predicted));
+            }
+        }
+        Ok(parts)
     }
-    out
+
+    /// On other patients.
+    fn others(&self, args: &EvaluateArgs) -> Result<Vec<Part>> {
+        let which = match args.model.all {
+            true => Which::All,
+            false => Which::Test,
+        };
+        let (settings, inputs) = (&self.trained.experiment.data, &self.trained.inputs);
+        let patients = read_patients(settings, inputs, &args.data, Labels::Needed, which)?;
+        for note in patients.notes.iter().chain(&told(&patients)) {
+            crate::say(&format!("note: {note}"));
+        }
+        let predicted = Predicted {
+            probabilities: self.probabilities(&patients.samples),
+            labels: patients.samples.y.clone(),
+            persons: &patients.persons,
+            groups: patients
+                .groups
+                .as_ref()
+                .map(|(of_row, names)| (&of_row[..], &names[..])),
+        };
+        Ok(vec![self.part("data", &predicted)])
+    }
+}
+
+fn json(args: &EvaluateArgs, trained: &Trained, deciding: &Deciding, parts: &[Part]) -> Value {
+    let mut value = json!({
+        "run": args.model.chosen.run.display().to_string(),
+        "model": trained.file.display().to_string(),
+        "classes": trained.classes(),
+        "resamples": args.resamples,
+        "confidence": args.confidence,
+    });
+    deciding.add_to(trained, &mut value);
+    for part in parts {
+        value[&part.name] = part.json();
+    }
+    value
+}
+
+/// Leaves the result in the run, for its model card; a run that cannot be written to is no obstacle.
+fn keep(args: &EvaluateArgs, value: &Value) {
+    let path = args.model.chosen.run.join("evaluation.json");
+    let kept = serde_json::to_string_pretty(value)
+        .map_err(anyhow::Error::from)
+        .and_then(|text| write_whole(&path, format!("{text}\n").as_bytes()));
+    if let Err(error) = kept {
+        crate::say(&format!("note: {error:#}"));
+    }
 }

@@ -8,6 +8,7 @@ mod evaluate;
 mod experiments;
 mod fetch;
 mod kit;
+mod predict;
 mod report;
 mod reproduce;
 mod train;
@@ -35,6 +36,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
         Command::Data(DataCommand::Export { experiment, out }) => data::export(&experiment, &out),
         Command::Data(DataCommand::Fetch(args)) => fetch::run(&args),
         Command::Evaluate(args) => evaluate::run(&args),
+        Command::Predict(args) => predict::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Experiments(args) => experiments::run(&args),
         Command::Bench(args) => bench::run(&args),

@@ -323,8 +323,8 @@ fn train(plan: &Plan, options: &Options) -> Result<Finished> {
             "note: {algorithm} sends everything as it is; [compression] is for c-hsgd and c-tdcd"
         ));
     }
-    let dataset = load::dataset(experiment, &options.data)?;
-    replay::check(&options.absences, experiment, &dataset)?;
+    let data = load::data(experiment, &options.data)?;
+    replay::check(&options.absences, experiment, &data.dataset)?;
     let job = Job {
         name: &plan.named.name,
         experiment,
@@ -340,7 +340,7 @@ fn train(plan: &Plan, options: &Options) -> Result<Finished> {
         ),
     };
     let mut progress = Progress::new(&plan.label, experiment.train.iterations);
-    let mut finished = training::train(&job, &dataset, &mut progress)?;
+    let mut finished = training::train(&job, &data, &mut progress)?;
     if finished.ending != Ending::Interrupted {
         let data_dir = options.data.as_option();
         finished.next = format!("selvedge evaluate {}{data_dir}", plan.path.display());

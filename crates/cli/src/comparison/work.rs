@@ -10,10 +10,10 @@ use crate::load;
 use crate::run_directory::Manifest;
 use crate::training::{self, Job};
 use anyhow::{Context, Result, anyhow, bail};
-use selvedge_core::dataset::Dataset;
 use selvedge_core::experiment::Experiment;
 use selvedge_core::run::Ending;
 use selvedge_core::state::Evaluation;
+use selvedge_data::Loaded;
 use selvedge_nn::simd::Level;
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ struct Shared<'a> {
     options: &'a Options,
     board: Board,
     queue: Mutex<VecDeque<Cell>>,
-    datasets: Mutex<HashMap<String, Weak<Dataset>>>,
+    datasets: Mutex<HashMap<String, Weak<Loaded>>>,
     /// Runs that have ended, with the fingerprint of their data, by what was loaded for them.
     known: HashMap<String, (PathBuf, String)>,
     /// The first thing that went wrong.
@@ -147,13 +147,13 @@ impl Shared<'_> {
     /// One thread's work: run after run, until none is left or something is wrong.
     fn work(&self) {
         // Held until the next run needs another one, so that runs on the same data share it.
-        let mut data: Option<Arc<Dataset>> = None;
+        let mut data: Option<Arc<Loaded>> = None;
         while !training::is_interrupted() && lock(&self.error).is_none() {
             let Some(cell) = lock(&self.queue).pop_front() else {
                 return;
             };
-            let loaded = self.dataset(&cell.experiment);
-            let result = loaded.and_then(|dataset| self.train(&cell, data.insert(dataset)));
+            let loaded = self.data(&cell.experiment);
+            let result = loaded.and_then(|loaded| self.train(&cell, data.insert(loaded)));
             if let Err(error) = result {
                 let error = error.context(format!("{} ({})", cell.label, cell.path.display()));
                 lock(&self.error).get_or_insert(error);
@@ -161,7 +161,7 @@ impl Shared<'_> {
         }
     }
 
-    fn train(&self, cell: &Cell, dataset: &Dataset) -> Result<()> {
+    fn train(&self, cell: &Cell, data: &Loaded) -> Result<()> {
         let iterations = cell.experiment.train.iterations;
         let mut display = self.board.run(&cell.label, iterations);
         let job = Job {
@@ -174,7 +174,7 @@ impl Shared<'_> {
             absences: Default::default(),
             resume_command: self.options.resume_command.clone(),
         };
-        let finished = training::train(&job, dataset, &mut display)?;
+        let finished = training::train(&job, data, &mut display)?;
         if let Ending::Diverged { t, learning_rate } = finished.ending {
             self.board.say(&format!(
                 "note: {} diverged at iteration {t}, with learning rate {learning_rate}",
@@ -186,16 +186,16 @@ impl Shared<'_> {
     }
 
     /// The data of an experiment; loaded once while anybody uses it.
-    fn dataset(&self, experiment: &Experiment) -> Result<Arc<Dataset>> {
+    fn data(&self, experiment: &Experiment) -> Result<Arc<Loaded>> {
         let key = data_key(experiment)?;
         // Others wait: they may want the same.
         let mut datasets = lock(&self.datasets);
-        if let Some(dataset) = datasets.get(&key).and_then(Weak::upgrade) {
-            return Ok(dataset);
+        if let Some(data) = datasets.get(&key).and_then(Weak::upgrade) {
+            return Ok(data);
         }
-        let dataset = Arc::new(load::dataset(experiment, &self.options.data)?);
+        let data = Arc::new(load::data(experiment, &self.options.data)?);
         if let Some((run, then)) = self.known.get(&key) {
-            let now = dataset.fingerprint();
+            let now = data.dataset.fingerprint();
             if now != *then {
                 bail!(
                     "the data is not what {} was trained on (fingerprint {now}, then {then}): point --data-dir at the same files, or choose another --out",
@@ -203,7 +203,7 @@ impl Shared<'_> {
                 );
             }
         }
-        datasets.insert(key, Arc::downgrade(&dataset));
-        Ok(dataset)
+        datasets.insert(key, Arc::downgrade(&data));
+        Ok(data)
     }
 }

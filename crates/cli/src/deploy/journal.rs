@@ -4,13 +4,14 @@
 //! there already are left out.
 
 use crate::run_directory::{DataInfo, EndingInfo, Manifest, Timing, write_ledger};
-use crate::weights;
+use crate::{trained, weights};
 use anyhow::{Context, Result, bail};
 use selvedge_core::adaptive::Change;
 use selvedge_core::role::{Absence, Party};
 use selvedge_core::run::Ending;
 use selvedge_core::state::{Evaluation, State};
 use selvedge_core::task::Task;
+use selvedge_data::{Inputs, SideInputs, Statistics};
 use selvedge_net::counters::Counters;
 use selvedge_net::node::Observer;
 use serde::Serialize;
@@ -115,7 +116,7 @@ impl<'a> Journal<'a> {
     pub(crate) fn of_cloud(
         task: &'a Task<'a>,
         name: &str,
-        data: DataInfo,
+        (data, statistics): (DataInfo, &Statistics),
         folder: &Path,
         format: LogFormat,
     ) -> Result<Self> {
@@ -138,6 +139,13 @@ impl<'a> Journal<'a> {
             let initial = task.architecture.initial(task.experiment.seed);
             let path = folder.join("initial.safetensors");
             weights::save(&path, &task.architecture, &initial)?;
+            // Between which values they lie is for those who hold them to know.
+            let inputs = Inputs {
+                statistics: statistics.clone(),
+                hospital: SideInputs::default(),
+                device: SideInputs::default(),
+            };
+            trained::write_inputs(folder, &inputs)?;
             manifest.write(folder)?;
         }
         let (metrics, evaluations) = Lines::open::<Evaluation>(folder.join("metrics.jsonl"))?;

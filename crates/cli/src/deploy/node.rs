@@ -39,7 +39,8 @@ pub(crate) fn run(
     let task = Task::of_party(&experiment, &loaded.dataset, &loaded.labels)?;
     let mut journal = match party {
         Party::Cloud => {
-            Journal::of_cloud(&task, &config.name, data_info(&loaded), &config.out, format)?
+            let data = (data_info(&loaded), &loaded.statistics);
+            Journal::of_cloud(&task, &config.name, data, &config.out, format)?
         }
         _ => Journal::open(party, &config.out, format)?,
     };

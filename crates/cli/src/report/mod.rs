@@ -25,7 +25,7 @@ mod tables;
 pub(crate) mod text;
 pub(crate) mod ticks;
 
-pub(crate) use page::page;
+pub(crate) use page::{page, plain_page};
 
 use crate::runs::{Axis, Series};
 use ticks::Scale;

@@ -40,9 +40,14 @@ pub(crate) fn csv_cell(text: &str) -> String {
     } else {
         text.into()
     };
+    quoted(&text)
+}
+
+/// The same of what must come back as it was: an id, say.
+pub(crate) fn quoted(text: &str) -> String {
     match text.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text,
+        false => text.into(),
     }
 }
 

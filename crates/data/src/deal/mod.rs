@@ -474,6 +474,8 @@ mod tests {
             parts: vec![Part::Open; count],
             units,
             devices_are_units: false,
+            columns: Default::default(),
+            new_categories: Vec::new(),
             given_groups: Some(GivenGroups {
                 of_row: (0..count as u32).map(|row| row % 4).collect(),
                 names: ["north", "east", "south", "west"].map(String::from).into(),

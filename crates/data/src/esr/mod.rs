@@ -16,7 +16,7 @@ mod table;
 
 use crate::DataError;
 use crate::files::lines::Lines;
-use crate::rows::{Part, Rows, Side};
+use crate::rows::{Part, Purpose, Rows, Side};
 use crate::settings::wrong;
 use crate::statistics::Scaling;
 use selvedge_core::experiment::DataSettings;
@@ -45,13 +45,24 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<R
     rows(settings, Table::read(settings, data_dir)?)
 }
 
+/// Reads seconds of EEG that training has not seen.
+pub(crate) fn read_new(
+    settings: &DataSettings,
+    file: &Path,
+    purpose: Purpose,
+) -> Result<Rows, DataError> {
+    let lines = Lines::open(file)?;
+    rows(settings, Table::of_lines(file.to_owned(), lines, purpose)?)
+}
+
 /// Reads the set from the lines of `file`.
 pub(crate) fn of_lines(
     settings: &DataSettings,
     file: &Path,
     lines: Lines,
 ) -> Result<Rows, DataError> {
-    rows(settings, Table::of_lines(file.to_owned(), lines)?)
+    let table = Table::of_lines(file.to_owned(), lines, Purpose::Training)?;
+    rows(settings, table)
 }
 
 /// Cuts the rows in halves.
@@ -75,11 +86,13 @@ fn rows(settings: &DataSettings, table: Table) -> Result<Rows, DataError> {
         hospital: side(first, HALF),
         device: side(second, WIDTH - HALF),
         classes: (1..=CLASSES).map(|label| label.to_string()).collect(),
-        y: table.rows.iter().map(|row| row.label as u32).collect(),
+        y: table.rows.iter().map(|row| row.label).collect(),
         parts: vec![Part::Open; table.rows.len()],
         units,
         devices_are_units: false,
         given_groups: None,
+        columns: Default::default(),
+        new_categories: Vec::new(),
         paper: "pairs",
         notes: Vec::new(),
         ids: table.rows.into_iter().map(|row| row.id).collect(),

@@ -7,6 +7,7 @@ use super::CLASSES;
 use crate::DataError;
 use crate::files::fields::fields;
 use crate::files::lines::Lines;
+use crate::rows::{Purpose, UNLABELLED};
 use crate::settings::find_file;
 use selvedge_core::experiment::DataSettings;
 use std::collections::BTreeMap;
@@ -39,6 +40,10 @@ const LARGEST_AMPLITUDE: f32 = 32_768.0;
 /// The rows as they stand in the file.
 pub(super) struct Table {
     pub(super) file: PathBuf,
+    /// Values in a line.
+    columns: usize,
+    /// Whether labels count.
+    labelled: bool,
     /// The rows, ordered by id.
     pub(super) rows: Vec<Row>,
     /// The amplitudes of the first and of the second half of each row, in the file's order.
@@ -50,7 +55,7 @@ pub(super) struct Row {
     /// The raw id, as the file has it.
     pub(super) id: String,
     /// The label, counted from 0.
-    pub(super) label: usize,
+    pub(super) label: u32,
     /// The line of the file, counted from 1.
     line: usize,
 }
@@ -76,14 +81,21 @@ impl Table {
     ) -> Result<Self, DataError> {
         let file = find_file("ESR", settings, data_dir, &PLACES, ORIGIN)?;
         let lines = Lines::open(&file)?;
-        Self::of_lines(file, lines)
+        Self::of_lines(file, lines, Purpose::Training)
     }
 
     /// Reads and checks the lines of `file`.
-    pub(super) fn of_lines(file: PathBuf, mut lines: Lines) -> Result<Self, DataError> {
-        check_header(&file, &mut lines)?;
+    pub(super) fn of_lines(
+        file: PathBuf,
+        mut lines: Lines,
+        purpose: Purpose,
+    ) -> Result<Self, DataError> {
+        let labelled = purpose != Purpose::New { labelled: false };
+        let columns = check_header(&file, &mut lines, labelled)?;
         let mut table = Table {
             file,
+            columns,
+            labelled,
             rows: Vec::new(),
             halves: [Vec::new(), Vec::new()],
         };
@@ -168,10 +180,10 @@ impl Table {
             }
             count += 1;
         }
-        if count != WIDTH + 2 {
+        if count != self.columns {
             let problem = format!(
                 "{count} values (a line cut short?): expected {}, an id, X1 to X{WIDTH} and y",
-                WIDTH + 2
+                self.columns
             );
             return Err(DataError::Line {
                 file: self.file.clone(),
@@ -184,10 +196,14 @@ impl Table {
             .parse()
             .ok()
             .filter(|label| (1..=CLASSES).contains(label));
-        let label = label.ok_or_else(|| self.wrong(number, "y", text, "a label from 1 to 5"))?;
+        let label = match label {
+            _ if !self.labelled => UNLABELLED,
+            Some(label) => label as u32 - 1,
+            None => return Err(self.wrong(number, "y", text, "a label from 1 to 5")),
+        };
         self.rows.push(Row {
             id,
-            label: label - 1,
+            label,
             line: number,
         });
         Ok(())
@@ -204,7 +220,8 @@ impl Table {
     }
 }
 
-fn check_header(file: &Path, lines: &mut Lines) -> Result<(), DataError> {
+/// Gives how many columns there are; without labels `y` may be missing.
+fn check_header(file: &Path, lines: &mut Lines, labelled: bool) -> Result<usize, DataError> {
     let expected = format!("Unnamed,X1,...,X{WIDTH},y");
     let Some(header) = lines.next_line()? else {
         let problem = format!("an empty file: expected the header {expected}");
@@ -231,8 +248,8 @@ fn check_header(file: &Path, lines: &mut Lines) -> Result<(), DataError> {
         }
         count += 1;
     }
-    if count == WIDTH + 2 {
-        return Ok(());
+    if count == WIDTH + 2 || (count == WIDTH + 1 && !labelled) {
+        return Ok(count);
     }
     let problem = format!("{count} columns: expected {}, {expected}", WIDTH + 2);
     Err(DataError::Line {

@@ -18,6 +18,9 @@ const LONGEST_END: u64 = 64 << 20;
 /// Names longer than this are none.
 const LONGEST_NAME: u64 = 4096;
 
+/// Folders in folders that are looked into.
+const DEEPEST: usize = 8;
+
 /// More files than this are no set that fits this machine.
 const MOST_FILES: usize = 10_000_000;
 
@@ -68,11 +71,34 @@ pub(crate) fn read(
 ) -> Result<(), DataError> {
     if path.is_dir() {
         let mut batch = Batch::new(take);
-        read_folder(path, wanted, &mut batch)?;
+        read_folder(path, (wanted, DEEPEST), &mut batch)?;
         return batch.hand_over();
     }
     let opened = super::open(path)?;
     read_archive(path, opened, wanted, take)
+}
+
+/// The same of a folder, but nothing that lies deeper in it.
+pub(crate) fn read_top(
+    folder: &Path,
+    wanted: &dyn Fn(&str) -> bool,
+    take: &mut dyn FnMut(Vec<Text>) -> Result<(), DataError>,
+) -> Result<(), DataError> {
+    let mut batch = Batch::new(take);
+    read_folder(folder, (wanted, 0), &mut batch)?;
+    batch.hand_over()
+}
+
+/// The same of one text file.
+pub(crate) fn read_file(
+    path: &Path,
+    take: &mut dyn FnMut(Vec<Text>) -> Result<(), DataError>,
+) -> Result<(), DataError> {
+    let mut batch = Batch::new(take);
+    let bytes = bounded(super::open(path)?, path)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    batch.push(path.to_owned(), name.into_owned(), bytes)?;
+    batch.hand_over()
 }
 
 /// The same of an archive's bytes; errors call it `path`.
@@ -124,7 +150,7 @@ impl<'a> Batch<'a> {
 
 fn read_folder(
     folder: &Path,
-    wanted: &dyn Fn(&str) -> bool,
+    (wanted, deepest): (&dyn Fn(&str) -> bool, usize),
     batch: &mut Batch<'_>,
 ) -> Result<(), DataError> {
     let failed = |file: &Path| {
@@ -138,7 +164,7 @@ fn read_folder(
             let entry = entry.map_err(failed(&path))?;
             let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
             let kind = entry.file_type().map_err(failed(&entry.path()))?;
-            if kind.is_dir() && depth < 8 {
+            if kind.is_dir() && depth < deepest {
                 folders.push((entry.path(), format!("{name}/"), depth + 1));
             } else if !kind.is_dir() && wanted(&name) {
                 names.push(name);

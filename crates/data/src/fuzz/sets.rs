@@ -6,7 +6,7 @@ use crate::files::collection;
 use crate::files::lines::Lines;
 use crate::mimic3::{self, Normaliser};
 use crate::physionet2012::{self, Stay};
-use crate::rows::{Dealt, Part, Rows, Side};
+use crate::rows::{Dealt, Part, Purpose, Rows, Side};
 use crate::shards::{Shard, offsets_of};
 use crate::statistics::Scaling;
 use crate::{DataError, Statistics, esr, medmnist, settings, table};
@@ -14,6 +14,7 @@ use selvedge_core::experiment::{DataSettings, Experiment};
 use selvedge_nn::Shape;
 use std::collections::BTreeMap;
 use std::io::Cursor;
+use std::path::{Path, PathBuf};
 
 /// Deals and scales what was read; training must be given numbers.
 fn deal(rows: Result<Rows, DataError>) {
@@ -81,7 +82,7 @@ pub(super) fn physionet2012(bytes: &[u8]) {
         deal(physionet2012::rows(
             place().to_owned(),
             stays,
-            &outcomes,
+            Some(&outcomes),
             true,
         ));
     }
@@ -165,6 +166,8 @@ pub(super) fn deal_as_set(bytes: &[u8]) {
         units: Vec::new(),
         devices_are_units: false,
         given_groups: None,
+        columns: Default::default(),
+        new_categories: Vec::new(),
         paper: "pairs",
         notes: Vec::new(),
     };
@@ -187,11 +190,14 @@ pub(super) fn table(bytes: &[u8]) {
         let Some(experiment) = told(Experiment::parse(SETTINGS, &[option])) else {
             unreachable!("the settings are right");
         };
-        let paths = (0..files.len()).map(|n| n.to_string().into()).collect();
-        deal(table::read_files(&experiment.data, paths, &|path| {
+        let paths: Vec<PathBuf> = (0..files.len()).map(|n| n.to_string().into()).collect();
+        let open = |path: &Path| -> std::io::Result<Box<dyn table::Bytes>> {
             let number = usize::from(path.as_os_str() == "1");
             Ok(Box::new(Cursor::new(files[number].to_vec())))
-        }));
+        };
+        let read = |purpose| table::read_files(&experiment.data, purpose, paths.clone(), &open);
+        deal(read(Purpose::Training));
+        told(read(Purpose::New { labelled: false }));
     }
 }
 

@@ -88,6 +88,8 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<L
         statistics: statistics.clone(),
         ids: Ids::Numbered,
         held_out: [Vec::new(), Vec::new()],
+        groups_are_given: false,
+        columns: Default::default(),
         notes: Vec::new(),
     };
     let loaded = dealt.scale();

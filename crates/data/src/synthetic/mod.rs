@@ -87,6 +87,8 @@ pub(crate) fn deal(settings: &DataSettings, seed: u64) -> Result<Dealt, DataErro
             device: SideStatistics::unscaled(dataset.device),
         },
         held_out: [in_turn(counts.validation), in_turn(counts.test)],
+        groups_are_given: false,
+        columns: Default::default(),
         ids: Ids::Numbered,
         notes: Vec::new(),
         dataset,

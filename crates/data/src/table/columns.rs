@@ -3,6 +3,8 @@
 use super::source::{Counting, Open, Source};
 use crate::DataError;
 use crate::files::cell::Cell;
+use crate::inputs::Column;
+use crate::rows::Purpose;
 use selvedge_core::experiment::{TableSettings, nearest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -83,6 +85,9 @@ pub(super) struct Plan<'a> {
     pub(super) settings: &'a TableSettings,
     /// The one side that is read; none: both.
     pub(super) side: Option<Holder>,
+    pub(super) purpose: Purpose,
+    /// Categories that training has not seen: whose, in which column, and which.
+    pub(super) new_categories: Vec<(String, String, String)>,
     pub(super) files: Vec<File>,
     pub(super) features: Vec<Feature>,
     /// Variables of long files, by name.
@@ -126,7 +131,7 @@ impl File {
         }
     }
 
-    fn column(&self, name: &str) -> Option<usize> {
+    pub(super) fn column(&self, name: &str) -> Option<usize> {
         let named = |column: &String| !name.is_empty() && column == name;
         self.columns.iter().position(named)
     }
@@ -164,12 +169,15 @@ impl<'a> Plan<'a> {
     pub(super) fn new(
         settings: &'a TableSettings,
         side: Option<Holder>,
+        purpose: Purpose,
         paths: Vec<PathBuf>,
         open: Open<'_>,
     ) -> Result<Self, DataError> {
         let mut plan = Plan {
             settings,
             side,
+            purpose,
+            new_categories: Vec::new(),
             files: Vec::new(),
             features: Vec::new(),
             variables: BTreeMap::new(),
@@ -248,7 +256,7 @@ impl<'a> Plan<'a> {
         series: bool,
     ) -> usize {
         let categories = self.settings.categorical.of(&name).map(|given| Categories {
-            given: !given.is_empty(),
+            given: !given.is_empty() || self.purpose.is_new(),
             found: BTreeSet::new(),
             names: given.to_vec(),
         });
@@ -288,18 +296,17 @@ impl<'a> Plan<'a> {
     /// Variables that the settings name, of which these files happen to have no measurement. Others of the same side may
     /// have some, and all must come to the same columns.
     pub(super) fn expect_variables(&mut self) -> Result<Vec<String>, DataError> {
-        let Some(side) = self.side else {
-            return Ok(Vec::new());
-        };
-        if self.files.iter().all(|file| file.layout != Layout::Long) {
-            return Ok(Vec::new());
-        }
-        let named = match side {
-            Holder::Hospital => &self.settings.hospital,
-            Holder::Device => &self.settings.device,
+        let has_variables = self.files.iter().any(|file| file.layout == Layout::Long);
+        let (hospital, device) = (&self.settings.hospital[..], &self.settings.device[..]);
+        let own: [&[String]; 2] = match (self.side, self.purpose) {
+            _ if !has_variables => [&[], &[]],
+            (Some(Holder::Hospital), _) => [hospital, &[]],
+            (Some(Holder::Device), _) => [&[], device],
+            (None, Purpose::Training) => [&[], &[]],
+            (None, Purpose::New { .. }) => [hospital, device],
         };
         let mut added = Vec::new();
-        for name in named.iter().filter(|name| !name.contains('*')) {
+        for name in own.into_iter().flatten().filter(|name| !name.contains('*')) {
             let known = self.features.iter().any(|feature| feature.name == *name);
             if !known && !self.is_special(name) && self.variable(name)?.is_some() {
                 added.push(name.clone());
@@ -344,7 +351,7 @@ impl<'a> Plan<'a> {
     pub(super) fn note_category(
         &mut self,
         file: usize,
-        row: u64,
+        (row, id): (u64, &str),
         feature: usize,
         value: Cell<'_>,
     ) -> Result<(), DataError> {
@@ -355,6 +362,13 @@ impl<'a> Plan<'a> {
         let text = value.to_string();
         if categories.given {
             if categories.names.contains(&text) {
+                return Ok(());
+            }
+            if self.purpose.is_new() {
+                let of_patient = (id.to_owned(), feature.name.clone(), text);
+                if !self.new_categories.contains(&of_patient) {
+                    self.new_categories.push(of_patient);
+                }
                 return Ok(());
             }
             let expected = format!(
@@ -383,6 +397,7 @@ impl<'a> Plan<'a> {
                 categories.names = in_natural_order(found);
             }
         }
+        self.check_for_model()?;
         self.check_names()?;
         let mut order: Vec<usize> = (0..self.features.len()).collect();
         let key = |f: &Feature| (f.holder, f.rank, f.name.clone());
@@ -395,6 +410,57 @@ impl<'a> Plan<'a> {
             *next += feature.width();
         }
         Ok(())
+    }
+
+    /// A model needs all of its columns. Those of new patients that are missing are told together.
+    fn check_for_model(&self) -> Result<(), DataError> {
+        if !self.purpose.is_new() {
+            return Ok(());
+        }
+        let is_there = |pattern: &&String| {
+            let mut features = self.features.iter();
+            features.any(|feature| closeness(pattern, &feature.name).is_some())
+        };
+        let wanted = self.settings.hospital.iter().chain(&self.settings.device);
+        let lacking: Vec<&str> = wanted
+            .filter(|name| !is_there(name))
+            .map(String::as_str)
+            .collect();
+        let Some(first) = lacking.first() else {
+            return Ok(());
+        };
+        let columns = || self.files.iter().flat_map(|file| &file.columns);
+        let hint = match nearest(first, columns().map(String::as_str)) {
+            Some(near) => format!("did you mean {near:?} by {first:?}?"),
+            None => format!("there are {}", list(columns().map(String::as_str))),
+        };
+        let files: Vec<String> = self
+            .files
+            .iter()
+            .map(|file| file.path.display().to_string())
+            .collect();
+        Err(DataError::File {
+            file: files.join(", ").into(),
+            problem: format!(
+                "no column {}, which the model was trained with: {hint}",
+                list(lacking.iter().copied())
+            ),
+        })
+    }
+
+    /// The columns of a side in the order of its numbers, as they must be read for the model that is trained on them.
+    pub(super) fn columns_of(&self, holder: Holder) -> Vec<Column> {
+        let mut own: Vec<&Feature> = self
+            .features
+            .iter()
+            .filter(|f| f.holder == holder)
+            .collect();
+        own.sort_by_key(|feature| feature.at);
+        let column = |feature: &Feature| Column {
+            name: feature.name.clone(),
+            categories: feature.categories.as_ref().map(|c| c.names.clone()),
+        };
+        own.into_iter().map(column).collect()
     }
 
     /// Every name in the settings must have found something, and each side must have got something.

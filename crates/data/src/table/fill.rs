@@ -5,7 +5,7 @@ use super::source::{Open, Source};
 use super::survey::{Survey, id_of};
 use crate::DataError;
 use crate::files::cell::Cell;
-use crate::rows::Side;
+use crate::rows::{Purpose, Side};
 use crate::statistics::Scaling;
 use selvedge_core::experiment::TableSettings;
 use selvedge_nn::Shape;
@@ -376,7 +376,8 @@ fn fill_from(
         let place = places.get(&id);
         let mut put = |number: usize, column: &str, cell: Cell<'_>| -> Result<(), DataError> {
             let feature = &plan.features[number];
-            let Some(value) = value(file, row, column, feature, super::measured(cell, t))? else {
+            let cell = super::measured(cell, t);
+            let Some(value) = value(file, row, column, (feature, plan.purpose), cell)? else {
                 return Ok(());
             };
             let Some(place) = place else { return Ok(()) };
@@ -410,7 +411,7 @@ fn value(
     file: &File,
     row: u64,
     column: &str,
-    feature: &Feature,
+    (feature, purpose): (&Feature, Purpose),
     cell: Cell<'_>,
 ) -> Result<Option<Value>, DataError> {
     if cell == Cell::Missing {
@@ -419,6 +420,10 @@ fn value(
     if let Some(categories) = &feature.categories {
         let text = cell.to_string();
         let found = categories.names.iter().position(|name| *name == text);
+        if found.is_none() && purpose.is_new() {
+            // It was noted, and counts as not measured.
+            return Ok(None);
+        }
         let found = found.ok_or_else(|| file.wrong(row, column, text, "one of its categories"))?;
         return Ok(Some(Value::Category(found)));
     }

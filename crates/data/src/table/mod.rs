@@ -19,12 +19,13 @@ mod survey;
 
 use crate::DataError;
 use crate::files::cell::Cell;
-use crate::rows::Rows;
+use crate::inputs::Column;
+use crate::rows::{Purpose, Rows};
 use crate::settings::wrong;
 pub(crate) use columns::Holder as Side;
 use columns::{Holder, Plan};
 use fill::{Grid, Places};
-use selvedge_core::experiment::{DataSettings, TableSettings, one_of};
+use selvedge_core::experiment::{Categorical, DataSettings, TableSettings, one_of};
 pub(crate) use side::OneSide;
 pub(crate) use source::{Bytes, Open};
 use std::fs::File;
@@ -41,7 +42,37 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<R
     for path in &settings.table.files {
         paths.push(find("table.files", path, data_dir)?);
     }
-    read_files(settings, paths, &|path| Ok(Box::new(File::open(path)?)))
+    read_files(settings, Purpose::Training, paths, &open)
+}
+
+/// Reads patients whom training has not seen: `columns` are what the model was trained with, `classes` its labels.
+pub(crate) fn read_new(
+    settings: &DataSettings,
+    columns: [&[Column]; 2],
+    classes: &[String],
+    paths: &[PathBuf],
+    purpose: Purpose,
+) -> Result<Rows, DataError> {
+    check_columns(settings)?;
+    let mut settings = settings.clone();
+    let table = &mut settings.table;
+    table.labels = classes.to_vec();
+    // Where the run does not know its columns the settings name all of them.
+    if columns.iter().all(|side| !side.is_empty()) {
+        let names = |side: &[Column]| side.iter().map(|column| column.name.clone()).collect();
+        (table.hospital, table.device) = (names(columns[0]), names(columns[1]));
+        let categories = columns.into_iter().flatten();
+        table.categorical = Categorical::Given(
+            categories
+                .filter_map(|column| Some((column.name.clone(), column.categories.clone()?)))
+                .collect(),
+        );
+    }
+    read_files(&settings, purpose, paths.to_vec(), &open)
+}
+
+fn open(path: &Path) -> std::io::Result<Box<dyn Bytes>> {
+    Ok(Box::new(File::open(path)?))
 }
 
 /// A file in the data folder or, like every path on a command line, seen from the current one.
@@ -132,13 +163,15 @@ pub(crate) fn check_columns(settings: &DataSettings) -> Result<(), DataError> {
 /// Reads files that `open` opens.
 pub(crate) fn read_files(
     settings: &DataSettings,
+    purpose: Purpose,
     paths: Vec<PathBuf>,
     open: Open<'_>,
 ) -> Result<Rows, DataError> {
-    let mut plan = Plan::new(&settings.table, None, paths, open)?;
+    let mut plan = Plan::new(&settings.table, None, purpose, paths, open)?;
     let mut survey = Survey::take(&mut plan, open)?;
+    let unmeasured = plan.expect_variables()?;
     plan.settle()?;
-    let mut notes = Vec::new();
+    let mut notes = told_unmeasured(&unmeasured);
     let patients = patients(&plan, &survey, &mut notes)?;
     let places = Places::new(&survey, &patients);
     let mut grids = [
@@ -168,10 +201,19 @@ pub(crate) fn read_files(
             "iid"
         },
         given_groups,
+        columns: [Holder::Hospital, Holder::Device].map(|side| plan.columns_of(side)),
+        new_categories: std::mem::take(&mut plan.new_categories),
         notes,
         ids,
         file: plan.files.swap_remove(0).path,
     })
+}
+
+/// What a user should know of variables that no row has.
+fn told_unmeasured(names: &[String]) -> Vec<String> {
+    let told =
+        |name: &String| format!("no row has the variable {name:?}: it counts as not measured");
+    names.iter().map(told).collect()
 }
 
 /// What a user should know of measurements that no step takes.

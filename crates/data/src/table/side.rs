@@ -4,8 +4,9 @@ use super::columns::{Holder, Plan};
 use super::fill::{self, Grid, Places};
 use super::source::Open;
 use super::survey::Survey;
-use super::{check_columns, told_outside};
+use super::{check_columns, told_outside, told_unmeasured};
 use crate::DataError;
+use crate::rows::Purpose;
 use selvedge_core::experiment::DataSettings;
 use selvedge_nn::Shape;
 use std::path::PathBuf;
@@ -48,16 +49,11 @@ impl OneSide {
         open: Open<'_>,
     ) -> Result<Self, DataError> {
         check_columns(settings)?;
-        let mut plan = Plan::new(&settings.table, Some(side), paths, open)?;
+        let mut plan = Plan::new(&settings.table, Some(side), Purpose::Training, paths, open)?;
         let mut survey = Survey::take(&mut plan, open)?;
         let unmeasured = plan.expect_variables()?;
         plan.settle()?;
-        let mut notes = Vec::new();
-        for name in unmeasured {
-            notes.push(format!(
-                "no row has the variable {name:?}: it counts as not measured"
-            ));
-        }
+        let mut notes = told_unmeasured(&unmeasured);
         if survey.strangers > 0 {
             notes.push(format!(
                 "{} ids of further files are not in the first and are left out",

@@ -4,7 +4,7 @@ use super::columns::{File, Holder, Layout, Plan, in_natural_order, list};
 use super::source::{Open, Source};
 use crate::DataError;
 use crate::files::cell::Cell;
-use crate::rows::{GivenGroups, Part};
+use crate::rows::{GivenGroups, Part, Purpose, UNLABELLED};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// More classes than this are no classes.
@@ -55,7 +55,7 @@ impl Texts {
 
 /// The main file's columns that say something about a patient.
 struct Roles {
-    label: usize,
+    label: Option<usize>,
     group: Option<usize>,
     patient: Option<usize>,
     part: Option<usize>,
@@ -75,7 +75,7 @@ impl Survey {
         if survey.ids.is_empty() {
             return Err(main.problem("a header and no rows: expected patients".into()));
         }
-        if plan.side == Some(Holder::Device) {
+        if plan.side == Some(Holder::Device) || plan.purpose.is_new() {
             return Ok(survey);
         }
         if plan.settings.labels.is_empty() {
@@ -113,7 +113,7 @@ impl Survey {
         };
         let id_at = want(file.id);
         let roles = roles.map(|roles| Roles {
-            label: want(Some(roles.label)).unwrap_or_default(),
+            label: want(roles.label),
             group: want(roles.group),
             patient: want(roles.patient),
             part: want(roles.part),
@@ -168,13 +168,14 @@ impl Survey {
             }
             for (at, feature) in &categorical {
                 let value = super::measured(cells[*at], plan.settings);
-                plan.note_category(number, row, *feature, value)?;
+                plan.note_category(number, (row, &self.ids[patient as usize]), *feature, value)?;
             }
             if let (Some(variable), Some(value)) = (variable_at, value_at) {
                 let name = cells[variable].to_string();
                 if let Some(feature) = plan.variable(&name)? {
                     let value = super::measured(cells[value], plan.settings);
-                    plan.note_category(number, row, feature, value)?;
+                    let who = (row, &self.ids[patient as usize][..]);
+                    plan.note_category(number, who, feature, value)?;
                     self.known[plan.features[feature].holder as usize][patient as usize] = true;
                 }
             }
@@ -197,7 +198,10 @@ impl Survey {
         cells: &[Cell<'_>],
     ) -> Result<(), DataError> {
         let (file, t) = (&plan.files[0], plan.settings);
-        let label = self.label(plan, row, cells[roles.label])?;
+        let label = match roles.label {
+            Some(at) => self.label(plan, row, cells[at])?,
+            None => UNLABELLED,
+        };
         let text = |column: &str, cell: Cell<'_>| match cell {
             Cell::Missing => Err(file.wrong(row, column, "", "a name")),
             cell => Ok(cell.to_string()),
@@ -225,7 +229,7 @@ impl Survey {
         let same =
             |texts: &Texts, now: Option<u32>| now.is_none_or(|n| texts.of_patient[index] == n);
         for (column, is_same, at) in [
-            (&t.label, self.labels[index] == label, Some(roles.label)),
+            (&t.label, self.labels[index] == label, roles.label),
             (&t.group, same(&self.groups, group), roles.group),
             (&t.patient, same(&self.patients, person), roles.patient),
             (&t.part, self.parts[index] == part, roles.part),
@@ -303,12 +307,17 @@ impl Roles {
         let t = plan.settings;
         let optional = |key: &str, name: &str| match name {
             "" => Ok(None),
+            // Of new patients it need not be known where they belong.
+            _ if plan.purpose.is_new() => Ok(file.column(name)),
             // One side is one group's, and who is held out is drawn later.
             _ if plan.side.is_some() => Ok(None),
             name => file.required(key, name).map(Some),
         };
         Ok(Roles {
-            label: file.required("label", &t.label)?,
+            label: match plan.purpose {
+                Purpose::New { labelled: false } => None,
+                _ => Some(file.required("label", &t.label)?),
+            },
             group: optional("group", &t.group)?,
             patient: optional("patient", &t.patient)?,
             part: optional("part", &t.part)?,

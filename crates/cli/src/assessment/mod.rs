@@ -1,0 +1,178 @@
+//! How good a trained model is on some patients: measures with intervals, confusion, curves, calibration, and each group.
+//!
+//! ```text
+//! commands/evaluate ──► Part (all that is measured) ──┬──► text: what a person reads
+//!                                                     ├──► json: what a script reads
+//!                                                     └──► page: curves to look at
+//! ```
+
+mod page;
+mod text;
+
+pub(crate) use page::page;
+pub(crate) use text::text;
+
+use crate::deciding::Deciding;
+use selvedge_core::assess::{
+    Bin, Bootstrap, Estimate, MEASURES, Point, Scored, precision_recall, reliability, roc,
+};
+use serde_json::{Map, Value, json};
+
+/// Ranges of probability that calibration is shown in.
+const BINS: usize = 10;
+
+/// What was measured of some patients.
+pub(crate) struct Part {
+    /// `train`, `validation`, `test`, or the files.
+    pub(crate) name: String,
+    pub(crate) samples: usize,
+    pub(crate) estimates: [Option<Estimate>; MEASURES.len()],
+    pub(crate) confusion: Vec<Vec<u64>>,
+    /// Of the positive class where there are two, else of each.
+    pub(crate) curves: Vec<Curves>,
+    pub(crate) groups: Vec<Group>,
+}
+
+/// One class against the rest.
+pub(crate) struct Curves {
+    pub(crate) class: String,
+    pub(crate) roc: Vec<Point>,
+    pub(crate) precision_recall: Vec<Point>,
+    pub(crate) reliability: Vec<Bin>,
+    /// By how much what was said differs from what was so, on the mean.
+    pub(crate) calibration_error: f64,
+}
+
+/// The patients of one group.
+pub(crate) struct Group {
+    pub(crate) name: String,
+    pub(crate) samples: usize,
+    pub(crate) estimates: [Option<Estimate>; MEASURES.len()],
+}
+
+/// Patients with what was said of them and what is so.
+pub(crate) struct Predicted<'a> {
+    pub(crate) probabilities: Vec<f32>,
+    pub(crate) labels: Vec<u32>,
+    /// Rows with the same number are of one patient; empty: each is of another.
+    pub(crate) persons: &'a [u32],
+    /// The group of each row, and the names; or nobody knows.
+    pub(crate) groups: Option<(&'a [u32], &'a [String])>,
+}
+
+impl Part {
+    /// Measures.
+    pub(crate) fn new(
+        name: impl Into<String>,
+        predicted: &Predicted<'_>,
+        classes: &[String],
+        deciding: &Deciding,
+        bootstrap: &Bootstrap,
+    ) -> Self {
+        let (probabilities, labels) = (&predicted.probabilities, &predicted.labels);
+        let scored = |probabilities: &[f32], labels: &[u32]| {
+            Scored::new(probabilities, labels, classes.len(), deciding.decision())
+        };
+        let all = scored(probabilities, labels);
+        let shown = match classes.len() {
+            2 => 1..2,
+            n => 0..n,
+        };
+        let curves = |class: usize| {
+            let n = classes.len();
+            let (bins, error) = reliability(probabilities, labels, n, class, BINS);
+            Curves {
+                class: classes[class].clone(),
+                roc: roc(probabilities, labels, n, class),
+                precision_recall: precision_recall(probabilities, labels, n, class),
+                reliability: bins,
+                calibration_error: error,
+            }
+        };
+        let group = |(number, name): (usize, &String), of_row: &[u32]| {
+            let rows: Vec<usize> = (0..labels.len())
+                .filter(|row| of_row[*row] as usize == number)
+                .collect();
+            let of_rows: Vec<f32> = rows
+                .iter()
+                .flat_map(|row| &probabilities[row * classes.len()..][..classes.len()])
+                .copied()
+                .collect();
+            let own: Vec<u32> = rows.iter().map(|row| labels[*row]).collect();
+            let persons: Vec<u32> = match predicted.persons.is_empty() {
+                true => Vec::new(),
+                false => rows.iter().map(|row| predicted.persons[*row]).collect(),
+            };
+            Group {
+                name: name.clone(),
+                samples: rows.len(),
+                estimates: bootstrap.estimate(&scored(&of_rows, &own), &persons),
+            }
+        };
+        let groups = predicted.groups.iter().flat_map(|(of_row, names)| {
+            let all = names.iter().enumerate();
+            all.map(|named| group(named, of_row))
+        });
+        Part {
+            name: name.into(),
+            samples: labels.len(),
+            estimates: bootstrap.estimate(&all, predicted.persons),
+            confusion: all.confusion(),
+            curves: shown.map(curves).collect(),
+            groups: groups.filter(|group| group.samples > 0).collect(),
+        }
+    }
+
+    /// All of it.
+    pub(crate) fn json(&self) -> Value {
+        let mut value = estimates(&self.estimates);
+        value["samples"] = json!(self.samples);
+        value["confusion"] = json!(self.confusion);
+        value["curves"] = self.curves.iter().map(Curves::json).collect();
+        if !self.groups.is_empty() {
+            value["groups"] = self.groups.iter().map(Group::json).collect();
+        }
+        value
+    }
+}
+
+impl Curves {
+    fn json(&self) -> Value {
+        let points = |points: &[Point], x: &str, y: &str| -> Value {
+            let point = |p: &Point| {
+                let threshold = p.threshold.is_finite().then_some(p.threshold);
+                json!({ x: p.x, y: p.y, "threshold": threshold })
+            };
+            points.iter().map(point).collect()
+        };
+        json!({
+            "class": self.class,
+            "roc": points(&self.roc, "false_positive_rate", "true_positive_rate"),
+            "precision_recall": points(&self.precision_recall, "recall", "precision"),
+            "reliability": self.reliability,
+            "calibration_error": self.calibration_error,
+        })
+    }
+}
+
+impl Group {
+    fn json(&self) -> Value {
+        let mut value = estimates(&self.estimates);
+        value["name"] = json!(self.name);
+        value["samples"] = json!(self.samples);
+        value
+    }
+}
+
+/// Values by the names of their measures, and their intervals.
+fn estimates(estimates: &[Option<Estimate>]) -> Value {
+    let (mut values, mut intervals) = (Map::new(), Map::new());
+    for (name, estimate) in MEASURES.into_iter().zip(estimates) {
+        values.insert(name.into(), json!(estimate.map(|e| e.value)));
+        if let Some(estimate) = estimate {
+            intervals.insert(name.into(), json!(estimate.interval));
+        }
+    }
+    values.insert("intervals".into(), Value::Object(intervals));
+    Value::Object(values)
+}

@@ -1,0 +1,127 @@
+//! A page of text.
+
+use super::{Group, Part};
+use crate::format::count;
+use selvedge_core::assess::{Estimate, MEASURES};
+
+/// What measures are called in tables.
+const TITLES: [&str; MEASURES.len()] = [
+    "AUC",
+    "average precision",
+    "accuracy",
+    "precision",
+    "recall",
+    "F1",
+    "loss",
+    "Brier score",
+    "sensitivity",
+    "specificity",
+    "pos. predictive value",
+    "neg. predictive value",
+];
+
+/// Everything, the last part at length.
+pub(crate) fn text(parts: &[Part], classes: &[String], confidence: f64) -> String {
+    let mut out = format!("{:<23}", "");
+    for part in parts {
+        out += &format!(
+            "{:<25}",
+            format!("{} ({})", part.name, count(part.samples as u64))
+        );
+    }
+    out = format!("{}\n", out.trim_end());
+    for (at, title) in TITLES.iter().enumerate() {
+        if parts.iter().all(|part| part.estimates[at].is_none()) {
+            continue;
+        }
+        let cells: String = parts
+            .iter()
+            .map(|part| format!("{:<25}", estimate(part.estimates[at].as_ref())))
+            .collect();
+        out += &format!("{title:<23}{}\n", cells.trim_end());
+    }
+    let patients = match parts.iter().all(|part| part.samples < 30) {
+        true => "; of so few patients they say little",
+        false => "",
+    };
+    out += &format!(
+        "In brackets: {} % intervals over patients drawn anew{patients}\n",
+        (1000.0 * confidence).round() / 10.0
+    );
+    let Some(last) = parts.last() else {
+        return out;
+    };
+    out += &confusion(last, classes);
+    for curves in &last.curves {
+        out += &format!(
+            "\nCalibration of {:?} on {}: off by {:.3} on the mean\n{:>14}{:>11}{:>11}\n",
+            curves.class, last.name, curves.calibration_error, "patients", "said", "so"
+        );
+        for bin in &curves.reliability {
+            out += &format!(
+                "{:>14}{:>11.3}{:>11.3}\n",
+                count(bin.samples),
+                bin.said,
+                bin.observed
+            );
+        }
+    }
+    for part in parts.iter().filter(|part| !part.groups.is_empty()) {
+        out += &groups(part);
+    }
+    out
+}
+
+/// `0.8421 [0.826, 0.858]`
+fn estimate(estimate: Option<&Estimate>) -> String {
+    match estimate {
+        None => "–".into(),
+        Some(Estimate {
+            value,
+            interval: [low, high],
+        }) => format!("{value:.4} [{low:.3}, {high:.3}]"),
+    }
+}
+
+fn confusion(part: &Part, classes: &[String]) -> String {
+    let wide = classes.iter().map(|c| c.chars().count()).max().unwrap_or(0);
+    let wide = wide.max(7) + 2;
+    let mut out = format!(
+        "\nConfusion on {}: rows are true classes, columns predicted ones\n{:>wide$}",
+        part.name, ""
+    );
+    out.extend(classes.iter().map(|c| format!("{c:>wide$}")));
+    out.push('\n');
+    for (class, row) in classes.iter().zip(&part.confusion) {
+        out += &format!("{class:>wide$}");
+        out.extend(row.iter().map(|n| format!("{:>wide$}", count(*n))));
+        out.push('\n');
+    }
+    out
+}
+
+/// Does each group get a good model?
+fn groups(part: &Part) -> String {
+    let wide = part.groups.iter().map(|g| g.name.chars().count()).max();
+    let wide = wide.unwrap_or(0).max(8) + 2;
+    let mut out = format!(
+        "\nBy group, on {}\n{:<wide$}{:>9}   {:<25}{:<25}\n",
+        part.name, "", "patients", "AUC", "accuracy"
+    );
+    out = format!("{}\n", out.trim_end());
+    for Group {
+        name,
+        samples,
+        estimates,
+    } in &part.groups
+    {
+        let row = format!(
+            "{name:<wide$}{:>9}   {:<25}{}",
+            count(*samples as u64),
+            estimate(estimates[0].as_ref()),
+            estimate(estimates[2].as_ref())
+        );
+        out += &format!("{}\n", row.trim_end());
+    }
+    out
+}

@@ -1,0 +1,223 @@
+//! `selvedge predict`: what a trained model says of patients whom training has not seen.
+
+use super::{print, print_json};
+use crate::Outcome;
+use crate::args::PredictArgs;
+use crate::deciding::Deciding;
+use crate::files::{write_whole, write_whole_with};
+use crate::format::count;
+use crate::report::text::quoted;
+use crate::trained::Trained;
+use anyhow::{Result, bail};
+use selvedge_core::assess::Decision;
+use selvedge_data::{Labels, Odd, Oddity, Patients, Which, read_patients};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::BufWriter;
+
+/// Columns of which it is told that they are unlike training; a patient's own notes have all.
+const MOST_TOLD: usize = 8;
+
+/// What was said of all patients.
+struct Predicted<'a> {
+    trained: &'a Trained,
+    patients: Patients,
+    probabilities: Vec<f32>,
+    decision: Decision,
+}
+
+pub(crate) fn run(args: &PredictArgs) -> Result<Outcome> {
+    let trained = Trained::open(&args.model.chosen.run, args.model.chosen.which())?;
+    let deciding = Deciding::new(&trained, &args.model)?;
+    let which = match args.model.all {
+        true => Which::All,
+        false => Which::Test,
+    };
+    let patients = read_patients(
+        &trained.experiment.data,
+        &trained.inputs,
+        &args.input,
+        Labels::Ignored,
+        which,
+    )?;
+    let mut notes = patients.notes.clone();
+    notes.extend(told(&patients));
+    for note in &notes {
+        crate::say(&format!("note: {note}"));
+    }
+    if args.strict && !patients.oddities.is_empty() {
+        bail!(
+            "{} patients are unlike those of training, as noted: mend or leave them out, or go on without --strict",
+            odd_patients(&patients)
+        );
+    }
+    if let Some(arrays) = &args.arrays {
+        write_whole_with(arrays, |file| {
+            patients.write_npz(&trained.inputs, BufWriter::new(file))
+        })?;
+    }
+    let predicted = Predicted {
+        probabilities: trained.probabilities(&patients.samples, deciding.calibrated),
+        decision: deciding.decision(),
+        trained: &trained,
+        patients,
+    };
+    let about = deciding.about(&trained);
+    if args.json {
+        let mut value = predicted.json();
+        value["run"] = json!(args.model.chosen.run.display().to_string());
+        value["model"] = json!(trained.file.display().to_string());
+        value["notes"] = json!(notes);
+        deciding.add_to(&trained, &mut value);
+        print_json(&value)?;
+        return Ok(Outcome::Done);
+    }
+    match &args.out {
+        Some(out) => {
+            write_whole(out, predicted.csv().as_bytes())?;
+            print(&predicted.summary(&about))?;
+            print(&format!("Written to {}\n", out.display()))?;
+        }
+        None => {
+            about
+                .iter()
+                .for_each(|line| crate::say(&format!("note: {line}")));
+            print(&predicted.csv())?;
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+impl Predicted<'_> {
+    /// Each patient's row, probabilities and class.
+    fn rows(&self) -> impl Iterator<Item = (usize, &[f32], &str)> {
+        let classes = self.trained.classes();
+        let rows = self.probabilities.chunks_exact(classes.len()).enumerate();
+        rows.map(|(row, said)| (row, said, classes[self.decision.class(said)].as_str()))
+    }
+
+    fn csv(&self) -> String {
+        let mut out = String::from("id,prediction");
+        for class in self.trained.classes() {
+            out += &format!(",{}", quoted(&format!("probability_{class}")));
+        }
+        out += ",notes\n";
+        let notes = notes_by_row(&self.patients);
+        for (row, said, class) in self.rows() {
+            out += &format!("{},{}", quoted(&self.patients.ids[row]), quoted(class));
+            said.iter().for_each(|p| out += &format!(",{p}"));
+            let told = notes.get(&row).map_or(String::new(), |n| n.join("; "));
+            out += &format!(",{}\n", quoted(&told));
+        }
+        out
+    }
+
+    fn json(&self) -> Value {
+        let classes = self.trained.classes();
+        let notes = notes_by_row(&self.patients);
+        let patient = |(row, said, class): (usize, &[f32], &str)| {
+            let said = classes.iter().zip(said).map(|(c, p)| (c.clone(), json!(p)));
+            json!({
+                "id": self.patients.ids[row],
+                "prediction": class,
+                "probabilities": said.collect::<serde_json::Map<_, _>>(),
+                "notes": notes.get(&row).cloned().unwrap_or_default(),
+            })
+        };
+        json!({
+            "classes": classes,
+            "patients": self.rows().map(patient).collect::<Vec<_>>(),
+        })
+    }
+
+    fn summary(&self, about: &[String]) -> String {
+        let mut counts: BTreeMap<usize, u64> = BTreeMap::new();
+        for said in self
+            .probabilities
+            .chunks_exact(self.trained.classes().len())
+        {
+            *counts.entry(self.decision.class(said)).or_default() += 1;
+        }
+        let mut out = format!("{} patients\n", count(self.patients.ids.len() as u64));
+        for (class, n) in counts {
+            out += &format!("  {:<20}{:>9}\n", self.trained.classes()[class], count(n));
+        }
+        about.iter().for_each(|line| out += &format!("{line}\n"));
+        out
+    }
+}
+
+/// What is unlike training, of each row that has any of it.
+fn notes_by_row(patients: &Patients) -> BTreeMap<usize, Vec<String>> {
+    let mut notes: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    for oddity in &patients.oddities {
+        notes
+            .entry(oddity.row)
+            .or_default()
+            .push(of_patient(oddity));
+    }
+    notes
+}
+
+fn of_patient(Oddity { column, odd, .. }: &Oddity) -> String {
+    match odd {
+        Odd::Beyond {
+            value,
+            range: [low, high],
+        } => {
+            format!("{column} = {value} is beyond training ({low} to {high})")
+        }
+        Odd::Unseen(value) => format!("{column} = {value}, which training never saw measured"),
+        Odd::Category(category) => format!("{column} = {category:?} is new"),
+    }
+}
+
+fn odd_patients(patients: &Patients) -> String {
+    let rows: std::collections::BTreeSet<usize> =
+        patients.oddities.iter().map(|oddity| oddity.row).collect();
+    count(rows.len() as u64)
+}
+
+/// What is unlike training, column by column.
+pub(super) fn told(patients: &Patients) -> Vec<String> {
+    let mut columns: BTreeMap<(u8, &str), Vec<&Oddity>> = BTreeMap::new();
+    for oddity in &patients.oddities {
+        let kind = match oddity.odd {
+            Odd::Category(_) => 0,
+            Odd::Beyond { .. } => 1,
+            Odd::Unseen(_) => 2,
+        };
+        columns
+            .entry((kind, &oddity.column))
+            .or_default()
+            .push(oddity);
+    }
+    let all = count(patients.ids.len() as u64);
+    let tell = |((_, column), oddities): ((u8, &str), Vec<&Oddity>)| {
+        let id = &patients.ids[oddities[0].row];
+        let n = count(oddities.len() as u64);
+        match &oddities[0].odd {
+            Odd::Category(category) => format!(
+                "{column:?}: {n} of {all} patients have a category that training has not seen, {id:?} for instance {category:?}; it counts as not measured"
+            ),
+            Odd::Beyond {
+                value,
+                range: [low, high],
+            } => format!(
+                "{column:?}: {n} of {all} patients lie beyond training, {id:?} for instance with {value}; it saw {low} to {high}"
+            ),
+            Odd::Unseen(_) => format!(
+                "{column:?}: {n} of {all} patients have a value, {id:?} for instance, but training has never seen one"
+            ),
+        }
+    };
+    let mut told: Vec<String> = columns.into_iter().map(tell).collect();
+    let more = told.len().saturating_sub(MOST_TOLD);
+    if more > 0 {
+        told.truncate(MOST_TOLD);
+        told.push(format!(
+            "so it is with {more} more columns; what is told of each patient has all of them"
+        ));
+    }
+    told
+}

@@ -1,0 +1,125 @@
+//! How a trained model's probabilities become a class, as the arguments want it.
+
+use crate::args::ModelArgs;
+use crate::format::count;
+use crate::trained::Trained;
+use anyhow::{Result, bail};
+use selvedge_core::assess::{Decision, Goal, Operating};
+use selvedge_core::experiment::one_of;
+use serde_json::{Value, json};
+
+/// Which probabilities, and which class.
+pub(crate) struct Deciding {
+    pub(crate) calibrated: bool,
+    operating: Option<Operating>,
+}
+
+impl Deciding {
+    /// What the arguments want, chosen on the validation patients.
+    pub(crate) fn new(trained: &Trained, args: &ModelArgs) -> Result<Self> {
+        let classes = trained.classes();
+        let calibrated = !args.uncalibrated && trained.calibration.is_some();
+        let named = match &args.positive {
+            None => None,
+            Some(name) => match classes.iter().position(|class| class == name) {
+                Some(class) => Some(class),
+                None => {
+                    let known: Vec<&str> = classes.iter().map(String::as_str).collect();
+                    bail!("--positive {name}: {}", one_of(name, &known))
+                }
+            },
+        };
+        let positive = named.or((classes.len() == 2).then_some(1));
+        let goal = match (args.sensitivity, args.specificity) {
+            (Some(share), _) => Some(Goal::Sensitivity(share)),
+            (None, Some(share)) => Some(Goal::Specificity(share)),
+            (None, None) => None,
+        };
+        let operating = match goal {
+            None => None,
+            Some(goal) => {
+                let Some(positive) = positive else {
+                    bail!(
+                        "a threshold is of one class, and there are {}: say which with --positive, one of {}",
+                        classes.len(),
+                        classes.join(", ")
+                    );
+                };
+                Some(operating(trained, calibrated, positive, goal)?)
+            }
+        };
+        Ok(Deciding {
+            calibrated,
+            operating,
+        })
+    }
+
+    pub(crate) fn decision(&self) -> Decision {
+        self.operating
+            .map_or(Decision::Largest, |chosen| chosen.decision())
+    }
+
+    /// What a person should know about it.
+    pub(crate) fn about(&self, trained: &Trained) -> Vec<String> {
+        let validated = trained.validation.as_ref().map_or(0, |v| v.labels.len());
+        let patients = count(validated as u64);
+        let mut lines = vec![match (self.calibrated, validated) {
+            (true, _) => format!("Probabilities are calibrated on {patients} validation patients"),
+            (false, 0) => "Probabilities are as the model says them: without a validation share (data.validation) they cannot be calibrated".into(),
+            (false, _) => "Probabilities are as the model says them, not calibrated".into(),
+        }];
+        lines.push(match &self.operating {
+            None => "The prediction is the likeliest class".into(),
+            Some(chosen) => format!(
+                "The prediction is {:?} from a probability of {:.4} on: sensitivity {:.3} and specificity {:.3} on the validation patients",
+                trained.classes()[chosen.positive],
+                chosen.threshold,
+                chosen.sensitivity,
+                chosen.specificity
+            ),
+        });
+        lines
+    }
+
+    /// The same for a script.
+    pub(crate) fn add_to(&self, trained: &Trained, value: &mut Value) {
+        value["calibration"] = match self.calibrated {
+            true => json!(trained.calibration),
+            false => Value::Null,
+        };
+        value["validation_samples"] =
+            json!(trained.validation.as_ref().map_or(0, |v| v.labels.len()));
+        value["threshold"] = match &self.operating {
+            None => Value::Null,
+            // JSON has no infinity: a threshold that nobody reaches.
+            Some(chosen) => json!({
+                "positive": trained.classes()[chosen.positive],
+                "probability": chosen.threshold.is_finite().then_some(chosen.threshold),
+                "sensitivity": chosen.sensitivity,
+                "specificity": chosen.specificity,
+            }),
+        };
+    }
+}
+
+fn operating(
+    trained: &Trained,
+    calibrated: bool,
+    positive: usize,
+    goal: Goal,
+) -> Result<Operating> {
+    let Some((probabilities, labels)) = trained.validated(calibrated) else {
+        bail!(
+            "a threshold is chosen on validation patients, and the run has none: train with data.validation above 0, like --set data.validation=0.2"
+        );
+    };
+    let classes = trained.classes();
+    match Operating::choose(&probabilities, labels, classes.len(), positive, goal) {
+        Some(chosen) => Ok(chosen),
+        None => bail!(
+            "no threshold can be chosen: the {} validation patients are all, or none of them, of the class {:?}",
+            labels.len(),
+            classes[positive]
+        ),
+    }
+}

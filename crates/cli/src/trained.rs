@@ -1,0 +1,222 @@
+//! A run as something to be used: its model, what its inputs are, and what its probabilities are corrected by.
+//!
+//! Everything comes from the run directory, so that a model can be used where its training data is not.
+
+use crate::files::{read_text, write_whole};
+use crate::run_directory::Manifest;
+use crate::weights;
+use anyhow::{Context, Result, anyhow, bail};
+use safetensors::tensor::TensorView;
+use safetensors::{Dtype, SafeTensors};
+use selvedge_core::calibration::Calibration;
+use selvedge_core::dataset::Samples;
+use selvedge_core::evaluate::predict;
+use selvedge_core::experiment::Experiment;
+use selvedge_core::model::{Architecture, Model};
+use selvedge_data::Inputs;
+use selvedge_nn::Shape;
+use std::path::{Path, PathBuf};
+
+const INPUTS: &str = "inputs.json";
+const VALIDATION: &str = "validation.safetensors";
+
+/// The models of a run, by their names in its files.
+const MODELS: [&str; 2] = ["model", "best"];
+
+/// Which of a run's models is meant.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WhichModel {
+    /// The one to use: the best on the validation patients where there are any, else the last.
+    Usual,
+    /// The best on the validation patients.
+    Best,
+    /// The last.
+    Last,
+}
+
+/// A finished run's model and all that it takes to use it.
+pub(crate) struct Trained {
+    pub(crate) manifest: Manifest,
+    pub(crate) experiment: Experiment,
+    pub(crate) architecture: Architecture,
+    /// The file of the model.
+    pub(crate) file: PathBuf,
+    pub(crate) model: Model,
+    pub(crate) inputs: Inputs,
+    /// What the model said of the validation patients, where there were any.
+    pub(crate) validation: Option<Validation>,
+    /// What its probabilities are corrected by.
+    pub(crate) calibration: Option<Calibration>,
+}
+
+/// Probabilities of the validation patients, row after row, and their labels.
+pub(crate) struct Validation {
+    pub(crate) probabilities: Vec<f32>,
+    pub(crate) labels: Vec<u32>,
+}
+
+impl Trained {
+    /// Opens a run that has ended.
+    pub(crate) fn open(run: &Path, wanted: WhichModel) -> Result<Self> {
+        let manifest = Manifest::read(run)?;
+        manifest.check_version(run)?;
+        let experiment = manifest.experiment(run)?;
+        let file_of = |best: bool| run.join(format!("{}.safetensors", MODELS[usize::from(best)]));
+        let best = match wanted {
+            WhichModel::Usual => file_of(true).is_file() && file_of(false).is_file(),
+            WhichModel::Best => true,
+            WhichModel::Last => false,
+        };
+        let (name, file) = (MODELS[usize::from(best)], file_of(best));
+        if !file.is_file() {
+            let run = run.display();
+            match best {
+                true => bail!(
+                    "{run} has no best.safetensors: train with data.validation above 0, or leave --best out"
+                ),
+                false => bail!(
+                    "{run} has no model.safetensors yet: finish it with `selvedge train --resume {run}`"
+                ),
+            }
+        }
+        let inputs = read_inputs(run)?;
+        let architecture = architecture(&experiment, &inputs)
+            .with_context(|| format!("{}: its parts do not fit each other", run.display()))?;
+        let model = weights::load(&file, &architecture)?;
+        let classes = inputs.statistics.classes.len();
+        let validation = read_validation(run, name, classes)?;
+        let fit = |v: &Validation| Calibration::fit(&v.probabilities, &v.labels, classes);
+        Ok(Trained {
+            calibration: validation.as_ref().map(fit),
+            validation,
+            manifest,
+            experiment,
+            architecture,
+            file,
+            model,
+            inputs,
+        })
+    }
+
+    /// The names of the classes.
+    pub(crate) fn classes(&self) -> &[String] {
+        &self.inputs.statistics.classes
+    }
+
+    /// Probabilities of patients, row after row; corrected, if there is anything to correct them by and nobody minds.
+    pub(crate) fn probabilities(&self, samples: &Samples, calibrated: bool) -> Vec<f32> {
+        let said = predict(&self.architecture, &self.model, samples, None).probabilities;
+        self.corrected(said, calibrated)
+    }
+
+    fn corrected(&self, said: Vec<f32>, calibrated: bool) -> Vec<f32> {
+        match self.calibration.as_ref().filter(|_| calibrated) {
+            Some(calibration) => calibration.apply(&said),
+            None => said,
+        }
+    }
+
+    /// The same of the validation patients, and their labels.
+    pub(crate) fn validated(&self, calibrated: bool) -> Option<(Vec<f32>, &[u32])> {
+        let Validation {
+            probabilities,
+            labels,
+        } = self.validation.as_ref()?;
+        Some((self.corrected(probabilities.clone(), calibrated), labels))
+    }
+}
+
+/// The networks of an experiment for these inputs.
+fn architecture(experiment: &Experiment, inputs: &Inputs) -> Result<Architecture> {
+    let [hospital, device] = inputs
+        .sides()
+        .map(|(statistics, _)| Shape::try_from(statistics.shape.clone()));
+    let classes = inputs.statistics.classes.len();
+    let mut architecture = Architecture::new(&experiment.model, hospital?, device?, classes)?;
+    architecture.blind_to = experiment.train.algorithm.blind_to();
+    Ok(architecture)
+}
+
+/// Writes what a model's inputs are into its run directory.
+pub(crate) fn write_inputs(run: &Path, inputs: &Inputs) -> Result<()> {
+    let mut text = serde_json::to_string_pretty(&inputs.to_json())?;
+    text.push('\n');
+    write_whole(&run.join(INPUTS), text.as_bytes())
+}
+
+fn read_inputs(run: &Path) -> Result<Inputs> {
+    let path = run.join(INPUTS);
+    if !path.is_file() {
+        bail!(
+            "{} has no {INPUTS}, which says what the model's inputs are: it was trained by an earlier build of selvedge, so train it again",
+            run.display()
+        );
+    }
+    let value = serde_json::from_str(&read_text(&path)?)
+        .with_context(|| format!("{} is damaged", path.display()))?;
+    Inputs::from_json(value).map_err(|problem| anyhow!("{}: {problem}", path.display()))
+}
+
+/// Writes what a run's models say of the validation patients, by which their probabilities are corrected later.
+pub(crate) fn write_validation(
+    run: &Path,
+    architecture: &Architecture,
+    models: [Option<&Model>; 2],
+    samples: &Samples,
+) -> Result<()> {
+    if samples.is_empty() {
+        return Ok(());
+    }
+    let labels: Vec<u8> = samples.y.iter().flat_map(|y| y.to_le_bytes()).collect();
+    let shape = vec![samples.len(), architecture.combined.output().len()];
+    let mut scores = Vec::new();
+    for (name, model) in MODELS.into_iter().zip(models) {
+        if let Some(model) = model {
+            let said = predict(architecture, model, samples, None).probabilities;
+            scores.push((name, weights::to_bytes(&said)));
+        }
+    }
+    let mut views = vec![(
+        "labels",
+        TensorView::new(Dtype::U32, vec![samples.len()], &labels)?,
+    )];
+    for (name, bytes) in &scores {
+        views.push((name, TensorView::new(Dtype::F32, shape.clone(), bytes)?));
+    }
+    write_whole(&run.join(VALIDATION), &safetensors::serialize(views, None)?)
+}
+
+fn read_validation(run: &Path, model: &str, classes: usize) -> Result<Option<Validation>> {
+    let path = run.join(VALIDATION);
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let bytes = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let damaged = || format!("{} is damaged or not a safetensors file", path.display());
+    let tensors = SafeTensors::deserialize(&bytes).with_context(damaged)?;
+    let tensor = |name: &str, dtype: Dtype| {
+        let found = tensors.tensor(name).with_context(damaged)?;
+        match found.dtype() == dtype {
+            true => Ok(found),
+            false => Err(anyhow!("{}: its {name} is {:?}", damaged(), found.dtype())),
+        }
+    };
+    let labels: Vec<u32> = {
+        let (words, _) = tensor("labels", Dtype::U32)?.data().as_chunks();
+        words.iter().map(|word| u32::from_le_bytes(*word)).collect()
+    };
+    let probabilities = weights::from_bytes(tensor(model, Dtype::F32)?.data());
+    let sound = probabilities.len() == labels.len() * classes
+        && labels.iter().all(|label| (*label as usize) < classes)
+        && probabilities.iter().all(|p| (0.0..=1.0).contains(p));
+    match sound {
+        true => Ok(Some(Validation {
+            probabilities,
+            labels,
+        })),
+        false => bail!(
+            "{}: expected a label and {classes} probabilities of each patient",
+            damaged()
+        ),
+    }
+}

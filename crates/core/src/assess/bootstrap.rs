@@ -1,0 +1,188 @@
+//! How much a measure would differ with other patients: patients are drawn again and again from those who are there.
+
+use super::{MEASURES, Measures, Scored};
+use rayon::prelude::*;
+use selvedge_nn::random::Key;
+use serde::Serialize;
+
+const WORD: u64 = u64::from_be_bytes(*b"resample");
+
+/// How an interval is found.
+#[derive(Clone, Copy, Debug)]
+pub struct Bootstrap {
+    /// How often patients are drawn.
+    pub resamples: usize,
+    /// How much of what comes out an interval holds.
+    pub confidence: f64,
+    /// The result depends on it and on nothing else, not on threads.
+    pub seed: u64,
+}
+
+/// A measure and its interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Estimate {
+    /// Of all patients.
+    pub value: f64,
+    /// Its bounds.
+    pub interval: [f64; 2],
+}
+
+impl Bootstrap {
+    /// Every measure that is defined. Rows with the same number in `persons` are of one patient, and are drawn together;
+    /// without numbers each is of another.
+    pub fn estimate(&self, scored: &Scored, persons: &[u32]) -> [Option<Estimate>; MEASURES.len()] {
+        let of_person = rows_by_person(persons);
+        let values = scored.measures();
+        let drawn: Vec<Measures> = (0..self.resamples as u64)
+            .into_par_iter()
+            .map_init(
+                || vec![0; scored.len()],
+                |weights, number| {
+                    let key = Key::new(self.seed).with(WORD).with(number);
+                    draw(key, &of_person, weights);
+                    scored.weighted(weights)
+                },
+            )
+            .collect();
+        std::array::from_fn(|at| {
+            let mut column: Vec<f64> = drawn
+                .iter()
+                .map(|m| m[at])
+                .filter(|v| !v.is_nan())
+                .collect();
+            column.sort_unstable_by(f64::total_cmp);
+            let beyond = (1.0 - self.confidence) / 2.0;
+            let interval = [quantile(&column, beyond), quantile(&column, 1.0 - beyond)];
+            let defined = !values[at].is_nan() && !column.is_empty();
+            defined.then_some(Estimate {
+                value: values[at],
+                interval,
+            })
+        })
+    }
+}
+
+/// The rows of each patient; nothing where each row is of another.
+fn rows_by_person(persons: &[u32]) -> Vec<Vec<u32>> {
+    let mut numbers: Vec<(u32, u32)> = persons.iter().copied().zip(0..).collect();
+    numbers.sort_unstable();
+    let rows = |of_one: &[(u32, u32)]| of_one.iter().map(|(_, row)| *row).collect();
+    numbers.chunk_by(|a, b| a.0 == b.0).map(rows).collect()
+}
+
+/// Counts how often each row is drawn.
+fn draw(key: Key, of_person: &[Vec<u32>], weights: &mut [u32]) {
+    weights.fill(0);
+    let mut stream = key.stream();
+    match of_person.len() {
+        0 => {
+            let rows = weights.len() as u64;
+            for _ in 0..rows {
+                weights[stream.below(rows) as usize] += 1;
+            }
+        }
+        patients => {
+            for _ in 0..patients {
+                for row in &of_person[stream.below(patients as u64) as usize] {
+                    weights[*row as usize] += 1;
+                }
+            }
+        }
+    }
+}
+
+/// Between the two values that lie around the share.
+fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let Some(last) = sorted.len().checked_sub(1) else {
+        return f64::NAN;
+    };
+    let place = share * last as f64;
+    let (low, high) = (place.floor() as usize, place.ceil() as usize);
+    sorted[low] + (sorted[high] - sorted[low]) * (place - place.floor())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::said;
+    use super::*;
+    use crate::assess::Decision;
+
+    const BOOTSTRAP: Bootstrap = Bootstrap {
+        resamples: 2000,
+        confidence: 0.95,
+        seed: 1,
+    };
+
+    /// The variance of an area by DeLong, DeLong and Clarke-Pearson: from how each positive fares against all negatives, and
+    /// each negative against all positives.
+    fn delong(rows: &[f32], labels: &[u32]) -> f64 {
+        let scores = |class: u32| -> Vec<f32> {
+            let own = labels.iter().enumerate().filter(|(_, l)| **l == class);
+            own.map(|(row, _)| rows[2 * row + 1]).collect()
+        };
+        let (positives, negatives) = (scores(1), scores(0));
+        let won = |p: f32, n: f32| match p.total_cmp(&n) {
+            std::cmp::Ordering::Greater => 1.0,
+            std::cmp::Ordering::Equal => 0.5,
+            std::cmp::Ordering::Less => 0.0,
+        };
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+        let of_positive =
+            |p: &f32| mean(&negatives.iter().map(|n| won(*p, *n)).collect::<Vec<_>>());
+        let of_negative =
+            |n: &f32| mean(&positives.iter().map(|p| won(*p, *n)).collect::<Vec<_>>());
+        let variance = |values: Vec<f64>| {
+            let centre = mean(&values);
+            let squares: f64 = values.iter().map(|v| (v - centre).powi(2)).sum();
+            squares / (values.len() - 1) as f64 / values.len() as f64
+        };
+        variance(positives.iter().map(of_positive).collect())
+            + variance(negatives.iter().map(of_negative).collect())
+    }
+
+    #[test]
+    fn the_interval_of_the_area_is_as_wide_as_delong_says() {
+        let (rows, labels) = said(3, 600, 2);
+        let scored = Scored::new(&rows, &labels, 2, Decision::Largest);
+        let auc = BOOTSTRAP.estimate(&scored, &[])[0].unwrap();
+        let expected = 2.0 * 1.96 * delong(&rows, &labels).sqrt();
+        let width = auc.interval[1] - auc.interval[0];
+        assert!((width / expected - 1.0).abs() < 0.08, "{width} {expected}");
+        assert!(auc.interval[0] < auc.value && auc.value < auc.interval[1]);
+    }
+
+    #[test]
+    fn rows_of_one_patient_are_drawn_together() {
+        // Each patient ten times over: as sure as with one row each, not as with ten patients.
+        let (rows, labels) = said(4, 100, 2);
+        let scored = Scored::new(&rows, &labels, 2, Decision::Largest);
+        let once = BOOTSTRAP.estimate(&scored, &[])[0].unwrap();
+        let (rows, labels) = (rows.repeat(10), labels.repeat(10));
+        let persons: Vec<u32> = (0..100).collect::<Vec<_>>().repeat(10);
+        let scored = Scored::new(&rows, &labels, 2, Decision::Largest);
+        let often = BOOTSTRAP.estimate(&scored, &persons)[0].unwrap();
+        let alone = BOOTSTRAP.estimate(&scored, &[])[0].unwrap();
+        let width = |e: Estimate| e.interval[1] - e.interval[0];
+        assert!((width(often) / width(once) - 1.0).abs() < 0.1);
+        assert!(width(alone) < 0.5 * width(once));
+    }
+
+    #[test]
+    fn threads_change_nothing() {
+        let (rows, labels) = said(5, 200, 3);
+        let scored = Scored::new(&rows, &labels, 3, Decision::Largest);
+        let with = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+            pool.unwrap().install(|| BOOTSTRAP.estimate(&scored, &[]))
+        };
+        assert_eq!(with(1), with(3));
+    }
+
+    #[test]
+    fn quantiles_lie_between_values() {
+        assert_eq!(quantile(&[1.0, 2.0, 4.0], 0.5), 2.0);
+        assert_eq!(quantile(&[1.0, 2.0, 4.0], 0.75), 3.0);
+        assert_eq!(quantile(&[7.0], 0.025), 7.0);
+        assert!(quantile(&[], 0.5).is_nan());
+    }
+}

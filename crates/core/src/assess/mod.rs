@@ -1,0 +1,282 @@
+//! How good predictions are, and how sure that is: measures with intervals, curves, calibration, decisions.
+//!
+//! ```text
+//! probabilities, labels ──► Scored ──► measures ──► bootstrap ──► Estimate (value, interval)
+//!                             │
+//!                             ├──► roc, precision_recall, reliability
+//!                             └──► decision: a threshold for a wanted sensitivity or specificity
+//! ```
+
+mod bootstrap;
+mod curves;
+mod decision;
+
+pub use bootstrap::{Bootstrap, Estimate};
+pub use curves::{Bin, Point, precision_recall, reliability, roc};
+pub use decision::{Decision, Goal, Operating};
+
+/// What predictions are measured by, in the order of [`Scored::measures`]. Precision, recall and F1 are means over the
+/// classes; the last four are of the positive class, where there are two classes.
+pub const MEASURES: [&str; 12] = [
+    "auc",
+    "average_precision",
+    "accuracy",
+    "precision",
+    "recall",
+    "f1",
+    "loss",
+    "brier",
+    "sensitivity",
+    "specificity",
+    "positive_predictive_value",
+    "negative_predictive_value",
+];
+
+/// Values of [`MEASURES`]; no number where one is not defined.
+pub type Measures = [f64; MEASURES.len()];
+
+/// Predictions beside what was true.
+pub struct Scored {
+    classes: usize,
+    labels: Vec<u32>,
+    /// The class that is decided on.
+    decided: Vec<u32>,
+    loss: Vec<f64>,
+    brier: Vec<f64>,
+    rankings: Vec<Ranking>,
+}
+
+/// The rows by their score for one class, the least first.
+struct Ranking {
+    order: Vec<u32>,
+    /// Where those of the next higher score begin, and where all end.
+    ends: Vec<u32>,
+}
+
+impl Ranking {
+    fn new(scores: impl Iterator<Item = f32>) -> Self {
+        let scores: Vec<f32> = scores.collect();
+        let mut order: Vec<u32> = (0..scores.len() as u32).collect();
+        let score = |row: u32| scores[row as usize];
+        order.sort_unstable_by(|a, b| score(*a).total_cmp(&score(*b)));
+        let mut ends = Vec::new();
+        for tied in order.chunk_by(|a, b| score(*a) == score(*b)) {
+            ends.push(ends.last().unwrap_or(&0) + tied.len() as u32);
+        }
+        Ranking { order, ends }
+    }
+
+    /// Rows of equal score, the least score first.
+    fn tied(&self) -> impl DoubleEndedIterator<Item = &[u32]> {
+        let from = |at: usize| if at == 0 { 0 } else { self.ends[at - 1] } as usize;
+        (0..self.ends.len()).map(move |at| &self.order[from(at)..self.ends[at] as usize])
+    }
+}
+
+impl Scored {
+    /// Probabilities row after row, what was true, and how a class is decided on.
+    pub fn new(probabilities: &[f32], labels: &[u32], classes: usize, decision: Decision) -> Self {
+        let rows = || probabilities.chunks_exact(classes);
+        let said = |(row, label): (&[f32], &u32)| f64::from(row[*label as usize]);
+        let square = |(row, label): (&[f32], &u32)| {
+            let miss = |(class, p): (usize, &f32)| {
+                let truth = f64::from(u8::from(class == *label as usize));
+                (f64::from(*p) - truth).powi(2)
+            };
+            row.iter().enumerate().map(miss).sum::<f64>()
+        };
+        let class_of = |class: usize| Ranking::new(rows().map(move |row| row[class]));
+        Scored {
+            classes,
+            labels: labels.to_vec(),
+            decided: rows().map(|row| decision.class(row) as u32).collect(),
+            loss: rows()
+                .zip(labels)
+                .map(|row| -said(row).max(1e-30).ln())
+                .collect(),
+            brier: rows().zip(labels).map(square).collect(),
+            rankings: (0..classes).map(class_of).collect(),
+        }
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty()
+    }
+
+    /// Rows by true class and by the class decided on.
+    pub fn confusion(&self) -> Vec<Vec<u64>> {
+        self.weighted_confusion(&vec![1; self.len()])
+    }
+
+    /// The values of [`MEASURES`] where each row counts once.
+    pub fn measures(&self) -> Measures {
+        self.weighted(&vec![1; self.len()])
+    }
+
+    /// The same where rows count as often as `weights` say.
+    fn weighted(&self, weights: &[u32]) -> Measures {
+        let total: f64 = weights.iter().map(|w| f64::from(*w)).sum();
+        let mean = |values: &[f64]| {
+            let weighted = values.iter().zip(weights).map(|(v, w)| v * f64::from(*w));
+            weighted.sum::<f64>() / total
+        };
+        let confusion = self.weighted_confusion(weights);
+        let [accuracy, precision, recall, f1] = by_argmax(&confusion);
+        let mut measures = [f64::NAN; MEASURES.len()];
+        measures[0] = mean_of_defined((0..self.classes).map(|c| self.auc(c, weights)));
+        // Of two classes the rare one, which comes last, is what one looks for.
+        measures[1] = match self.classes {
+            2 => self.average_precision(1, weights).unwrap_or(f64::NAN),
+            n => mean_of_defined((0..n).map(|c| self.average_precision(c, weights))),
+        };
+        measures[2..6].copy_from_slice(&[accuracy, precision, recall, f1]);
+        measures[6..8].copy_from_slice(&[mean(&self.loss), mean(&self.brier)]);
+        if let [negatives, positives] = &confusion[..] {
+            let [tn, fp, fn_, tp] =
+                [negatives[0], negatives[1], positives[0], positives[1]].map(|n| n as f64);
+            measures[8..].copy_from_slice(&[
+                tp / (tp + fn_),
+                tn / (tn + fp),
+                tp / (tp + fp),
+                tn / (tn + fn_),
+            ]);
+        }
+        measures
+    }
+
+    fn weighted_confusion(&self, weights: &[u32]) -> Vec<Vec<u64>> {
+        let mut confusion = vec![vec![0; self.classes]; self.classes];
+        for ((truth, guess), weight) in self.labels.iter().zip(&self.decided).zip(weights) {
+            confusion[*truth as usize][*guess as usize] += u64::from(*weight);
+        }
+        confusion
+    }
+
+    /// Positives and negatives among tied rows.
+    fn split(&self, tied: &[u32], class: usize, weights: &[u32]) -> (u64, u64) {
+        let (mut positives, mut negatives) = (0, 0);
+        for row in tied {
+            let weight = u64::from(weights[*row as usize]);
+            match self.labels[*row as usize] as usize == class {
+                true => positives += weight,
+                false => negatives += weight,
+            }
+        }
+        (positives, negatives)
+    }
+
+    fn auc(&self, class: usize, weights: &[u32]) -> Option<f64> {
+        let tied = self.rankings[class].tied();
+        crate::metrics::area(tied.map(|tied| self.split(tied, class, weights)))
+    }
+
+    /// The area under the curve of precision over recall, by steps.
+    fn average_precision(&self, class: usize, weights: &[u32]) -> Option<f64> {
+        let (mut positives, mut all, mut sum) = (0u64, 0u64, 0.0);
+        for tied in self.rankings[class].tied().rev() {
+            let (p, n) = self.split(tied, class, weights);
+            positives += p;
+            all += p + n;
+            if p > 0 {
+                sum += p as f64 * positives as f64 / all as f64;
+            }
+        }
+        (positives > 0).then(|| sum / positives as f64)
+    }
+}
+
+fn mean_of_defined(values: impl Iterator<Item = Option<f64>>) -> f64 {
+    let (mut sum, mut count) = (0.0, 0);
+    for value in values.flatten() {
+        sum += value;
+        count += 1;
+    }
+    sum / f64::from(count)
+}
+
+/// Accuracy, and the means over the classes of precision, recall and F1, where 0/0 is 0.
+fn by_argmax(confusion: &[Vec<u64>]) -> [f64; 4] {
+    let metrics = crate::metrics::of_confusion(confusion);
+    [
+        metrics.accuracy,
+        metrics.precision,
+        metrics.recall,
+        metrics.f1,
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::Tally;
+    use selvedge_nn::random::Key;
+
+    /// Probabilities that lean towards the label.
+    pub(super) fn said(seed: u64, n: usize, classes: usize) -> (Vec<f32>, Vec<u32>) {
+        let mut stream = Key::new(seed).stream();
+        let (mut rows, mut labels) = (Vec::new(), Vec::new());
+        for _ in 0..n {
+            let label = stream.below(classes as u64) as usize;
+            let mut row: Vec<f32> = (0..classes).map(|_| stream.uniform() + 0.02).collect();
+            row[label] += 0.3;
+            let sum: f32 = row.iter().sum();
+            // Some scores are equal.
+            rows.extend(row.iter().map(|p| (p / sum * 50.0).round() / 50.0));
+            labels.push(label as u32);
+        }
+        (rows, labels)
+    }
+
+    #[test]
+    fn measures_are_those_of_the_tally() {
+        for classes in [2, 5] {
+            let (rows, labels) = said(1, 400, classes);
+            let mut tally = Tally::new(classes);
+            tally.add(&rows, &labels);
+            let expected = tally.exact_metrics(&rows, &labels);
+            let scored = Scored::new(&rows, &labels, classes, Decision::Largest);
+            let m = scored.measures();
+            assert!((m[0] - expected.auc.unwrap()).abs() < 1e-12);
+            assert_eq!(
+                [m[2], m[3], m[4], m[5]],
+                [
+                    expected.accuracy,
+                    expected.precision,
+                    expected.recall,
+                    expected.f1
+                ]
+            );
+            assert_eq!(m[8].is_nan(), classes != 2);
+        }
+    }
+
+    #[test]
+    fn two_by_two_by_hand() {
+        // True 1 said 0.9 and 0.4, true 0 said 0.6, 0.2 and 0.1.
+        let p = [0.9f32, 0.4, 0.6, 0.2, 0.1];
+        let rows: Vec<f32> = p.iter().flat_map(|p| [1.0 - p, *p]).collect();
+        let scored = Scored::new(&rows, &[1, 1, 0, 0, 0], 2, Decision::Largest);
+        let m = scored.measures();
+        let close = |a: f64, b: f64| (a - b).abs() < 1e-6;
+        assert!(close(m[0], 5.0 / 6.0));
+        assert!(close(m[1], (1.0 + 2.0 / 3.0) / 2.0));
+        assert!(close(m[8], 0.5) && close(m[9], 2.0 / 3.0));
+        assert!(close(m[10], 0.5) && close(m[11], 2.0 / 3.0));
+        let brier = 2.0 * (0.01 + 0.36 + 0.36 + 0.04 + 0.01) / 5.0;
+        assert!(close(m[7], brier));
+        assert_eq!(scored.confusion(), [[2, 1], [1, 1]]);
+    }
+
+    #[test]
+    fn one_class_alone_has_no_area() {
+        let scored = Scored::new(&[0.3, 0.7, 0.6, 0.4], &[1, 1], 2, Decision::Largest);
+        let m = scored.measures();
+        assert!(m[0].is_nan() && m[9].is_nan() && m[2] == 0.5);
+    }
+}
