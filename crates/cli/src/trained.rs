@@ -10,7 +10,7 @@ use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use selvedge_core::calibration::Calibration;
 use selvedge_core::dataset::Samples;
-use selvedge_core::evaluate::predict;
+use selvedge_core::evaluate::{Predictions, predict};
 use selvedge_core::experiment::Experiment;
 use selvedge_core::model::{Architecture, Model};
 use selvedge_data::Inputs;
@@ -103,13 +103,18 @@ impl Trained {
         &self.inputs.statistics.classes
     }
 
-    /// Probabilities of patients, row after row; corrected, if there is anything to correct them by and nobody minds.
-    pub(crate) fn probabilities(&self, samples: &Samples, calibrated: bool) -> Vec<f32> {
-        let said = predict(&self.architecture, &self.model, samples, None).probabilities;
-        self.corrected(said, calibrated)
+    /// What the model itself says of patients.
+    pub(crate) fn predict(&self, samples: &Samples) -> Predictions {
+        predict(&self.architecture, &self.model, samples, None)
     }
 
-    fn corrected(&self, said: Vec<f32>, calibrated: bool) -> Vec<f32> {
+    /// Probabilities of patients, row after row; corrected, if there is anything to correct them by and nobody minds.
+    pub(crate) fn probabilities(&self, samples: &Samples, calibrated: bool) -> Vec<f32> {
+        self.corrected(self.predict(samples).probabilities, calibrated)
+    }
+
+    /// Probabilities, corrected in the same way.
+    pub(crate) fn corrected(&self, said: Vec<f32>, calibrated: bool) -> Vec<f32> {
         match self.calibration.as_ref().filter(|_| calibrated) {
             Some(calibration) => calibration.apply(&said),
             None => said,

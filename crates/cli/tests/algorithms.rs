@@ -123,7 +123,8 @@ fn evaluating_a_hospital_only_run_gives_what_its_last_evaluation_saw() {
     place.succeeds(&[&["train", "--out", "run"][..], &set].concat());
     let run = Run::at(&place, "run");
     let evaluate = || -> Value {
-        let ran = place.succeeds(&["evaluate", "run", "--json"]);
+        let as_trained = ["evaluate", "run", "--last", "--uncalibrated", "--json"];
+        let ran = place.succeeds(&as_trained);
         serde_json::from_str(&ran.stdout).unwrap()
     };
     let (value, metrics) = (evaluate(), run.metrics());

@@ -18,6 +18,9 @@ use selvedge_core::assess::{
 };
 use serde_json::{Map, Value, json};
 
+/// The place of the loss among the measures.
+const LOSS: usize = 6;
+
 /// Ranges of probability that calibration is shown in.
 const BINS: usize = 10;
 
@@ -54,6 +57,8 @@ pub(crate) struct Group {
 pub(crate) struct Predicted<'a> {
     pub(crate) probabilities: Vec<f32>,
     pub(crate) labels: Vec<u32>,
+    /// The mean loss to the last bit, where probabilities are as the model says them.
+    pub(crate) loss: Option<f64>,
     /// Rows with the same number are of one patient; empty: each is of another.
     pub(crate) persons: &'a [u32],
     /// The group of each row, and the names; or nobody knows.
@@ -113,10 +118,14 @@ impl Part {
             let all = names.iter().enumerate();
             all.map(|named| group(named, of_row))
         });
+        let mut estimates = bootstrap.estimate(&all, predicted.persons);
+        if let (Some(exact), Some(loss)) = (predicted.loss, &mut estimates[LOSS]) {
+            loss.value = exact;
+        }
         Part {
             name: name.into(),
             samples: labels.len(),
-            estimates: bootstrap.estimate(&all, predicted.persons),
+            estimates,
             confusion: all.confusion(),
             curves: shown.map(curves).collect(),
             groups: groups.filter(|group| group.samples > 0).collect(),

@@ -68,9 +68,17 @@ impl Measuring<'_> {
         Part::new(name, predicted, classes, self.deciding, &self.bootstrap)
     }
 
-    fn probabilities(&self, samples: &Samples) -> Vec<f32> {
-        self.trained
-            .probabilities(samples, self.deciding.calibrated)
+    /// What is said of patients, each of whom has one row.
+    fn predicted(&self, samples: &Samples) -> Predicted<'static> {
+        let said = self.trained.predict(samples);
+        let calibrated = self.deciding.calibrated;
+        Predicted {
+            loss: (!calibrated).then(|| said.losses.mean()),
+            probabilities: self.trained.corrected(said.probabilities, calibrated),
+            labels: samples.y.clone(),
+            persons: &[],
+            groups: None,
+        }
     }
 
     /// On the data of the run.
@@ -107,10 +115,9 @@ impl Measuring<'_> {
         let mut parts = vec![self.part(
             "train",
             &Predicted {
-                probabilities: self.probabilities(&training),
-                labels: training.y.clone(),
                 persons: &persons,
                 groups: (names.len() > 1).then_some((&of_row, &names)),
+                ..self.predicted(&training)
             },
         )];
         drop(training);
@@ -120,10 +127,8 @@ impl Measuring<'_> {
         ] {
             if !samples.is_empty() {
                 let predicted = Predicted {
-                    probabilities: self.probabilities(samples),
-                    labels: samples.y.clone(),
-                    persons: &[],
                     groups: groups.map(|of_row| (&of_row[..], &names[..])),
+                    ..self.predicted(samples)
                 };
                 parts.push(self.part(name, &predicted));
             }
@@ -143,13 +148,12 @@ impl Measuring<'_> {
             crate::say(&format!("note: {note}"));
         }
         let predicted = Predicted {
-            probabilities: self.probabilities(&patients.samples),
-            labels: patients.samples.y.clone(),
             persons: &patients.persons,
             groups: patients
                 .groups
                 .as_ref()
                 .map(|(of_row, names)| (&of_row[..], &names[..])),
+            ..self.predicted(&patients.samples)
         };
         Ok(vec![self.part("data", &predicted)])
     }

@@ -185,7 +185,7 @@ fn a_validation_share_gives_a_best_model_and_none_gives_none() {
         with.bytes("model.safetensors")
     );
 
-    let evaluate = ["evaluate", "with", "--best", "--json"];
+    let evaluate = ["evaluate", "with", "--best", "--uncalibrated", "--json"];
     let exact = json(&place.succeeds(&evaluate).stdout);
     let model = exact["model"].as_str().unwrap();
     assert!(model.ends_with("best.safetensors"), "{model}");
@@ -208,7 +208,9 @@ fn evaluate_agrees_with_the_last_line_of_the_metrics() {
     let place = Place::new("evaluate");
     place.succeeds(&["train", "--out", "run"]);
     let last = Run::at(&place, "run").metrics().pop().unwrap();
-    let exact = json(&place.succeeds(&["evaluate", "run", "--json"]).stdout);
+    let as_trained = ["evaluate", "run", "--last", "--uncalibrated"];
+    let exact = [&as_trained[..], &["--json"]].concat();
+    let exact = json(&place.succeeds(&exact).stdout);
     agrees(&exact["test"], &last);
     let difference = number(&exact["train"], "loss") - number(&last, "loss_train");
     assert!(difference.abs() <= 1e-9, "{difference}");
@@ -221,9 +223,7 @@ fn evaluate_agrees_with_the_last_line_of_the_metrics() {
     assert_eq!(all, number(&exact["test"], "samples"));
     assert_eq!(right / all, number(&last, "accuracy"));
 
-    let page = place
-        .succeeds(&["evaluate", text(&place.join("run"))])
-        .stdout;
+    let page = place.succeeds(&as_trained).stdout;
     for key in ["loss", "precision", "recall", "f1", "accuracy"] {
         let value = format!("{:.4}", number(&exact["test"], key));
         assert!(page.contains(&value), "{key} {value}:\n{page}");
