@@ -336,6 +336,36 @@ mod tests {
     }
 
     #[test]
+    fn new_images_need_no_labels_and_no_training_images() {
+        let (_, bytes) = archive(3, [5, 2, 3]);
+        let read = |bytes: &[u8], purpose| {
+            of_archive(Path::new("x.npz"), Cursor::new(bytes), true, purpose)
+        };
+        let whole = read(&bytes, Purpose::Training).unwrap();
+        let new = read(&bytes, Purpose::New { labelled: false }).unwrap();
+        assert_eq!((new.ids.len(), new.ids[7].as_str()), (10, "test-0"));
+        assert!(new.y.iter().all(|y| *y == UNLABELLED));
+        assert_eq!(new.hospital.row(7), whole.hospital.row(7));
+        let mut out = Cursor::new(Vec::new());
+        let mut zip = ZipWriter::new(&mut out).unwrap();
+        let images = [
+            npy_header("|u1", &[2, SIDE, SIDE]),
+            vec![9; 2 * SIDE * SIDE],
+        ]
+        .concat();
+        zip.file("images.npy", images.len() as u64, |file| {
+            file.write_all(&images)
+        })
+        .unwrap();
+        zip.finish().unwrap();
+        let plain = read(out.get_ref(), Purpose::New { labelled: false }).unwrap();
+        assert_eq!(plain.ids, ["image-0", "image-1"]);
+        let refused = read(out.get_ref(), Purpose::New { labelled: true });
+        assert!(refused.unwrap_err().to_string().contains("\"labels\""));
+        assert!(read(out.get_ref(), Purpose::Training).is_err());
+    }
+
+    #[test]
     fn centre_and_frame_are_the_image() {
         for seed in 0..20 {
             let (images, bytes) = archive(seed, [5, 2, 3]);
