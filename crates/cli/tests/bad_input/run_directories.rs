@@ -264,7 +264,7 @@ fn a_damaged_model_is_not_evaluated() {
         &[0xff; 64],
     ] {
         fs::write(run.file("model.safetensors"), bytes).unwrap();
-        place.refuses(&["evaluate", "run"], &["run/model.safetensors", "damaged"]);
+        place.refuses(&["evaluate", "run", "--last"], &["run/model.safetensors", "damaged"]);
     }
     for (layers, parts) in [
         (
@@ -287,12 +287,12 @@ fn a_damaged_model_is_not_evaluated() {
             run.file("model.safetensors"),
         )
         .unwrap();
-        place.refuses(&["evaluate", "run"], &parts);
+        place.refuses(&["evaluate", "run", "--last"], &parts);
         fs::remove_dir_all(place.join("other")).unwrap();
     }
     fs::remove_file(run.file("model.safetensors")).unwrap();
     place.refuses(
-        &["evaluate", "run"],
+        &["evaluate", "run", "--last"],
         &["run", "model.safetensors", "--resume run"],
     );
 }

@@ -33,11 +33,13 @@ fn a_first_run_needs_nothing_and_leaves_every_file() {
             "best.safetensors",
             "checkpoint",
             "initial.safetensors",
+            "inputs.json",
             "ledger.csv",
             "manifest.json",
             "metrics.jsonl",
             "model.safetensors",
-            "trace.jsonl"
+            "trace.jsonl",
+            "validation.safetensors"
         ]
     );
     assert_eq!(run.checkpoint_t(), Some(1000));
