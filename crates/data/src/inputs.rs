@@ -11,6 +11,9 @@ pub struct Column {
     /// Its categories in order, each of which is one number of a row; a column of numbers has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub categories: Option<Vec<String>>,
+    /// Whether it has a value at every step of a time series.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub series: bool,
 }
 
 /// What one side's numbers are.

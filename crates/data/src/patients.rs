@@ -10,7 +10,7 @@ use crate::files::unzip::{Archive, Problem};
 use crate::inputs::Inputs;
 use crate::rows::{Part, Purpose, Rows, Side, UNLABELLED};
 use crate::settings::wrong;
-use crate::statistics::SideStatistics;
+use crate::statistics::{Scale, SideStatistics};
 use crate::{DataError, esr, medmnist, mimic3, physionet2012, table};
 use selvedge_core::dataset::Samples;
 use selvedge_core::experiment::DataSettings;
@@ -281,6 +281,11 @@ fn beyond(
     }
     for (row, values) in values.chunks_exact(wide).enumerate() {
         for (column, range) in ranges.iter().enumerate() {
+            // One of several categories, or whether something was measured, has no range.
+            let is_scaled = statistics.scales.get(column) != Some(&Scale::IDENTITY);
+            if !is_scaled && !statistics.names.is_empty() {
+                continue;
+            }
             let mut own = values[column..].iter().step_by(ranges.len());
             let inside =
                 |value: &f32| range.is_some_and(|[low, high]| (low..=high).contains(value));

@@ -192,6 +192,13 @@ fn series_of_which_a_new_patient_lacks_a_variable_are_read() {
     ];
     let new = trained.read_texts(&new).unwrap();
     assert_eq!(new.measured[1].len(), 8);
+    assert!(new.oddities.is_empty(), "{:?}", new.oddities);
+    let lacking = [
+        ("labs.csv", "patient,agee\n9,55\n"),
+        ("vitals.csv", "patient,hour,name,v\n9,0,hr,85\n"),
+    ];
+    let message = trained.read_texts(&lacking).unwrap_err().to_string();
+    assert!(message.contains("no column \"age\""), "{message}");
     assert!(
         new.notes.iter().any(|note| note.contains("spo2")),
         "{:?}",

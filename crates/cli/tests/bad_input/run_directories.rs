@@ -264,7 +264,10 @@ fn a_damaged_model_is_not_evaluated() {
         &[0xff; 64],
     ] {
         fs::write(run.file("model.safetensors"), bytes).unwrap();
-        place.refuses(&["evaluate", "run", "--last"], &["run/model.safetensors", "damaged"]);
+        place.refuses(
+            &["evaluate", "run", "--last"],
+            &["run/model.safetensors", "damaged"],
+        );
     }
     for (layers, parts) in [
         (

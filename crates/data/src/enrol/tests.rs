@@ -365,7 +365,7 @@ fn statistics_are_those_of_the_whole_table() {
         assert!(world.run(100_000));
         let whole = table::read_files(
             &data,
-            crate::rows::Purpose::Training,
+            (crate::rows::Purpose::Training, [&[]; 2]),
             vec!["hospital".into(), "devices".into()],
             &|path: &Path| {
                 let text = &tables.files[path.to_str().unwrap()];

@@ -195,7 +195,9 @@ pub(super) fn table(bytes: &[u8]) {
             let number = usize::from(path.as_os_str() == "1");
             Ok(Box::new(Cursor::new(files[number].to_vec())))
         };
-        let read = |purpose| table::read_files(&experiment.data, purpose, paths.clone(), &open);
+        let read = |purpose| {
+            table::read_files(&experiment.data, (purpose, [&[]; 2]), paths.clone(), &open)
+        };
         deal(read(Purpose::Training));
         told(read(Purpose::New { labelled: false }));
     }

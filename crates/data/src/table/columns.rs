@@ -86,6 +86,8 @@ pub(super) struct Plan<'a> {
     /// The one side that is read; none: both.
     pub(super) side: Option<Holder>,
     pub(super) purpose: Purpose,
+    /// The columns of both sides that a model was trained with, where it says so.
+    known: [&'a [Column]; 2],
     /// Categories that training has not seen: whose, in which column, and which.
     pub(super) new_categories: Vec<(String, String, String)>,
     pub(super) files: Vec<File>,
@@ -169,7 +171,7 @@ impl<'a> Plan<'a> {
     pub(super) fn new(
         settings: &'a TableSettings,
         side: Option<Holder>,
-        purpose: Purpose,
+        (purpose, known): (Purpose, [&'a [Column]; 2]),
         paths: Vec<PathBuf>,
         open: Open<'_>,
     ) -> Result<Self, DataError> {
@@ -177,6 +179,7 @@ impl<'a> Plan<'a> {
             settings,
             side,
             purpose,
+            known,
             new_categories: Vec::new(),
             files: Vec::new(),
             features: Vec::new(),
@@ -307,8 +310,12 @@ impl<'a> Plan<'a> {
         };
         let mut added = Vec::new();
         for name in own.into_iter().flatten().filter(|name| !name.contains('*')) {
-            let known = self.features.iter().any(|feature| feature.name == *name);
-            if !known && !self.is_special(name) && self.variable(name)?.is_some() {
+            let there = self.features.iter().any(|feature| feature.name == *name);
+            let mut others = self.known.into_iter().flatten();
+            // What training had once for each patient is no variable: it is missing.
+            let is_single = others.any(|column| column.name == *name && !column.series);
+            let is_none = there || is_single || self.is_special(name);
+            if !is_none && self.variable(name)?.is_some() {
                 added.push(name.clone());
             }
         }
@@ -459,6 +466,7 @@ impl<'a> Plan<'a> {
         let column = |feature: &Feature| Column {
             name: feature.name.clone(),
             categories: feature.categories.as_ref().map(|c| c.names.clone()),
+            series: feature.series,
         };
         own.into_iter().map(column).collect()
     }

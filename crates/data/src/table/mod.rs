@@ -42,7 +42,7 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<R
     for path in &settings.table.files {
         paths.push(find("table.files", path, data_dir)?);
     }
-    read_files(settings, Purpose::Training, paths, &open)
+    read_files(settings, (Purpose::Training, [&[]; 2]), paths, &open)
 }
 
 /// Reads patients whom training has not seen: `columns` are what the model was trained with, `classes` its labels.
@@ -68,7 +68,7 @@ pub(crate) fn read_new(
                 .collect(),
         );
     }
-    read_files(&settings, purpose, paths.to_vec(), &open)
+    read_files(&settings, (purpose, columns), paths.to_vec(), &open)
 }
 
 fn open(path: &Path) -> std::io::Result<Box<dyn Bytes>> {
@@ -163,11 +163,11 @@ pub(crate) fn check_columns(settings: &DataSettings) -> Result<(), DataError> {
 /// Reads files that `open` opens.
 pub(crate) fn read_files(
     settings: &DataSettings,
-    purpose: Purpose,
+    what: (Purpose, [&[Column]; 2]),
     paths: Vec<PathBuf>,
     open: Open<'_>,
 ) -> Result<Rows, DataError> {
-    let mut plan = Plan::new(&settings.table, None, purpose, paths, open)?;
+    let mut plan = Plan::new(&settings.table, None, what, paths, open)?;
     let mut survey = Survey::take(&mut plan, open)?;
     let unmeasured = plan.expect_variables()?;
     plan.settle()?;

@@ -49,7 +49,13 @@ impl OneSide {
         open: Open<'_>,
     ) -> Result<Self, DataError> {
         check_columns(settings)?;
-        let mut plan = Plan::new(&settings.table, Some(side), Purpose::Training, paths, open)?;
+        let mut plan = Plan::new(
+            &settings.table,
+            Some(side),
+            (Purpose::Training, [&[]; 2]),
+            paths,
+            open,
+        )?;
         let mut survey = Survey::take(&mut plan, open)?;
         let unmeasured = plan.expect_variables()?;
         plan.settle()?;
