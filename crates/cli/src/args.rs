@@ -1,9 +1,11 @@
 //! The command line.
 
 mod kits;
+mod reference;
 mod using;
 
 pub(crate) use kits::*;
+pub(crate) use reference::*;
 pub(crate) use using::*;
 
 use clap::{Args as Arguments, Parser, Subcommand};
@@ -73,6 +75,9 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Show who is there, who is missing and why, and how far a deployment is
     Status(StatusArgs),
+    /// Write the reference of all commands and keys
+    #[command(hide = true)]
+    Reference(ReferenceArgs),
 }
 
 /// Which experiment, with changes.

@@ -20,10 +20,12 @@ mod format;
 mod load;
 mod presets;
 mod progress;
+mod reference;
 mod report;
 mod reproduce;
 mod run_directory;
 mod runs;
+mod sparkline;
 mod summary;
 mod trained;
 mod training;
@@ -31,7 +33,7 @@ mod tune;
 mod weights;
 
 use clap::Parser;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::process::ExitCode;
 
 #[global_allocator]
@@ -44,7 +46,7 @@ fn main() -> ExitCode {
         Ok(Outcome::Interrupted) => ExitCode::from(130),
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            let word = if std::io::stderr().is_terminal() {
+            let word = if progress::has_colours() {
                 "\x1b[1;31merror:\x1b[0m"
             } else {
                 "error:"

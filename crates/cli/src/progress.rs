@@ -1,97 +1,170 @@
-//! What a person sees while training or a download runs: a bar in a terminal, plain lines elsewhere.
+//! What a person sees while something runs: training at a glance and bars in a terminal, plain lines elsewhere.
 
-use crate::format::{bytes, rate, score, seconds};
+mod glance;
+mod terminal;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use terminal::has_colours;
+
+use crate::format::{bytes, score, seconds};
 use crate::training::Display;
+use glance::{Course, Glance, Parties, Present};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use selvedge_core::dataset::Dataset;
 use selvedge_core::run::Interval;
-use selvedge_core::state::{self, Evaluation};
-use std::io::IsTerminal;
+use selvedge_core::state::Evaluation;
+use std::cell::RefCell;
 use std::time::{Duration, Instant};
+use terminal::Block;
 
 /// How often plain lines come at most.
 pub(crate) const LINE_EVERY: Duration = Duration::from_secs(5);
 
+/// How often a terminal is drawn at most.
+const DRAW_EVERY: Duration = Duration::from_millis(100);
+
 /// The display of one run, on the error output.
+///
+/// Training takes turns with it, so between two drawings it only looks at the time.
 pub(crate) struct Progress {
-    bar: Option<ProgressBar>,
+    label: String,
     total: u64,
+    parties: Parties,
+    /// What is drawn in a terminal; elsewhere lines are written.
+    block: Option<RefCell<Block>>,
     started: Instant,
     first: u64,
-    printed: Option<Instant>,
-    /// What the last evaluation found.
-    found: String,
+    shown: Option<Instant>,
+    /// What the last evaluation found, and how it went so far.
+    last: Option<Evaluation>,
+    loss: Course,
+    auc: Course,
+    /// Why P, Q and η are what they are, as it was told last.
+    told: Option<String>,
 }
 
 impl Progress {
-    /// A display for a run of so many iterations.
-    pub(crate) fn new(label: &str, total: u64) -> Self {
-        let template = "{prefix} {bar:30.cyan/dim} t {human_pos}/{human_len}  {msg}  {eta} left";
+    /// A display for a run of so many iterations on these data.
+    pub(crate) fn new(label: &str, total: u64, dataset: &Dataset) -> Self {
         Progress {
-            bar: terminal_bar(label, template, Some(total)),
+            label: label.to_owned(),
             total,
+            parties: Parties::of(dataset),
+            block: terminal::can_draw().then(|| RefCell::new(Block::new())),
             started: Instant::now(),
             first: 0,
-            printed: None,
-            found: String::new(),
+            shown: None,
+            last: None,
+            loss: Course::default(),
+            auc: Course::default(),
+            told: None,
         }
+    }
+
+    fn note(&mut self, evaluation: &Evaluation) {
+        self.loss.add(evaluation.loss_train);
+        if let Some(auc) = evaluation.test.auc {
+            self.auc.add(auc);
+        }
+        self.last = Some(evaluation.clone());
+    }
+
+    /// Iterations a second, and the seconds that are left, once there is anything to tell them by.
+    fn speed(&self, t: u64) -> Option<(f64, f64)> {
+        let done = t.checked_sub(self.first).filter(|done| *done > 0)? as f64;
+        let speed = done / self.started.elapsed().as_secs_f64().max(1e-9);
+        Some((speed, self.total.saturating_sub(t) as f64 / speed))
+    }
+
+    fn draw(&self, interval: &Interval<'_>, block: &RefCell<Block>) {
+        let progress = &interval.state.progress;
+        let glance = Glance {
+            label: &self.label,
+            total: self.total,
+            speed: self.speed(progress.t),
+            progress,
+            last: self.last.as_ref(),
+            loss: &self.loss,
+            auc: &self.auc,
+            parties: self.parties,
+            present: Present::of(interval.groups),
+        };
+        let (columns, rows) = terminal::size();
+        let lines = glance.lines(columns, rows);
+        block.borrow_mut().draw(&lines, columns);
+    }
+
+    /// The same as one plain line.
+    fn line(&mut self, interval: &Interval<'_>) -> String {
+        let progress = &interval.state.progress;
+        let t = progress.t;
+        let mut parts = vec![format!("t {t}/{}", self.total)];
+        if let Some(e) = &self.last {
+            parts.push(format!("loss {:.3}", e.loss_train));
+            parts.push(format!("AUC {}", score(e.test.auc)));
+        }
+        let ledger = &progress.ledger;
+        let sent = bytes(ledger.exact() as f64 / self.parties.groups.max(1) as f64);
+        let links = glance::shares(ledger, |e| e.link.name());
+        parts.push(match links.is_empty() {
+            true => format!("{sent} a group"),
+            false => format!("{sent} a group ({})", links.join(", ")),
+        });
+        parts.push(Present::of(interval.groups).text(self.parties));
+        parts.extend(glance::settings(progress));
+        if let Some((_, left)) = self.speed(t).filter(|_| t < self.total) {
+            parts.push(format!("about {} left", seconds(left)));
+        }
+        let why = glance::why(progress);
+        if why != self.told {
+            parts.extend(why.as_ref().map(|why| format!("({why})")));
+            self.told = why;
+        }
+        parts.join("  ")
     }
 }
 
 impl Display for Progress {
     fn begin(&mut self, t: u64) {
         (self.first, self.started) = (t, Instant::now());
-        if let Some(bar) = &self.bar {
-            bar.set_position(t);
-            bar.reset_eta();
-        }
     }
 
     fn say(&self, text: &str) {
-        match &self.bar {
-            Some(bar) => bar.suspend(|| crate::say(text)),
-            None => crate::say(text),
-        }
+        self.close();
+        crate::say(text);
     }
 
     fn update(&mut self, interval: &Interval<'_>) {
-        let t = interval.state.progress.t;
         if let Some(evaluation) = interval.evaluation {
-            self.found = line(evaluation);
+            self.note(evaluation);
         }
-        let now = format!("{}{}", self.found, settings(&interval.state.progress));
-        if let Some(bar) = &self.bar {
-            bar.set_position(t);
-            if interval.evaluation.is_some() || interval.change().is_some() {
-                bar.set_message(now);
+        let every = match self.block {
+            Some(_) => DRAW_EVERY,
+            None => LINE_EVERY,
+        };
+        let due = self.shown.is_none_or(|shown| shown.elapsed() >= every);
+        match &self.block {
+            Some(block) if due => self.draw(interval, block),
+            None if due || interval.state.progress.t == self.total => {
+                let line = self.line(interval);
+                crate::say(&line);
             }
-            return;
+            _ => return,
         }
-        if interval.evaluation.is_none() {
-            return;
-        }
-        let due = self.printed.is_none_or(|last| last.elapsed() >= LINE_EVERY) || t == self.total;
-        if due {
-            self.printed = Some(Instant::now());
-            let spent = self.started.elapsed().as_secs_f64();
-            let left = spent / (t - self.first).max(1) as f64 * (self.total - t) as f64;
-            crate::say(&format!(
-                "t {t}/{}  {now}  about {} left",
-                self.total,
-                seconds(left)
-            ));
-        }
+        self.shown = Some(Instant::now());
     }
 
     fn close(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
+        if let Some(block) = &self.block {
+            block.borrow_mut().clear();
         }
     }
 }
 
 /// A bar, if there is a terminal to draw it in.
 pub(crate) fn terminal_bar(label: &str, template: &str, total: Option<u64>) -> Option<ProgressBar> {
-    std::io::stderr().is_terminal().then(|| {
+    terminal::can_draw().then(|| {
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr_with_hz(10));
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("━╸─"));
@@ -158,23 +231,4 @@ impl Bytes {
             bar.finish_and_clear();
         }
     }
-}
-
-/// P, Q and η as they are now, where somebody steers; else they are what the experiment says.
-fn settings(progress: &state::Progress) -> String {
-    let segment = &progress.segment;
-    let (p, q) = (segment.global_interval, segment.local_interval);
-    match progress.controller {
-        Some(_) => format!("  P {p}  Q {q}  η {}", rate(segment.learning_rate)),
-        None => String::new(),
-    }
-}
-
-fn line(e: &Evaluation) -> String {
-    format!(
-        "loss {:.3}  AUC {}  {} a group",
-        e.loss_train,
-        score(e.test.auc),
-        bytes(e.bytes_exact)
-    )
 }

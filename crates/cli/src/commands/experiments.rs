@@ -40,16 +40,30 @@ fn list(json: bool) -> Result<()> {
     print(&lines.collect::<String>())
 }
 
-/// Every key with its default and meaning.
-fn keys(json: bool) -> Result<()> {
+/// What an experiment that says nothing is resolved to, with the tables that it would leave out.
+pub(crate) fn default_values() -> Result<Value> {
     let mut defaults = serde_json::to_value(Experiment::parse("", &[])?)?;
-    // Experiments that read no table leave this out.
+    // Experiments that read no table leave this out, and those that nobody steers this.
     defaults["data"]["table"] = serde_json::to_value(TableSettings::default())?;
+    defaults["train"]["adaptive"] = "off".into();
+    Ok(defaults)
+}
+
+/// Every key with its type, default, values and meaning.
+fn keys(json: bool) -> Result<()> {
+    let defaults = default_values()?;
     let default = |path: &str| path.split('.').fold(&defaults, |v, word| &v[word]);
     if json {
-        let list = KEYS
-            .iter()
-            .map(|k| json!({ "key": k.path, "default": default(k.path), "meaning": k.meaning }));
+        let list = KEYS.iter().map(|k| {
+            let values = k.values();
+            json!({
+                "key": k.path,
+                "type": values.kind(),
+                "default": default(k.path),
+                "values": values.to_string(),
+                "meaning": k.meaning,
+            })
+        });
         return print_json(&Value::Array(list.collect()));
     }
     let text = |path: &str| match default(path) {
@@ -64,7 +78,12 @@ fn keys(json: bool) -> Result<()> {
         } else {
             (String::new(), format!("\n    {default}"))
         };
-        format!("{:<26}{short:<14}{}{long}\n", k.path, k.meaning)
+        let values = k.values().to_string();
+        let values = match values.is_empty() {
+            true => values,
+            false => format!(" [{values}]"),
+        };
+        format!("{:<26}{short:<14}{}{values}{long}\n", k.path, k.meaning)
     });
     print(&format!(
         "{:<26}{:<14}meaning\n{}",

@@ -5,7 +5,7 @@ mod compare;
 mod data;
 mod deploy;
 mod evaluate;
-mod experiments;
+pub(crate) mod experiments;
 mod fetch;
 mod kit;
 mod predict;
@@ -47,6 +47,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
         Command::Kit(command) => kit::run(&command),
         Command::Doctor(args) => kit::doctor(&args),
         Command::Status(args) => deploy::run_status(&args),
+        Command::Reference(args) => crate::reference::run(&args),
     }
 }
 

@@ -314,7 +314,7 @@ pub(super) fn numbered_paths(name: &str) -> impl Iterator<Item = PathBuf> {
     })
 }
 
-/// Loads the data and trains, while a bar shows how far it is.
+/// Loads the data and trains, while a person sees how far it is.
 fn train(plan: &Plan, options: &Options) -> Result<Finished> {
     let experiment = &plan.named.experiment;
     let algorithm = experiment.train.algorithm;
@@ -339,7 +339,7 @@ fn train(plan: &Plan, options: &Options) -> Result<Finished> {
             options.data.as_option()
         ),
     };
-    let mut progress = Progress::new(&plan.label, experiment.train.iterations);
+    let mut progress = Progress::new(&plan.label, experiment.train.iterations, &data.dataset);
     let mut finished = training::train(&job, &data, &mut progress)?;
     if finished.ending != Ending::Interrupted {
         let data_dir = options.data.as_option();

@@ -1,7 +1,7 @@
 //! How runs end, what they print, and where they are put.
 
+use crate::common::Place;
 use crate::common::run::{Run, number, same_results};
-use crate::common::{Place, text};
 use serde_json::Value;
 
 fn json(text: &str) -> Value {

@@ -18,7 +18,7 @@ pub const KEYS: &[KeyInfo] = &[
     key("seed", "everything random follows from it"),
     key(
         "data.set",
-        "synthetic | esr | medmnist | mimic3 | physionet2012 | synthetic-esr and so on, their twins | table | shards",
+        "which rows; synthetic-esr and so on are generated twins of the same shape",
     ),
     key(
         "data.path",
@@ -30,7 +30,7 @@ pub const KEYS: &[KeyInfo] = &[
     ),
     key(
         "data.split",
-        "how rows are dealt: paper | pairs | ramp | dirichlet | iid | column | recording (esr)",
+        "how rows are dealt to groups; recording is for esr",
     ),
     key("data.groups", "M, the number of groups"),
     key(
@@ -45,7 +45,7 @@ pub const KEYS: &[KeyInfo] = &[
     key("data.samples_per_device", "samples on each device"),
     key(
         "data.features",
-        "features [hospital, device], as counts or as shapes, or an even total (synthetic)",
+        "features [hospital, device], like [16, 16] or [[48, 20], [1, 28, 28]] (synthetic)",
     ),
     key("data.classes", "number of classes (synthetic)"),
     key("data.noise", "how much noise hides the signal (synthetic)"),
@@ -94,7 +94,7 @@ pub const KEYS: &[KeyInfo] = &[
     ),
     key(
         "data.table.missing",
-        "what stands for it: mean | zero | carry | refuse (table)",
+        "what stands for what was not measured (table)",
     ),
     key(
         "data.table.masks",
@@ -106,7 +106,7 @@ pub const KEYS: &[KeyInfo] = &[
     ),
     key(
         "data.table.one_sided",
-        "patients that only one side knows: leave-out | keep | refuse (table)",
+        "what becomes of patients that only one side knows (table)",
     ),
     key(
         "data.table.time",
@@ -126,10 +126,7 @@ pub const KEYS: &[KeyInfo] = &[
         "how long a step is, in the unit of the time (table)",
     ),
     key("data.table.start", "where the first step begins (table)"),
-    key(
-        "train.algorithm",
-        "hsgd | c-hsgd | jfl | tdcd | c-tdcd | centralised | fedavg | hospital-only | device-only",
-    ),
+    key("train.algorithm", "which loop trains"),
     key("train.iterations", "T, a multiple of P"),
     key(
         "train.global_interval",
@@ -146,21 +143,18 @@ pub const KEYS: &[KeyInfo] = &[
     ),
     key(
         "train.adaptive",
-        "who chooses P, Q and η while training, from these on: off | bound | gain (hsgd, c-hsgd)",
+        "who chooses P, Q and η while training, from these on (hsgd, c-hsgd)",
     ),
     key(
         "train.participation",
         "α, the share of a group's devices that takes part in an interval",
     ),
-    key("train.selection", "how they are drawn: uniform"),
+    key("train.selection", "how they are drawn"),
     key("train.weight_decay", "λ of the regulariser on the towers"),
-    key(
-        "train.class_weights",
-        "none | balanced | a list with one factor per class",
-    ),
+    key("train.class_weights", "the factor of each class's loss"),
     key(
         "train.broadcast",
-        "who is sent the device model at an exchange: selected | all",
+        "which devices are sent the device model at an exchange",
     ),
     key(
         "train.evaluate_every",
@@ -182,7 +176,7 @@ pub const KEYS: &[KeyInfo] = &[
     ),
     key(
         "compression.codec",
-        "of theta0, zeta1, zeta2 in c-hsgd and c-tdcd: none | top-k | dither, or with levels: dither:16",
+        "codec of theta0, zeta1 and zeta2 in c-hsgd and c-tdcd",
     ),
     key("compression.levels", "b, levels of codecs that name none"),
     key("compression.theta0", "codec of theta0, if another"),
@@ -212,7 +206,10 @@ pub const KEYS: &[KeyInfo] = &[
     key("time.mobile_down", "bit/s to a device"),
     key("time.fixed_up", "bit/s from a hospital or an edge"),
     key("time.fixed_down", "bit/s to a hospital or an edge"),
-    key("time.compute", "set | measured"),
+    key(
+        "time.compute",
+        "whether the time of computation is as set below or measured",
+    ),
     key(
         "time.compute_seconds",
         "t_c, seconds of computation in an iteration",

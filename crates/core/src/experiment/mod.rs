@@ -18,6 +18,7 @@ mod keys;
 mod read;
 mod settings;
 mod table;
+mod values;
 
 pub use algorithm::{Algorithm, Side};
 pub use compression::CompressionSettings;
@@ -29,6 +30,7 @@ pub use settings::{
     TrainSettings,
 };
 pub use table::{Categorical, TableSettings};
+pub use values::{Range, Values};
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,6 @@
 //! Small pictures of samples, in letters.
 
+use crate::sparkline::{self, place, range};
 use selvedge_nn::Shape;
 
 /// The widest line of a picture.
@@ -8,15 +9,11 @@ const WIDTH: usize = 64;
 /// Features of a time series that are drawn.
 const SERIES: usize = 4;
 
-const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const SHADES: [char; 5] = [' ', '░', '▒', '▓', '█'];
 
 /// A line with one bar for each number or, of many, for the mean of neighbours.
 pub(super) fn sparkline(values: &[f32]) -> String {
-    let values = shortened(values, WIDTH);
-    let (low, high) = range(&values);
-    let level = |value: &f32| LEVELS[place(*value, low, high, LEVELS.len())];
-    values.iter().map(level).collect()
+    sparkline::sparkline(values, WIDTH)
 }
 
 /// The lines of a sample.
@@ -73,42 +70,9 @@ fn image(height: usize, width: usize, values: &[f32]) -> Vec<String> {
     (0..height).step_by(2 * across).map(line).collect()
 }
 
-fn shortened(values: &[f32], most: usize) -> Vec<f32> {
-    let each = values.len().div_ceil(most).max(1);
-    let mean = |chunk: &[f32]| chunk.iter().sum::<f32>() / chunk.len() as f32;
-    values.chunks(each).map(mean).collect()
-}
-
-fn range(values: &[f32]) -> (f32, f32) {
-    let finite = values.iter().copied().filter(|value| value.is_finite());
-    finite.fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), value| {
-        (low.min(value), high.max(value))
-    })
-}
-
-/// Which of `count` equal parts of the range a value lies in; the middle, where nothing varies.
-fn place(value: f32, low: f32, high: f32, count: usize) -> usize {
-    if high <= low || !value.is_finite() {
-        return (count - 1) / 2;
-    }
-    let share = (value - low) / (high - low);
-    ((share * count as f32) as usize).min(count - 1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lines_show_their_shape() {
-        assert_eq!(
-            sparkline(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]),
-            "▁▂▃▄▅▆▇█"
-        );
-        assert_eq!(sparkline(&[2.0, 2.0]), "▄▄");
-        assert_eq!(sparkline(&vec![1.0; 1000]).chars().count(), 63);
-        assert_eq!(sparkline(&[]), "");
-    }
 
     #[test]
     fn images_are_half_as_high_in_letters() {

@@ -1,0 +1,92 @@
+//! Every key of an experiment.
+
+use super::NOTE;
+use crate::commands::experiments::default_values;
+use anyhow::Result;
+use selvedge_core::experiment::{KEYS, KeyInfo};
+use serde_json::Value;
+use std::fmt::Write;
+
+/// The tables of an experiment, in the order of their keys, and what each is about.
+const TABLES: [(&str, &str); 7] = [
+    ("data", "Which rows, and how they are dealt to groups."),
+    (
+        "data.table",
+        "What the columns of a table of your own mean; [own-table.md](../own-table.md) shows all of them in use.",
+    ),
+    ("train", "The algorithm and its parameters."),
+    (
+        "model",
+        "The three networks. A layer is `{ linear = { out = 16 } }`, `{ conv1d = { out, size, stride = 1, padding = 0 } }`, \
+         `{ conv2d = … }` likewise, `{ maxpool = { size = 2 } }`, `\"relu\"`, `\"tanh\"`, `\"flatten\"`, `{ window = { size = 8 } }`, \
+         `{ lstm = { hidden = 16 } }` or `{ gru = { hidden = 16 } }`. Left out, they are chosen for the set: the defaults here \
+         are those of `synthetic`.",
+    ),
+    (
+        "compression",
+        "What `c-hsgd` and `c-tdcd` do to messages. Other algorithms send everything as it is.",
+    ),
+    (
+        "time",
+        "The simulated clock. It changes what `seconds` says, and nothing else.",
+    ),
+    (
+        "stop",
+        "Targets and budgets that end a run early, at a global aggregation.",
+    ),
+];
+
+/// The page.
+pub(super) fn page() -> Result<String> {
+    let defaults = default_values()?;
+    let mut out = format!(
+        "# Keys of an experiment\n\n{NOTE}\n\nAn experiment is a TOML file; any key can also be set by `--set KEY=VALUE`. \
+         A key that is left out has its default; – means that there is none, or that it follows from the others.\n"
+    );
+    let alone = KEYS.iter().filter(|key| !key.path.contains('.'));
+    out += &table(alone, &defaults);
+    for (name, about) in TABLES {
+        let _ = write!(out, "\n## {name}\n\n{about}\n");
+        let own = KEYS.iter().filter(|key| parent(key) == name);
+        out += &table(own, &defaults);
+    }
+    Ok(out)
+}
+
+/// The table that a key is in.
+fn parent(key: &KeyInfo) -> &'static str {
+    key.path.rsplit_once('.').map_or("", |(table, _)| table)
+}
+
+fn table<'a>(keys: impl Iterator<Item = &'a KeyInfo>, defaults: &Value) -> String {
+    let mut out = String::from(
+        "\n| key | type | default | values | meaning |\n| --- | --- | --- | --- | --- |\n",
+    );
+    for key in keys {
+        let default = key.path.split('.').fold(defaults, |v, word| &v[word]);
+        let values = key.values();
+        let _ = writeln!(
+            out,
+            "| `{}` | {} | {} | {} | {} |",
+            key.path,
+            values.kind(),
+            shown(default),
+            cell(&values.to_string()),
+            cell(key.meaning)
+        );
+    }
+    out
+}
+
+/// A default as TOML would have it.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "–".into(),
+        value => format!("`{}`", cell(&value.to_string())),
+    }
+}
+
+/// A bar ends a cell.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
