@@ -34,8 +34,8 @@ class Browser:
             "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
             "--no-first-run", "--disable-extensions", "--disable-background-networking", "--disable-sync",
             "--disable-component-update", "--remote-debugging-pipe", f"--user-data-dir={self.profile.name}",
-            # Whatever asks for a name gets none.
-            "--host-resolver-rules=MAP * ~NOTFOUND",
+            # Whatever asks for a name gets none; this machine has an address.
+            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
         ]
         self.process = subprocess.Popen(
             ["sh", "-c", script, "sh", executable, *options, "about:blank"],
@@ -185,6 +185,12 @@ class Page:
     def press(self, key):
         for kind in ["keyDown", "keyUp"]:
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key)
+
+    def press_key(self, key, number):
+        """Presses a key that does something by itself, like Tab (9) or Enter (13)."""
+        text = {"text": "\r"} if key == "Enter" else {}
+        for kind in ["keyDown", "keyUp"]:
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=number, **(text if kind == "keyDown" else {}))
 
     def screenshot(self, path, whole=True):
         """A picture of the whole page, or of what is in the window."""

@@ -1,9 +1,11 @@
 //! The command line.
 
+mod dashboard;
 mod kits;
 mod reference;
 mod using;
 
+pub(crate) use dashboard::*;
 pub(crate) use kits::*;
 pub(crate) use reference::*;
 pub(crate) use using::*;
@@ -28,6 +30,7 @@ Examples:
   selvedge predict runs/my-42 --input new.csv       probabilities and classes of new patients
   selvedge up                                       train as real processes on this machine
   selvedge report runs/synthetic-42                 charts and tables of a run as one HTML page
+  selvedge dashboard                                follow all runs on a local web page
   selvedge experiments --keys                       every key of an experiment"
 )]
 pub(crate) struct Args {
@@ -56,6 +59,8 @@ pub(crate) enum Command {
     Predict(PredictArgs),
     /// Write runs as one HTML page, with charts and tables
     Report(ReportArgs),
+    /// Follow runs on a local web page, while they are trained and later
+    Dashboard(DashboardArgs),
     /// List the experiments that come with selvedge
     Experiments(ExperimentsArgs),
     /// Measure how fast this machine trains

@@ -13,6 +13,7 @@ mod assessment;
 mod checkpoint;
 mod commands;
 mod comparison;
+mod dashboard;
 mod deciding;
 mod deploy;
 mod files;

@@ -163,7 +163,8 @@ fn read_evaluations(path: &Path) -> Result<Vec<Evaluation>> {
     Ok(evaluations)
 }
 
-fn read_ledger(path: &Path) -> Result<Vec<LedgerLine>> {
+/// Lines of `ledger.csv`; none while there is no file.
+pub(crate) fn read_ledger(path: &Path) -> Result<Vec<LedgerLine>> {
     const HEADER: &str = "link,kind,direction,messages,bytes";
     if !path.exists() {
         return Ok(Vec::new());

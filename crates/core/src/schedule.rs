@@ -1,5 +1,6 @@
 //! When things happen: a run is a list of segments, each with its own P, Q and η.
 
+use crate::experiment::TrainSettings;
 use serde::{Deserialize, Serialize};
 
 /// A stretch of a run with one P, one Q and one η, beginning at a global aggregation.
@@ -18,6 +19,23 @@ pub struct Segment {
 }
 
 impl Segment {
+    /// What a run begins with.
+    pub fn first(train: &TrainSettings) -> Self {
+        Segment {
+            start: 0,
+            global_interval: match train.adaptive.is_off() {
+                true => train.global_interval,
+                false => train.local_interval,
+            },
+            local_interval: match train.algorithm.is_never_stale() {
+                true => 1,
+                false => train.local_interval,
+            },
+            learning_rate: train.learning_rate,
+            halve_every: (train.halve_every > 0).then_some(train.halve_every),
+        }
+    }
+
     /// The same with P and Q that fit into the iterations that are left.
     #[must_use]
     pub fn cut(self, left: u64) -> Self {

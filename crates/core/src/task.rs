@@ -257,20 +257,7 @@ impl<'a> Task<'a> {
 
     /// The first segment. Who steers begins with P = Q, by strategy 1.
     pub fn segment(&self) -> Segment {
-        let train = &self.experiment.train;
-        Segment {
-            start: 0,
-            global_interval: match train.adaptive.is_off() {
-                true => train.global_interval,
-                false => train.local_interval,
-            },
-            local_interval: match train.algorithm.is_never_stale() {
-                true => 1,
-                false => train.local_interval,
-            },
-            learning_rate: train.learning_rate,
-            halve_every: (train.halve_every > 0).then_some(train.halve_every),
-        }
+        Segment::first(&self.experiment.train)
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod bench;
 mod compare;
+mod dashboard;
 mod data;
 mod deploy;
 mod evaluate;
@@ -38,6 +39,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
         Command::Evaluate(args) => evaluate::run(&args),
         Command::Predict(args) => predict::run(&args),
         Command::Report(args) => report::run(&args),
+        Command::Dashboard(args) => dashboard::run(&args),
         Command::Experiments(args) => experiments::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Enrol(args) => deploy::run_enrol(&args),

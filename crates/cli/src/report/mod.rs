@@ -25,7 +25,8 @@ mod tables;
 pub(crate) mod text;
 pub(crate) mod ticks;
 
-pub(crate) use page::{page, plain_page};
+pub(crate) use page::{SHARED_SCRIPT, page, plain_page, style_sheet};
+pub(crate) use tables::{ending, ends, kind};
 
 use crate::runs::{Axis, Series};
 use ticks::Scale;

@@ -19,7 +19,9 @@ use std::fmt::Write;
 const STYLE: &str = include_str!("page.css");
 /// The colours of dark screens: for those who prefer them, and for those who switch to them.
 const DARK: &str = include_str!("dark.css");
-const SCRIPT: &str = include_str!("page.js");
+/// Theme and numbers, for the dashboard too.
+pub(crate) const SHARED_SCRIPT: &str = include_str!("shared.js");
+const SCRIPT: &str = concat!(include_str!("shared.js"), include_str!("page.js"));
 
 /// The whole page, with what targets take. `incomplete` says which runs are not there yet.
 pub(crate) fn page(series: &[Series], targets: &Needs, incomplete: &[String]) -> String {
@@ -99,7 +101,7 @@ fn whole(title: &str, body: &str) -> String {
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<title>{} – Selvedge report</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>{}</style>\n<script>{SCRIPT}</script>\n</head>\n<body>\n{body}</body>\n</html>\n",
         policy(),
         escape(title),
-        style(),
+        style_sheet(),
     )
 }
 
@@ -111,7 +113,8 @@ fn policy() -> String {
     )
 }
 
-fn style() -> String {
+/// How pages look, on light and on dark screens.
+pub(crate) fn style_sheet() -> String {
     format!(
         "{STYLE}\n@media screen and (prefers-color-scheme: dark) {{ :root:not([data-theme=\"light\"]) {{ {DARK} }} }}\n@media screen {{ :root[data-theme=\"dark\"] {{ {DARK} }} }}\n"
     )

@@ -207,7 +207,7 @@ fn bytes_cell((bytes, messages): (f64, f64), total: f64) -> Cell {
 }
 
 /// `device → edge`
-fn ends(line: &LedgerLine) -> String {
+pub(crate) fn ends(line: &LedgerLine) -> String {
     match (line.link.split_once('-'), line.direction.as_str()) {
         (Some((below, above)), "up") => format!("{below} → {above}"),
         (Some((below, above)), "down") => format!("{above} → {below}"),
@@ -215,7 +215,8 @@ fn ends(line: &LedgerLine) -> String {
     }
 }
 
-fn kind(name: &str) -> String {
+/// `θ0, combined model`
+pub(crate) fn kind(name: &str) -> String {
     match name {
         "theta0" => "θ0, combined model".into(),
         "theta1" => "θ1, hospital tower".into(),
@@ -313,7 +314,7 @@ pub(super) fn runs(series: &[Series]) -> Table {
 }
 
 /// How a run ended, in a few words.
-pub(super) fn ending(ending: Option<&EndingInfo>) -> String {
+pub(crate) fn ending(ending: Option<&EndingInfo>) -> String {
     let Some(ending) = ending else {
         return "not ended".into();
     };

@@ -3,6 +3,7 @@
 #![allow(dead_code, unreachable_pub)] // each test file uses its share
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 
+pub mod browser;
 pub mod disk;
 pub mod npz;
 pub mod process;

@@ -1,55 +1,18 @@
 //! The page in a real browser. `tools/browser` finds it; without one, these tests are skipped.
 
+use crate::common::browser::{browser, pictures, script};
 use crate::common::process::finish;
 use crate::common::run::Run;
 use crate::common::{copy, text};
 use crate::{comparison, small};
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::OnceLock;
-
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-
-/// A browser, or a word that the test is skipped.
-fn browser(test: &str) -> Option<&'static Path> {
-    static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let found = FOUND.get_or_init(|| {
-        let runs = |program: &Path| {
-            let mut command = Command::new(program);
-            command
-                .arg("--version")
-                .stdout(Stdio::null())
-                .stderr(Stdio::null());
-            command.status().is_ok_and(|status| status.success())
-        };
-        let named = std::env::var_os("SELVEDGE_BROWSER").map(PathBuf::from);
-        let known = ["chromium", "chromium-browser", "google-chrome"].map(PathBuf::from);
-        let mut all = named.into_iter().chain(known);
-        all.find(|path| runs(path))
-            .filter(|_| runs(Path::new("python3")))
-    });
-    if found.is_none() {
-        eprintln!(
-            "skipped: {test} needs Python 3 and Chromium: run tools/browser, or set SELVEDGE_BROWSER"
-        );
-    }
-    found.as_deref()
-}
+use std::path::Path;
 
 /// Looks at a page in a browser; its pictures stay in `target/screenshots`.
 #[track_caller]
-fn check_in(browser: &Path, page: &Path, pictures: &str) {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
-        .join("../screenshots")
-        .join(pictures);
-    // The scripts need nothing but the standard library.
-    let mut command = Command::new("python3");
-    command
-        .arg("-B")
-        .arg(Path::new(ROOT).join("tools/python/check_report.py"))
-        .args([browser, page, &folder])
-        .stdin(Stdio::null());
+fn check_in(browser: &Path, page: &Path, name: &str) {
+    let mut command = script("check_report.py");
+    command.args([browser, page, &pictures(name)]);
     let checked = finish(&mut command).ended(0);
     assert!(
         checked.stdout.contains("390-dark.png"),

@@ -1,0 +1,64 @@
+//! `selvedge dashboard`
+
+use super::print;
+use crate::Outcome;
+use crate::args::DashboardArgs;
+use crate::dashboard::Dashboard;
+use anyhow::{Context, Result, bail};
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Where runs are, unless somebody says otherwise.
+const RUNS: &str = "runs";
+
+pub(crate) fn run(args: &DashboardArgs) -> Result<Outcome> {
+    for path in &args.runs {
+        if !path.exists() {
+            bail!(
+                "{}: there is no such folder: expected a run directory, or a folder in which there are runs or will be",
+                path.display()
+            );
+        }
+        if !path.is_dir() {
+            bail!(
+                "{} is not a folder: expected a run directory, or a folder in which there are runs or will be",
+                path.display()
+            );
+        }
+    }
+    let runs = match &args.runs[..] {
+        // It may not be there before the first training.
+        [] => vec![PathBuf::from(RUNS)],
+        runs => runs.to_vec(),
+    };
+    let token = args.token.as_ref().map(Option::as_deref);
+    let dashboard = Dashboard::new(runs.clone(), &args.listen, token)?;
+    print(&match args.json {
+        true => format!("{}\n", started(&dashboard)),
+        false => text(&dashboard, &runs),
+    })?;
+    // Nothing is to be saved; who is reading an answer asks again later.
+    ctrlc::set_handler(|| std::process::exit(130)).context("cannot catch Ctrl-C")?;
+    dashboard.serve()
+}
+
+fn started(dashboard: &Dashboard) -> serde_json::Value {
+    json!({ "url": dashboard.url(), "address": dashboard.address(), "token": dashboard.token() })
+}
+
+fn text(dashboard: &Dashboard, runs: &[PathBuf]) -> String {
+    let runs: Vec<String> = runs.iter().map(|path| path.display().to_string()).collect();
+    let mut text = format!(
+        "Dashboard  {}\nRuns       {}\n",
+        dashboard.url(),
+        runs.join(", ")
+    );
+    let address = dashboard.address();
+    if address.ip().is_unspecified() {
+        text += &format!(
+            "Others     port {} of every address of this machine, with the same token; what is sent is not encrypted\n",
+            address.port()
+        );
+    }
+    text + "Ctrl-C ends it; trainings go on.\n"
+}
