@@ -52,21 +52,26 @@ pub(crate) fn page(
     classes: &[String],
     confidence: f64,
 ) -> String {
-    let mut body = format!("<header><h1>{}</h1>", escape(title));
+    let mut body = format!(
+        "<header><p class=\"eyebrow\">Selvedge evaluation</p><h1>{}</h1>",
+        escape(title)
+    );
     for line in about {
-        body += &format!("<p>{}</p>", escape(line));
+        body += &format!("<p class=\"lead\">{}</p>", escape(line));
     }
     body += "</header>\n";
     if let Some(part) = parts.last() {
+        body += "<div class=\"panel shown\">\n";
         for figure in &FIGURES {
             body += &format!(
-                "<section><h2>{} on {}</h2><p class=\"about\">{}</p>{}</section>\n",
+                "<section><h2>{} on {}</h2><p class=\"about\">{}</p><figure>{}</figure></section>\n",
                 figure.title,
                 escape(&part.name),
                 figure.about,
                 figure.svg(part)
             );
         }
+        body += "</div>\n";
     }
     body += &format!(
         "<section><h2>Numbers</h2><pre>{}</pre></section>\n",
@@ -105,7 +110,7 @@ impl Figure {
             y: axis(self.axes[1]),
             lines,
         })
-        .file()
+        .with_legend()
     }
 }
 

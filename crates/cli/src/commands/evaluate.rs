@@ -46,8 +46,8 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Outcome> {
     let mut about = vec![format!("Model   {}", trained.file.display())];
     about.extend(deciding.about(&trained));
     if let Some(html) = &args.html {
-        let title = format!("{}: evaluation", trained.manifest.name);
-        let page = assessment::page(&title, &about, &parts, classes, args.confidence);
+        let title = &trained.manifest.name;
+        let page = assessment::page(title, &about, &parts, classes, args.confidence);
         write_whole(html, page.as_bytes())?;
     }
     if args.json {

@@ -40,6 +40,16 @@ impl Drawing {
         )
     }
 
+    /// An element of a page that has no script, with the legend.
+    pub(crate) fn with_legend(&self) -> String {
+        format!(
+            "<svg class=\"chart whole\" viewBox=\"0 0 {WIDTH} {}\" font-family=\"{FONT}\" role=\"img\" aria-label=\"{}\">{}</svg>",
+            self.full_height,
+            escape(&self.description),
+            self.body
+        )
+    }
+
     /// An element of a page, without the legend; `attributes` are added to it.
     pub(super) fn inline(&self, attributes: &str) -> String {
         format!(

@@ -78,6 +78,7 @@ pub(crate) fn page(series: &[Series], targets: &Needs, incomplete: &[String]) ->
     body += &section("runs-section", "Runs", about, &runs.html());
     whole(
         &title,
+        SCRIPT,
         &format!(
             "{body}<footer><p>Written by selvedge {}.</p></footer>\n<script type=\"application/json\" id=\"data\">{data}</script>\n",
             env!("CARGO_PKG_VERSION")
@@ -89,6 +90,7 @@ pub(crate) fn page(series: &[Series], targets: &Needs, incomplete: &[String]) ->
 pub(crate) fn plain_page(title: &str, body: &str) -> String {
     whole(
         title,
+        "",
         &format!(
             "{body}<footer><p>Written by selvedge {}.</p></footer>\n",
             env!("CARGO_PKG_VERSION")
@@ -96,18 +98,18 @@ pub(crate) fn plain_page(title: &str, body: &str) -> String {
     )
 }
 
-fn whole(title: &str, body: &str) -> String {
+fn whole(title: &str, script: &str, body: &str) -> String {
     format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<title>{} – Selvedge report</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>{}</style>\n<script>{SCRIPT}</script>\n</head>\n<body>\n{body}</body>\n</html>\n",
-        policy(),
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<title>{} – Selvedge report</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>{}</style>\n<script>{script}</script>\n</head>\n<body>\n{body}</body>\n</html>\n",
+        policy(script),
         escape(title),
         style_sheet(),
     )
 }
 
 /// Only the script above may run, whatever a name that slipped through would say; nothing is loaded.
-fn policy() -> String {
-    let hash = base64(&Sha256::digest(SCRIPT.as_bytes()));
+fn policy(script: &str) -> String {
+    let hash = base64(&Sha256::digest(script.as_bytes()));
     format!(
         "default-src &#39;none&#39;; script-src &#39;sha256-{hash}&#39;; style-src &#39;unsafe-inline&#39;; img-src data:; base-uri &#39;none&#39;; form-action &#39;none&#39;"
     )
