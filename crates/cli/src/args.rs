@@ -1,11 +1,13 @@
 //! The command line.
 
 mod dashboard;
+mod export;
 mod kits;
 mod reference;
 mod using;
 
 pub(crate) use dashboard::*;
+pub(crate) use export::*;
 pub(crate) use kits::*;
 pub(crate) use reference::*;
 pub(crate) use using::*;
@@ -28,6 +30,7 @@ Examples:
   selvedge data inspect esr --data-dir data         see what each group would hold
   selvedge evaluate runs/synthetic-42               exact metrics of a finished run, with intervals
   selvedge predict runs/my-42 --input new.csv       probabilities and classes of new patients
+  selvedge export runs/synthetic-42                 the model as ONNX, for PyTorch, and a model card
   selvedge up                                       train as real processes on this machine
   selvedge report runs/synthetic-42                 charts and tables of a run as one HTML page
   selvedge dashboard                                follow all runs on a local web page
@@ -57,6 +60,8 @@ pub(crate) enum Command {
     Evaluate(EvaluateArgs),
     /// Say what a run's model thinks of new patients
     Predict(PredictArgs),
+    /// Write a run's model as ONNX, for PyTorch, and with a model card
+    Export(ExportArgs),
     /// Write runs as one HTML page, with charts and tables
     Report(ReportArgs),
     /// Follow runs on a local web page, while they are trained and later

@@ -16,6 +16,7 @@ mod comparison;
 mod dashboard;
 mod deciding;
 mod deploy;
+mod export;
 mod files;
 mod format;
 mod load;

@@ -4,6 +4,7 @@ use anyhow::{Context, Result, bail};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use selvedge_core::model::{Architecture, Model};
+use std::collections::HashMap;
 use std::path::Path;
 
 /// Numbers as the bytes that files hold.
@@ -23,6 +24,15 @@ pub(crate) fn from_bytes(bytes: &[u8]) -> Vec<f32> {
 
 /// Writes a model.
 pub(crate) fn save(path: &Path, architecture: &Architecture, model: &Model) -> Result<()> {
+    crate::files::write_whole(path, &to_file(architecture, model, None)?)
+}
+
+/// The file of a model, with texts of its own under keys of their own.
+pub(crate) fn to_file(
+    architecture: &Architecture,
+    model: &Model,
+    texts: Option<HashMap<String, String>>,
+) -> Result<Vec<u8>> {
     let tensors: Vec<(String, Vec<usize>, Vec<u8>)> = architecture
         .tensors()
         .into_iter()
@@ -35,7 +45,7 @@ pub(crate) fn save(path: &Path, architecture: &Architecture, model: &Model) -> R
         .iter()
         .map(|(name, shape, bytes)| Ok((name, TensorView::new(Dtype::F32, shape.clone(), bytes)?)))
         .collect::<Result<Vec<_>>>()?;
-    crate::files::write_whole(path, &safetensors::serialize(views, None)?)
+    Ok(safetensors::serialize(views, texts)?)
 }
 
 /// Reads a model, and checks that it is one of these networks.

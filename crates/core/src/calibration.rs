@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Probabilities below this are taken for it: their logarithms stay finite.
-const LEAST: f64 = 1e-30;
+pub const LEAST: f64 = 1e-30;
 
 /// A model never counts for less than this, nor the other way around.
 const LEAST_SCALE: f64 = 0.01;

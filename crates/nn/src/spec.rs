@@ -1,5 +1,6 @@
 //! Layers as an experiment writes them.
 
+use crate::{Shape, ShapeError};
 use serde::de::{self, value::MapAccessDeserializer};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -129,6 +130,16 @@ impl LayerSpec {
             LayerSpec::Lstm { .. } => "lstm",
             LayerSpec::Gru { .. } => "gru",
         }
+    }
+}
+
+impl LayerSpec {
+    /// The shape that comes out of it.
+    ///
+    /// # Errors
+    /// If it does not fit what comes in.
+    pub fn output(&self, input: Shape) -> Result<Shape, ShapeError> {
+        crate::layer::build(self, input).map(|(_, output)| output)
     }
 }
 

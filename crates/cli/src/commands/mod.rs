@@ -7,6 +7,7 @@ mod data;
 mod deploy;
 mod evaluate;
 pub(crate) mod experiments;
+mod export;
 mod fetch;
 mod kit;
 mod predict;
@@ -38,6 +39,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
         Command::Data(DataCommand::Fetch(args)) => fetch::run(&args),
         Command::Evaluate(args) => evaluate::run(&args),
         Command::Predict(args) => predict::run(&args),
+        Command::Export(args) => export::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Dashboard(args) => dashboard::run(&args),
         Command::Experiments(args) => experiments::run(&args),

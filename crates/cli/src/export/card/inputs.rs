@@ -1,0 +1,89 @@
+//! What goes in, column by column.
+
+use super::Card;
+use super::markdown::{cell, table};
+use crate::export::description::listed;
+use selvedge_core::experiment::Side;
+
+const HEAD: [&str; 6] = [
+    "column",
+    "mean",
+    "deviation",
+    "clipped to",
+    "seen in training",
+    "not measured in training",
+];
+
+impl Card<'_> {
+    pub(super) fn inputs(&self) -> String {
+        let mut out = String::from(
+            "## Inputs\n\n\
+             Numbers as they were measured, float32, NaN where nothing was measured. Every file scales them itself: what lies beyond \
+             the clip counts as its end, the mean is taken off, the rest is divided by the deviation, and what is missing counts as \
+             the mean.\n",
+        );
+        for side in [Side::Hospital, Side::Device] {
+            let (part, statistics) = (self.exported.tower(side), self.exported.statistics(side));
+            let shape = listed(&statistics.shape, ", ");
+            out += &format!("\n`{}`, float32 [N, {shape}]:\n\n", part.name);
+            out += &table(&HEAD, self.columns(side));
+        }
+        out
+    }
+
+    /// A row for each column; for all numbers together, where they have no names and one scale.
+    fn columns(&self, side: Side) -> Vec<Vec<String>> {
+        let (statistics, seen) = self.exported.side(side);
+        let (names, scales) = (&statistics.names, &statistics.scales);
+        let rows = names.len().max(scales.len());
+        let between = |bounds: Option<[f64; 2]>| match bounds {
+            Some([low, high]) => format!("{} to {}", number(low), number(high)),
+            None => "–".into(),
+        };
+        let row = |i: usize| {
+            let name = match (names.get(i), rows) {
+                (Some(name), _) => cell(name),
+                (None, 1) => "all".into(),
+                (None, _) => (i + 1).to_string(),
+            };
+            let scale = scales[i % scales.len()];
+            let range = match seen.ranges.len() {
+                n if n == rows => seen.ranges[i],
+                _ => None,
+            };
+            let missing = statistics.missing.get(i);
+            vec![
+                name,
+                number(scale.mean),
+                number(scale.deviation),
+                between(scale.clip),
+                between(range.map(|range| range.map(f64::from))),
+                missing.map_or_else(|| "–".into(), |share| format!("{:.1} %", 100.0 * share)),
+            ]
+        };
+        (0..rows).map(row).collect()
+    }
+}
+
+/// Four digits, however large or small.
+fn number(x: f64) -> String {
+    let digits = format!("{x:.3e}");
+    match digits.parse::<f64>() {
+        Ok(short) if short == 0.0 || (1e-3..1e6).contains(&short.abs()) => short.to_string(),
+        _ => digits,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_four_digits() {
+        assert_eq!(number(0.0), "0");
+        assert_eq!(number(123.456), "123.5");
+        assert_eq!(number(-0.012_345_6), "-0.01235");
+        assert_eq!(number(1.5e9), "1.500e9");
+        assert_eq!(number(2e-7), "2.000e-7");
+    }
+}

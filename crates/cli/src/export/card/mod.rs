@@ -1,0 +1,235 @@
+//! The model card: what a model is, what it was trained on, how good it is, and where it must not be used.
+//!
+//! Everything in it comes from the run's own files.
+
+mod inputs;
+mod limits;
+mod markdown;
+mod results;
+
+use super::Exported;
+use super::description::listed;
+use super::layers::Part;
+use crate::format::{count, rate, seconds};
+use crate::runs::Run;
+use anyhow::Result;
+use markdown::{cell, table};
+use selvedge_core::experiment::{Adaptive, Side};
+use selvedge_core::state::Evaluation;
+use std::path::Path;
+
+/// A run as its card tells of it.
+struct Card<'a> {
+    exported: &'a Exported<'a>,
+    run: &'a Run,
+}
+
+/// The card of the run at `path`.
+pub(super) fn text(exported: &Exported<'_>, path: &Path) -> Result<String> {
+    let run = &Run::read(path)?;
+    let card = Card { exported, run };
+    let sections = [
+        card.introduction(),
+        card.inputs(),
+        card.use_of_it(),
+        card.data(),
+        card.training(),
+        card.metrics(path)?,
+        card.bytes(),
+        card.limits(),
+    ];
+    Ok(sections.join("\n"))
+}
+
+impl Card<'_> {
+    /// Whether it is the model that was best on the validation samples, and not the last.
+    fn is_best(&self) -> bool {
+        self.exported.file == "best.safetensors"
+    }
+
+    /// The evaluation of this very model.
+    fn evaluation(&self) -> Option<&Evaluation> {
+        match self.is_best() {
+            true => self.run.best(),
+            false => self.run.last(),
+        }
+    }
+
+    fn introduction(&self) -> String {
+        let (manifest, widths) = (&self.run.manifest, self.run.manifest.sizes.widths);
+        let which = match self.evaluation() {
+            Some(e) if self.is_best() => {
+                format!(
+                    "the one after {} iterations, which did best on the validation samples",
+                    count(e.t)
+                )
+            }
+            _ => format!(
+                "the last one, after {} iterations",
+                count(manifest.timing.iterations)
+            ),
+        };
+        let [hospital, device] = [Side::Hospital, Side::Device].map(|s| self.exported.tower(s));
+        let shape = |shape: Vec<usize>| format!("[{}]", listed(&shape, ", "));
+        let combined = self.exported.combined();
+        let rows = [
+            (&hospital, "`hospital` → `zeta1`", widths.n1),
+            (&device, "`device` → `zeta2`", widths.n2),
+            (&combined, "`zeta1`, `zeta2` → `logits`", widths.n0),
+        ];
+        let row = |(part, what, weights): (&Part<'_>, &str, usize)| {
+            vec![
+                part.name.to_owned(),
+                what.to_owned(),
+                shape(part.network.input().dims()),
+                cell(&layers_of(part)),
+                count(weights as u64),
+            ]
+        };
+        format!(
+            "# {}\n\n\
+             Written by `selvedge export` {} from the files of a run. The model says which of {} classes a sample has ({}), from what a \
+             hospital knows and what a patient's device has measured. It is {which}. It was trained by selvedge {}.\n\n{}",
+            cell(&manifest.name),
+            env!("CARGO_PKG_VERSION"),
+            manifest.data.classes.len(),
+            cell(&manifest.data.classes.join(", ")),
+            cell(&manifest.selvedge),
+            table(
+                &["part", "what", "input", "layers", "weights"],
+                rows.map(row)
+            ),
+        )
+    }
+
+    fn use_of_it(&self) -> String {
+        let output = match self.exported.calibration {
+            Some(_) => "calibrated",
+            None => "probabilities",
+        };
+        format!(
+            "## How to use it\n\n\
+             ```python\n\
+             import numpy, onnxruntime\n\
+             arrays = numpy.load(\"inputs.npz\")     # as `selvedge predict --arrays inputs.npz` writes them\n\
+             session = onnxruntime.InferenceSession(\"model.onnx\")\n\
+             inputs = {{\"hospital\": arrays[\"hospital\"], \"device\": arrays[\"device\"]}}\n\
+             (shares,) = session.run([\"{output}\"], inputs)     # [N, {}]: {}\n\
+             ```\n\n\
+             A hospital and a device that do not show each other what they have measured run `hospital.onnx` and `device.onnx` \
+             each for itself, and `combined.onnx` on both results. In PyTorch: `load.py`, which reads `model.safetensors`.\n",
+            self.run.manifest.data.classes.len(),
+            self.run
+                .manifest
+                .data
+                .classes
+                .join(", ")
+                .replace(char::is_control, " "),
+        )
+    }
+
+    fn data(&self) -> String {
+        let (data, settings) = (&self.run.manifest.data, &self.run.experiment.data);
+        let sizes = &self.run.manifest.sizes;
+        let path = match settings.path.as_str() {
+            "" => String::new(),
+            path => format!(", file {}", cell(path)),
+        };
+        let labels = match data.labels.is_empty() {
+            true => "How many samples of each class the groups have is not known here.\n".into(),
+            false => format!("Training samples of each class:\n\n{}", self.labels()),
+        };
+        format!(
+            "## Data and splits\n\n\
+             Set {}{path}, fingerprint `{}`; statistics of training rows `{}`.\n\n\
+             {} training samples on {} devices of {} groups, dealt by {}; {} validation samples, {} test samples; seed {}. Held out are {} of the \
+             rows for the test and {} of the rest for validation, before groups are made, unless the set has such parts of its own (PhysioNet's \
+             set-b, or a column that names them).\n\n{labels}",
+            cell(&settings.set),
+            cell(&data.fingerprint),
+            self.exported.inputs.statistics.fingerprint(),
+            count(data.training_samples as u64),
+            count(sizes.devices.iter().sum::<usize>() as u64),
+            sizes.groups,
+            cell(&settings.split),
+            count(data.validation_samples as u64),
+            count(data.test_samples as u64),
+            self.run.experiment.seed,
+            percent(settings.test),
+            percent(settings.validation),
+        )
+    }
+
+    /// How many samples of each class each group has.
+    fn labels(&self) -> String {
+        let (data, devices) = (&self.run.manifest.data, &self.run.manifest.sizes.devices);
+        let classes = data.classes.iter().map(|class| cell(class));
+        let head = ["group", "devices"].map(String::from).into_iter();
+        let head: Vec<String> = head.chain(classes).collect();
+        let row = |(m, labels): (usize, &Vec<u64>)| {
+            let devices = devices.get(m).copied().unwrap_or_default();
+            let counts = labels.iter().map(|n| count(*n));
+            let first = [self.group_name(m), count(devices as u64)];
+            first.into_iter().chain(counts).collect()
+        };
+        let head: Vec<&str> = head.iter().map(String::as_str).collect();
+        table(&head, data.labels.iter().enumerate().map(row))
+    }
+
+    fn group_name(&self, m: usize) -> String {
+        let name = self.run.manifest.data.groups.get(m);
+        name.map_or_else(|| m.to_string(), |name| cell(name))
+    }
+
+    fn training(&self) -> String {
+        let (train, manifest) = (&self.run.experiment.train, &self.run.manifest);
+        let steered = match train.adaptive {
+            Adaptive::Off => "",
+            _ => " to begin with; they were changed while training (segments.jsonl)",
+        };
+        let ending = match &manifest.ending {
+            Some(ending) => match (ending.kind.as_str(), &ending.key, ending.value) {
+                ("reached", Some(key), Some(value)) => format!(
+                    "It ended at iteration {} since {} was reached, at {value:.4}.",
+                    count(ending.t),
+                    cell(key)
+                ),
+                ("diverged", ..) => {
+                    format!(
+                        "It diverged at iteration {}; this is the last model that was finite.",
+                        count(ending.t)
+                    )
+                }
+                (kind, ..) => format!("It {} at iteration {}.", cell(kind), count(ending.t)),
+            },
+            None => String::new(),
+        };
+        format!(
+            "## Training\n\n\
+             Algorithm `{}`, {} iterations at most, P {}, Q {}, η {}{steered}; {} of a group's devices in each interval. \
+             {ending} Training and evaluation took {} of real time. `manifest.json` of the run has all settings.\n",
+            train.algorithm,
+            count(train.iterations),
+            train.global_interval,
+            train.local_interval,
+            rate(train.learning_rate),
+            percent(train.participation),
+            seconds(manifest.timing.seconds),
+        )
+    }
+}
+
+/// `linear out 8 → tanh`
+fn layers_of(part: &Part<'_>) -> String {
+    let layers = part.layers.iter().map(|layer| {
+        let json = serde_json::to_string(layer).unwrap_or_default();
+        let words = json.replace(['"', '{', '}'], "").replace(':', " ");
+        words.replace(',', ", ")
+    });
+    layers.collect::<Vec<_>>().join(" → ")
+}
+
+/// `12.5 %`
+fn percent(share: f64) -> String {
+    format!("{} %", rate(100.0 * share))
+}

@@ -1,0 +1,161 @@
+//! Metrics and bytes of a run.
+
+use super::markdown::{cell, table};
+use super::{Card, percent};
+use crate::files::read_text;
+use crate::format::{bytes, count, score};
+use anyhow::{Context, Result};
+use selvedge_core::assess::MEASURES;
+use serde_json::Value;
+use std::path::Path;
+
+/// The parts of an evaluation, the one that counts first.
+const PARTS: [&str; 3] = ["test", "validation", "train"];
+
+/// What is told of each group.
+const OF_GROUPS: [&str; 3] = ["auc", "accuracy", "brier"];
+
+impl Card<'_> {
+    /// What `selvedge evaluate` has found, else what training measured itself.
+    pub(super) fn metrics(&self, run: &Path) -> Result<String> {
+        let found = match self.assessed(run)? {
+            Some(assessed) => of_assessment(&assessed),
+            None => self.of_training(),
+        };
+        Ok(format!("## Metrics\n\n{found}"))
+    }
+
+    /// `evaluation.json`, if there is one and it is of this very model.
+    fn assessed(&self, run: &Path) -> Result<Option<Value>> {
+        let path = run.join("evaluation.json");
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let value: Value = serde_json::from_str(&read_text(&path)?)
+            .with_context(|| format!("{} is damaged", path.display()))?;
+        let model = value["model"].as_str().map(Path::new);
+        let same = model.and_then(Path::file_name) == Some(self.exported.file);
+        Ok(same.then_some(value))
+    }
+
+    fn of_training(&self) -> String {
+        let Some(e) = self.evaluation() else {
+            return "The run was never evaluated. `selvedge evaluate` does it, with intervals.\n"
+                .into();
+        };
+        let tested = |x: f64| score(e.loss_test.map(|_| x));
+        let test = &e.test;
+        let rows = [
+            ("loss on training samples", score(Some(e.loss_train))),
+            ("loss", score(e.loss_test)),
+            ("AUC", score(e.loss_test.and(test.auc))),
+            ("precision", tested(test.precision)),
+            ("recall", tested(test.recall)),
+            ("F1", tested(test.f1)),
+            ("accuracy", tested(test.accuracy)),
+        ];
+        let rows = rows.map(|(name, value)| vec![name.to_owned(), value]);
+        format!(
+            "At iteration {}, on the test samples, as training measured them: without intervals, without calibration, AUC from 4,096 bins of \
+             scores. After `selvedge evaluate` an export has them exactly, with intervals.\n\n{}",
+            count(e.t),
+            table(&["", "value"], rows)
+        )
+    }
+
+    pub(super) fn bytes(&self) -> String {
+        let (ledger, groups) = (&self.run.ledger, self.run.manifest.sizes.groups.max(1));
+        let total: u64 = ledger.iter().map(|line| line.bytes).sum();
+        let row = |line: &crate::runs::LedgerLine| {
+            let words = [&line.link, &line.kind, &line.direction].map(|word| cell(word));
+            let numbers = [line.messages, line.bytes].map(count);
+            words.into_iter().chain(numbers).collect()
+        };
+        format!(
+            "## Bytes\n\nTraining sent {} bytes of payload in all, {} for each group on average.\n\n{}",
+            count(total),
+            bytes(total as f64 / groups as f64),
+            table(
+                &["link", "what", "direction", "messages", "bytes"],
+                ledger.iter().map(row)
+            ),
+        )
+    }
+}
+
+/// Values with their intervals, part by part and group by group.
+fn of_assessment(assessed: &Value) -> String {
+    let confidence = percent(assessed["confidence"].as_f64().unwrap_or_default());
+    let calibrated = match assessed["calibration"].is_null() {
+        true => "are as the model says them",
+        false => "are calibrated",
+    };
+    let decided = match assessed["threshold"]["probability"].as_f64() {
+        Some(threshold) => format!(
+            "{} from a probability of {threshold:.4} on",
+            cell(
+                assessed["threshold"]["positive"]
+                    .as_str()
+                    .unwrap_or_default()
+            )
+        ),
+        None => "the likeliest".into(),
+    };
+    let parts = PARTS.into_iter().filter(|part| assessed[*part].is_object());
+    let parts: Vec<&str> = parts.collect();
+    let is_there = |name: &&str| parts.iter().any(|part| assessed[*part][*name].is_number());
+    let row = |name: &str| {
+        let values = parts.iter().map(|part| estimate(&assessed[*part], name));
+        std::iter::once(title(name)).chain(values).collect()
+    };
+    let samples = parts.iter().map(|part| {
+        let samples = assessed[*part]["samples"].as_u64().unwrap_or_default();
+        format!("{part}, {} samples", count(samples))
+    });
+    let head: Vec<String> = std::iter::once(String::new()).chain(samples).collect();
+    let head: Vec<&str> = head.iter().map(String::as_str).collect();
+    let mut out = format!(
+        "From `selvedge evaluate`, with intervals of {confidence} (patients drawn again {} times). Probabilities {calibrated}; the class is {decided}. \
+         Precision, recall and F1 are means over the classes. Training \
+         samples were learnt, and validation samples chose the model and its calibration: the test column is the one that counts.\n\n{}",
+        count(assessed["resamples"].as_u64().unwrap_or_default()),
+        table(&head, MEASURES.into_iter().filter(is_there).map(row))
+    );
+    let groups = assessed["test"]["groups"].as_array();
+    if let Some(groups) = groups.filter(|groups| !groups.is_empty()) {
+        out += &format!("\nTest samples of each group:\n\n{}", of_groups(groups));
+    }
+    out
+}
+
+fn of_groups(groups: &[Value]) -> String {
+    let row = |group: &Value| {
+        let name = cell(group["name"].as_str().unwrap_or_default());
+        let samples = count(group["samples"].as_u64().unwrap_or_default());
+        let values = OF_GROUPS.iter().map(|measure| estimate(group, measure));
+        [name, samples].into_iter().chain(values).collect()
+    };
+    let titles = OF_GROUPS.map(title);
+    let head = ["group", "samples"].into_iter();
+    let head: Vec<&str> = head.chain(titles.iter().map(String::as_str)).collect();
+    table(&head, groups.iter().map(row))
+}
+
+/// `0.812 (0.790 to 0.833)`
+fn estimate(of: &Value, measure: &str) -> String {
+    let value = score(of[measure].as_f64());
+    let bound = |at: usize| of["intervals"][measure][at].as_f64();
+    match (bound(0), bound(1)) {
+        (Some(low), Some(high)) => format!("{value} ({low:.3} to {high:.3})"),
+        _ => value,
+    }
+}
+
+fn title(measure: &str) -> String {
+    match measure {
+        "auc" => "AUC".into(),
+        "f1" => "F1".into(),
+        "brier" => "Brier score".into(),
+        other => other.replace('_', " "),
+    }
+}

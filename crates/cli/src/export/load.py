@@ -1,0 +1,199 @@
+"""A model that `selvedge export` wrote, in PyTorch. Needs torch and the file model.safetensors, nothing else.
+
+    import load
+    model = load.model()                        # the file beside this one, or load.model("other/model.safetensors")
+    result = model(hospital, device)            # arrays [N, ...], as measured, NaN where nothing was measured
+    result["probabilities"]                     # also "logits", "zeta1", "zeta2", and "calibrated" where the run has it
+    model.classes, model.hospital.columns, model.device.columns
+
+`model` is a torch.nn.Module: model.hospital and model.device scale what was measured and give embeddings,
+model.combined gives logits. Arrays come from `selvedge predict --arrays inputs.npz`, for instance:
+
+    arrays = numpy.load("inputs.npz")
+    load.model()(arrays["hospital"], arrays["device"])
+
+The same with ONNX Runtime, which needs no PyTorch and no scaling either:
+
+    import onnxruntime
+    session = onnxruntime.InferenceSession("model.onnx")
+    inputs = {"hospital": arrays["hospital"], "device": arrays["device"]}      # float32
+    (probabilities,) = session.run(["probabilities"], inputs)
+
+From the command line: `python load.py inputs.npz` prints a line of probabilities for each row.
+"""
+
+import json
+import math
+import pathlib
+import struct
+import sys
+
+import torch
+
+
+def read(path):
+    """The tensors of a safetensors file by name, and what the model is."""
+    content = bytearray(pathlib.Path(path).read_bytes())
+    (length,) = struct.unpack_from("<Q", content)
+    header = json.loads(content[8:8 + length])
+    description = json.loads(header.pop("__metadata__")["selvedge"])
+    tensors = {}
+    for name, entry in header.items():
+        begin, end = (8 + length + offset for offset in entry["data_offsets"])
+        numbers = torch.frombuffer(content[begin:end], dtype=torch.float32)
+        tensors[name] = numbers.reshape(entry["shape"])
+    return tensors, description
+
+
+class Window(torch.nn.Module):
+    """[n] as steps of `size` numbers, zeros at the end."""
+
+    def __init__(self, size):
+        super().__init__()
+        self.size = size
+
+    def forward(self, x):
+        steps = -(-x.shape[1] // self.size)
+        padded = torch.nn.functional.pad(x, (0, steps * self.size - x.shape[1]))
+        return padded.reshape(len(x), steps, self.size)
+
+
+class OverSteps(torch.nn.Module):
+    """A layer that wants [channels, steps], for [steps, features]."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x):
+        return self.layer(x.transpose(1, 2)).transpose(1, 2)
+
+
+class LastState(torch.nn.Module):
+    """An LSTM or GRU, of which the last hidden state is meant."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x):
+        state = self.layer(x)[1]
+        return (state[0] if isinstance(state, tuple) else state)[0]
+
+
+def build(layer, shape, tensors):
+    """The module of one layer with its weights, for samples of a shape."""
+    name, keys = (layer, {}) if isinstance(layer, str) else next(iter(layer.items()))
+    if name in ("relu", "tanh", "flatten"):
+        return {"relu": torch.nn.ReLU, "tanh": torch.nn.Tanh, "flatten": torch.nn.Flatten}[name]()
+    if name == "window":
+        return Window(keys["size"])
+    if name == "maxpool":
+        if len(shape) == 3:
+            return torch.nn.MaxPool2d(keys["size"])
+        return OverSteps(torch.nn.MaxPool1d(keys["size"]))
+    if name in ("lstm", "gru"):
+        kind = torch.nn.LSTM if name == "lstm" else torch.nn.GRU
+        module = kind(shape[1], keys["hidden"], batch_first=True)
+        weights = {f"{tensor}_l0": tensors[tensor] for tensor in ("weight_ih", "weight_hh")}
+        weights |= {"bias_ih_l0": tensors["bias"], "bias_hh_l0": torch.zeros_like(tensors["bias"])}
+        module.load_state_dict(weights)
+        return LastState(module)
+    if name == "linear":
+        module = torch.nn.Linear(shape[0], keys["out"])
+    elif name in ("conv1d", "conv2d"):
+        kind, channels = (torch.nn.Conv1d, shape[1]) if name == "conv1d" else (torch.nn.Conv2d, shape[0])
+        module = kind(channels, keys["out"], keys["size"], stride=keys["stride"], padding=keys["padding"])
+    else:
+        raise ValueError(f"layer {name!r} is of a later version of selvedge than this file")
+    module.load_state_dict(tensors)
+    return OverSteps(module) if name == "conv1d" else module
+
+
+def network(part, layers, shape, tensors):
+    """All layers one after the other, as [N, width]; `tensors` are those of the whole model."""
+    modules, sample = [], torch.zeros(1, *shape)
+    for index, layer in enumerate(layers):
+        prefix = f"{part}.{index}."
+        own = {name[len(prefix):]: tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+        modules.append(build(layer, sample.shape[1:], own))
+        with torch.no_grad():
+            sample = modules[-1](sample)
+    return torch.nn.Sequential(*modules, torch.nn.Flatten()), sample.numel()
+
+
+class Tower(torch.nn.Module):
+    """From what was measured to an embedding."""
+
+    def __init__(self, part, description, tensors):
+        super().__init__()
+        self.shape, self.columns = description["shape"], description["columns"]
+        self.blind = description["blind"]
+        self.layers, self.width = network(part, description["layers"], self.shape, tensors)
+        scales = description["scales"]
+        clips = [scale.get("clip") or [-math.inf, math.inf] for scale in scales]
+        kept = {"mean": [scale["mean"] for scale in scales], "deviation": [scale["deviation"] for scale in scales],
+                "least": [clip[0] for clip in clips], "greatest": [clip[1] for clip in clips]}
+        for name, numbers in kept.items():
+            self.register_buffer(name, torch.tensor(numbers, dtype=torch.float64))
+
+    def scaled(self, measured):
+        """As training rows were scaled: in double precision, 0 where nothing was measured."""
+        x = torch.as_tensor(measured, dtype=torch.float32)
+        if list(x.shape[1:]) != self.shape:
+            raise ValueError(f"an array of shape {list(x.shape)}: expected [N, {', '.join(map(str, self.shape))}]")
+        rows = x.double().reshape(len(x), math.prod(self.shape) // len(self.mean), len(self.mean))
+        rows = torch.minimum(torch.maximum(rows, self.least), self.greatest)
+        rows = ((rows - self.mean) / self.deviation).float().reshape(x.shape)
+        return torch.where(x.isnan(), torch.zeros(()), rows)
+
+    def forward(self, measured):
+        x = self.scaled(measured)
+        return torch.zeros(len(x), self.width) if self.blind else self.layers(x)
+
+
+class Model(torch.nn.Module):
+    """Both towers and what combines them."""
+
+    def __init__(self, tensors, description):
+        super().__init__()
+        self.name, self.classes = description["name"], description["classes"]
+        self.calibration = description["calibration"]
+        self.hospital = Tower("hospital", description["hospital"], tensors)
+        self.device = Tower("device", description["device"], tensors)
+        width = self.hospital.width + self.device.width
+        self.combined, _ = network("combined", description["combined"]["layers"], [width], tensors)
+
+    def forward(self, hospital, device):
+        zeta1, zeta2 = self.hospital(hospital), self.device(device)
+        logits = self.combined(torch.cat([zeta1, zeta2], dim=1))
+        result = {"zeta1": zeta1, "zeta2": zeta2, "logits": logits, "probabilities": logits.softmax(dim=1)}
+        if self.calibration:
+            bias = torch.tensor(self.calibration["bias"], dtype=torch.float64)
+            logs = result["probabilities"].double().clamp(min=self.calibration["least"]).log()
+            moved = self.calibration["scale"] * logs + bias
+            result["calibrated"] = moved.softmax(dim=1).float()
+        return result
+
+
+def model(path=pathlib.Path(__file__).with_name("model.safetensors")):
+    """The model of a file."""
+    return Model(*read(path)).eval()
+
+
+def main():
+    import numpy
+
+    if len(sys.argv) != 2:
+        sys.exit("usage: python load.py inputs.npz, with the arrays `hospital` and `device`")
+    arrays = numpy.load(sys.argv[1])
+    trained = model()
+    with torch.no_grad():
+        result = trained(arrays["hospital"], arrays["device"])
+    print(",".join(trained.classes))
+    for row in result.get("calibrated", result["probabilities"]).tolist():
+        print(",".join(f"{p:.6f}" for p in row))
+
+
+if __name__ == "__main__":
+    main()

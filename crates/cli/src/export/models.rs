@@ -1,0 +1,143 @@
+//! The four graphs: each tower, the combined model, and all of it.
+//!
+//! ```text
+//! hospital, as measured ─ scale ─ layers ─► zeta1 ┐
+//!                                                 ├ layers ─► logits ─ softmax ─► probabilities ─ calibration ─► calibrated
+//! device, as measured ─── scale ─ layers ─► zeta2 ┘
+//! ```
+
+use super::Exported;
+use super::onnx::Attribute::Number;
+use super::onnx::{DOUBLE, FLOAT, Graph, Numbers};
+use anyhow::Result;
+use selvedge_core::calibration::{Calibration, LEAST};
+use selvedge_core::experiment::Side;
+use selvedge_data::{Scale, SideStatistics};
+
+/// A tower with its scaling: from what was measured to an embedding.
+pub(super) fn add_tower(graph: &mut Graph, exported: &Exported<'_>, side: Side) -> Result<String> {
+    let part = exported.tower(side);
+    let statistics = exported.statistics(side);
+    let measured = graph.input(part.name, &statistics.shape);
+    if exported.architecture.blind_to == Some(side) {
+        let width = part.network.output().len();
+        return Ok(zeros(graph, part.name, width, &measured));
+    }
+    let scaled = scaled(graph, part.name, statistics, &measured);
+    part.add(graph, scaled)
+}
+
+/// Zeros, as many rows as `like` has: an embedding that says nothing.
+fn zeros(graph: &mut Graph, of: &str, width: usize, like: &str) -> String {
+    let first = [("start", Number(0)), ("end", Number(1))];
+    let samples = graph.add(of, "Shape", &[like], &first);
+    let width = Numbers::Integers(vec![width as i64]);
+    let width = graph.weights(&format!("{of}.width"), &[1], width);
+    let shape = graph.add(of, "Concat", &[&samples, &width], &[("axis", Number(0))]);
+    graph.add(of, "ConstantOfShape", &[&shape], &[])
+}
+
+/// What was measured, scaled as training rows were: in double precision, and 0 where nothing was measured.
+fn scaled(graph: &mut Graph, of: &str, statistics: &SideStatistics, measured: &str) -> String {
+    let scales = Scales::of(statistics);
+    let missing = graph.add(of, "IsNaN", &[measured], &[]);
+    let zero = graph.weights(&format!("{of}.zero"), &[], Numbers::Floats(vec![0.0]));
+    let mut value = graph.add(of, "Where", &[&missing, &zero, measured], &[]);
+    if scales.change_nothing() {
+        return value;
+    }
+    value = graph.add(of, "Cast", &[&value], &[("to", Number(DOUBLE))]);
+    for (operator, name, numbers) in scales.steps() {
+        let name = format!("{of}.{name}");
+        let numbers = graph.weights(&name, &scales.shape, Numbers::Doubles(numbers));
+        value = graph.add(of, operator, &[&value, &numbers], &[]);
+    }
+    value = graph.add(of, "Cast", &[&value], &[("to", Number(FLOAT))]);
+    graph.add(of, "Where", &[&missing, &zero, &value], &[])
+}
+
+/// Scales in a shape that fits the numbers of a row.
+struct Scales {
+    shape: Vec<usize>,
+    all: Vec<Scale>,
+}
+
+impl Scales {
+    /// One for all numbers, one for each of the last dimension, or else one for each number: they follow each other over a
+    /// row again and again.
+    fn of(statistics: &SideStatistics) -> Self {
+        let scales = &statistics.scales;
+        let numbers: usize = statistics.shape.iter().product();
+        let fits = scales.len() == 1 || statistics.shape.last() == Some(&scales.len());
+        let (shape, count) = match fits {
+            true => (vec![scales.len()], scales.len()),
+            false => (statistics.shape.clone(), numbers),
+        };
+        Scales {
+            shape,
+            all: scales.iter().copied().cycle().take(count).collect(),
+        }
+    }
+
+    fn change_nothing(&self) -> bool {
+        let nothing = |s: &Scale| s.mean == 0.0 && s.deviation == 1.0 && s.clip.is_none();
+        self.all.iter().all(nothing)
+    }
+
+    /// The operators of scaling, with what each is called and its numbers.
+    fn steps(&self) -> Vec<(&'static str, &'static str, Vec<f64>)> {
+        let numbers = |of: &dyn Fn(&Scale) -> f64| self.all.iter().map(of).collect();
+        let bound = |at: usize, none: f64| numbers(&|s| s.clip.map_or(none, |clip| clip[at]));
+        let mut steps = Vec::new();
+        if self.all.iter().any(|scale| scale.clip.is_some()) {
+            steps.push(("Max", "least", bound(0, f64::NEG_INFINITY)));
+            steps.push(("Min", "greatest", bound(1, f64::INFINITY)));
+        }
+        steps.push(("Sub", "mean", numbers(&|s| s.mean)));
+        steps.push(("Div", "deviation", numbers(&|s| s.deviation)));
+        steps
+    }
+}
+
+/// The combined model, from both embeddings to the outputs of the graph.
+pub(super) fn add_combined(
+    graph: &mut Graph,
+    exported: &Exported<'_>,
+    [zeta1, zeta2]: [&str; 2],
+) -> Result<()> {
+    let part = exported.combined();
+    let (of, classes) = (part.name, part.network.output().len());
+    let both = graph.add(of, "Concat", &[zeta1, zeta2], &[("axis", Number(1))]);
+    let logits = part.add(graph, both)?;
+    graph.output("logits", classes, &logits);
+    let probabilities = graph.add(of, "Softmax", &[&logits], &[("axis", Number(1))]);
+    graph.output("probabilities", classes, &probabilities);
+    if let Some(calibration) = exported.calibration {
+        let calibrated = calibrated(graph, of, calibration, &probabilities);
+        graph.output("calibrated", classes, &calibrated);
+    }
+    Ok(())
+}
+
+/// softmax(scale · ln p + bias), in double precision.
+fn calibrated(
+    graph: &mut Graph,
+    of: &str,
+    calibration: &Calibration,
+    probabilities: &str,
+) -> String {
+    let mut doubles = |name: &str, shape: &[usize], all: Vec<f64>| {
+        graph.weights(&format!("{of}.{name}"), shape, Numbers::Doubles(all))
+    };
+    let scale = doubles("calibration.scale", &[], vec![calibration.scale]);
+    let least = doubles("calibration.least", &[], vec![LEAST]);
+    let bias = calibration.bias.clone();
+    let bias = doubles("calibration.bias", &[bias.len()], bias);
+    let mut value = graph.add(of, "Cast", &[probabilities], &[("to", Number(DOUBLE))]);
+    value = graph.add(of, "Max", &[&value, &least], &[]);
+    value = graph.add(of, "Log", &[&value], &[]);
+    value = graph.add(of, "Mul", &[&value, &scale], &[]);
+    value = graph.add(of, "Add", &[&value, &bias], &[]);
+    value = graph.add(of, "Softmax", &[&value], &[("axis", Number(1))]);
+    graph.add(of, "Cast", &[&value], &[("to", Number(FLOAT))])
+}

@@ -1,0 +1,141 @@
+//! What the model card says.
+
+use crate::common::Place;
+use crate::common::run::Run;
+use std::fs;
+
+fn card(place: &Place, run: &str) -> String {
+    place.succeeds(&["export", run, "--format", "card"]);
+    Run::at(place, run).text("export/model-card.md")
+}
+
+/// All of these are in the card.
+#[track_caller]
+fn says(card: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(
+            card.contains(part),
+            "the card does not say {part:?}:\n{card}"
+        );
+    }
+}
+
+#[test]
+fn a_card_tells_of_the_run() {
+    let place = Place::new("card");
+    place.write("my.toml", "[data]\ngroups = 3\n[train]\niterations = 40\n");
+    place.succeeds(&["train", "my.toml", "--out", "run"]);
+    let run = Run::at(&place, "run");
+    let first = card(&place, "run");
+    let manifest = run.manifest();
+    let total: u64 = run.ledger().iter().map(|line| line.4).sum();
+    let total = total.to_string();
+    let plain: String = first.replace(',', "");
+    says(&plain, &[&format!("Training sent {total} bytes")]);
+    let last = run.metrics().pop().unwrap();
+    let auc = format!("| AUC | {:.3} |", last["auc"].as_f64().unwrap());
+    says(
+        &first,
+        &[
+            manifest["data"]["fingerprint"].as_str().unwrap(),
+            "600 training samples on 600 devices of 3 groups",
+            "after 40 iterations",
+            "linear out 16",
+            "group 2",
+            "## Limits of use",
+            "Trained on generated numbers",
+            "Not a medical device",
+            "Not calibrated",
+            "no differential privacy",
+            "without intervals",
+            &auc,
+        ],
+    );
+    // With an evaluation, its numbers and intervals.
+    place.succeeds(&["evaluate", "run"]);
+    let second = card(&place, "run");
+    let text = run.text("evaluation.json");
+    let evaluation: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let test = &evaluation["test"];
+    let bound = |at: usize| test["intervals"]["auc"][at].as_f64().unwrap();
+    let auc = test["auc"].as_f64().unwrap();
+    says(
+        &second,
+        &[
+            &format!("| AUC | {auc:.3} ({:.3} to {:.3}) |", bound(0), bound(1)),
+            "intervals of 95 %",
+            "Brier score",
+        ],
+    );
+    assert!(!second.contains("without intervals"), "{second}");
+    // One of another model does not count.
+    fs::write(
+        run.file("evaluation.json"),
+        text.replace("model.safetensors", "best.safetensors"),
+    )
+    .unwrap();
+    assert_eq!(card(&place, "run"), first);
+    fs::write(run.file("evaluation.json"), &text[..100]).unwrap();
+    place.refuses(&["export", "run"], &["run/evaluation.json is damaged"]);
+}
+
+#[test]
+fn a_card_tells_what_is_scarce() {
+    let place = Place::new("scarce");
+    let mut table = String::from("id,site,ill,lab|x,hr\n");
+    for id in 0..120 {
+        let site = if id < 100 { "north" } else { "so<b>uth" };
+        let ill = if id % 12 == 0 && id < 100 {
+            "yes"
+        } else {
+            "no"
+        };
+        let lab = if id % 3 == 0 { "1.5" } else { "" };
+        table += &format!("{id},{site},{ill},{lab},{}\n", 60 + id % 30);
+    }
+    place.write("my.csv", table);
+    place.write(
+        "my.toml",
+        r#"[data]
+set = "table"
+path = "my.csv"
+split = "column"
+groups = 2
+test = 0.2
+validation = 0.2
+[data.table]
+id = "id"
+label = "ill"
+group = "site"
+hospital = ["lab|x"]
+device = ["hr"]
+[train]
+algorithm = "hospital-only"
+iterations = 40
+global_interval = 4
+local_interval = 2
+participation = 0.3
+[stop]
+accuracy = 0.1
+"#,
+    );
+    place.succeeds(&["train", "my.toml", "--out", "run"]);
+    let card = card(&place, "run");
+    let counts = Run::at(&place, "run").manifest()["data"]["labels"].clone();
+    let ill: u64 = (0..2).map(|m| counts[m][1].as_u64().unwrap()).sum();
+    says(
+        &card,
+        &[
+            &format!("yes with {ill} ("),
+            "none of yes",
+            "lab\\|x (67 %)",
+            "so\\<b\\>uth",
+            "knows nothing of what the device has",
+            "reached stop.accuracy: metrics on them are somewhat too good",
+            "`calibrated` was fitted on",
+            "Only 2",
+        ],
+    );
+    assert!(!card.contains("generated numbers"), "{card}");
+    assert!(!card.contains("<b>"), "{card}");
+}
