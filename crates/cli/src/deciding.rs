@@ -11,6 +11,8 @@ use serde_json::{Value, json};
 /// Which probabilities, and which class.
 pub(crate) struct Deciding {
     pub(crate) calibrated: bool,
+    /// The class that is looked for, where one is.
+    pub(crate) positive: Option<usize>,
     operating: Option<Operating>,
 }
 
@@ -50,6 +52,7 @@ impl Deciding {
         };
         Ok(Deciding {
             calibrated,
+            positive,
             operating,
         })
     }
@@ -65,11 +68,15 @@ impl Deciding {
         let patients = count(validated as u64);
         let mut lines = vec![match (self.calibrated, validated) {
             (true, _) => format!("Probabilities are calibrated on {patients} validation patients"),
-            (false, 0) => "Probabilities are as the model says them: without a validation share (data.validation) they cannot be calibrated".into(),
+            (false, 0) => "Probabilities are as the model says them: without validation patients (data.validation) they cannot be calibrated".into(),
             (false, _) => "Probabilities are as the model says them, not calibrated".into(),
         }];
         lines.push(match &self.operating {
             None => "The prediction is the likeliest class".into(),
+            Some(chosen) if chosen.threshold.is_infinite() => format!(
+                "The prediction is never {:?}: that reaches the goal already",
+                trained.classes()[chosen.positive]
+            ),
             Some(chosen) => format!(
                 "The prediction is {:?} from a probability of {:.4} on: sensitivity {:.3} and specificity {:.3} on the validation patients",
                 trained.classes()[chosen.positive],

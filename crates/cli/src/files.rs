@@ -56,6 +56,46 @@ pub(crate) fn leave_nothing_when_interrupted(out: &Path) -> Result<()> {
     .context("cannot catch Ctrl-C")
 }
 
+/// Refuses to write what a command reads: its inputs, and what a run consists of.
+pub(crate) fn refuse_to_replace(
+    option: &str,
+    out: &Path,
+    inputs: &[PathBuf],
+    run: &Path,
+) -> Result<()> {
+    let Ok(there) = fs::canonicalize(out) else {
+        return Ok(());
+    };
+    let is_there = |path: &Path| fs::canonicalize(path).is_ok_and(|path| path == there);
+    let inside = |path: &Path| fs::canonicalize(path).is_ok_and(|path| there.starts_with(path));
+    let is_ours = |name: &str| is_there(&run.join(name));
+    let replaced = inputs.iter().any(|input| inside(input))
+        || inside(&run.join("checkpoint"))
+        || RUN_FILES.iter().any(|name| is_ours(name));
+    match replaced {
+        true => bail!(
+            "{option} {}: this is read by the same command, and would be replaced; expected another file",
+            out.display()
+        ),
+        false => Ok(()),
+    }
+}
+
+/// What a run consists of.
+const RUN_FILES: [&str; 11] = [
+    "manifest.json",
+    "metrics.jsonl",
+    "trace.jsonl",
+    "segments.jsonl",
+    "absences.jsonl",
+    "ledger.csv",
+    "initial.safetensors",
+    "model.safetensors",
+    "best.safetensors",
+    "inputs.json",
+    "validation.safetensors",
+];
+
 /// Reads a file as text.
 pub(crate) fn read_text(path: &Path) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))

@@ -20,6 +20,9 @@ use std::path::{Path, PathBuf};
 const INPUTS: &str = "inputs.json";
 const VALIDATION: &str = "validation.safetensors";
 
+/// Fewer validation patients than this are worth a word.
+const FEW: usize = 30;
+
 /// The models of a run, by their names in its files.
 const MODELS: [&str; 2] = ["model", "best"];
 
@@ -96,6 +99,35 @@ impl Trained {
             model,
             inputs,
         })
+    }
+
+    /// What somebody who uses it should know first.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let mut told = Vec::new();
+        let ending = self.manifest.ending.as_ref();
+        if let Some(ending) = ending.filter(|ending| ending.kind == "diverged") {
+            told.push(format!(
+                "the training diverged at iteration {}: its model is the last good one, which may have learnt little",
+                ending.t
+            ));
+        }
+        let validated = self.manifest.data.validation_samples;
+        let has_file = self.validation.is_some();
+        if has_file && validated < FEW {
+            told.push(format!(
+                "{validated} validation patients are few to choose a model, to calibrate it or to find a threshold on"
+            ));
+        }
+        if !has_file && validated > 0 {
+            told.push(format!(
+                "the run has no {VALIDATION}, of {validated} validation patients: nothing can be calibrated (a deployed run has none)"
+            ));
+        }
+        let best = self.file.with_file_name("best.safetensors");
+        if has_file && !best.is_file() {
+            told.push("the run has no best.safetensors: its last model is used".into());
+        }
+        told
     }
 
     /// The names of the classes.

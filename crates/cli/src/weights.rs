@@ -68,7 +68,15 @@ pub(crate) fn load(path: &Path, architecture: &Architecture) -> Result<Model> {
                 wanted.shape
             );
         }
-        wanted.write(&from_bytes(found.data()), model.parts_mut()[part]);
+        let values = from_bytes(found.data());
+        if let Some(value) = values.iter().find(|value| !value.is_finite()) {
+            bail!(
+                "{} is damaged: tensor `{}` has {value}, and expected are finite numbers",
+                path.display(),
+                wanted.name
+            );
+        }
+        wanted.write(&values, model.parts_mut()[part]);
     }
     Ok(model)
 }

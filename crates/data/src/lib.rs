@@ -75,6 +75,9 @@ pub struct Loaded {
     pub statistics: Statistics,
     /// What its sides' numbers are, and between which they lie in training.
     pub sides: [SideInputs; 2],
+    /// Which rows of each group, of validation and of the test are of one patient: those of the same number. Nothing where
+    /// the files do not say it.
+    pub persons: Vec<Vec<u32>>,
     /// The group of each test row, where the files say it.
     pub groups_of_test: Option<Vec<u32>>,
     /// What a user should be told about it: rows that were left out, for instance.

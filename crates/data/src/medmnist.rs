@@ -153,7 +153,7 @@ fn of_archive(
         devices_are_units: false,
         given_groups: None,
         columns: Default::default(),
-        new_categories: Vec::new(),
+        new_categories: Default::default(),
         paper: "pairs",
         notes: Vec::new(),
     })

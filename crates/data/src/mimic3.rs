@@ -211,10 +211,16 @@ pub(crate) fn read_new(
         let mut take = |texts| take(texts, &hospital_columns, &mut stays, &mut lists);
         match path.extension().is_some_and(|end| end == "csv") && path.is_file() {
             true => collection::read_file(path, &mut take)?,
-            false => collection::read(&archive_and_normaliser(path)?.0, &wanted, &mut take)?,
+            false => collection::read_new(path, &wanted, &is_stay, &mut take)?,
         }
     }
     let first = paths.first().cloned().unwrap_or_default();
+    if let Some(twice) = stays.twice {
+        return Err(DataError::File {
+            file: first,
+            problem: format!("{twice} is in it twice: expected every stay once"),
+        });
+    }
     let listed = match labelled {
         true => listed_new(&first, &stays, &lists)?,
         false => {
@@ -237,28 +243,34 @@ fn listed_new(file: &Path, stays: &Stays, lists: &[Text]) -> Result<Listed, Data
             "no listfile.csv in it: expected one that says what became of each stay".into(),
         ));
     }
+    let by_file: BTreeMap<&str, &String> =
+        stays.places.keys().map(|key| (file_of(key), key)).collect();
     let mut listed = Listed::new();
     for list in lists {
-        let part = match file_of(&list.name) {
-            "train_listfile.csv" => Part::Training,
-            "val_listfile.csv" => Part::Validation,
-            "test_listfile.csv" => Part::Test,
-            _ => Part::Open,
+        let (folder, part) = match file_of(&list.name) {
+            "train_listfile.csv" => ("train", Some(Part::Training)),
+            "val_listfile.csv" => ("train", Some(Part::Validation)),
+            "test_listfile.csv" => ("test", Some(Part::Test)),
+            _ => (folder_of(&list.name), None),
         };
         for (stay, died) in read_list(list)? {
-            let is_its = |key: &&String| file_of(key) == stay;
-            let Some(key) = stays.places.keys().find(is_its) else {
+            let beside = stays.places.get_key_value(&format!("{folder}/{stay}"));
+            let found = beside.map(|(key, _)| key);
+            let Some(key) = found.or_else(|| by_file.get(&stay[..]).copied()) else {
                 return Err(problem(format!(
                     "{stay} is listed but not there: expected its file"
                 )));
             };
-            let before = listed.insert(key.clone(), (died, part));
-            // Lists in the folders of the parts repeat those beside them.
-            if before.is_some_and(|(before, _)| before != died) {
+            // Lists in the folders of the parts repeat those beside them, and know less.
+            let (before, its_part) = *listed
+                .entry(key.clone())
+                .or_insert((died, part.unwrap_or(part_of(key))));
+            if before != died {
                 return Err(problem(format!(
                     "{stay} is listed twice, with different outcomes: expected one"
                 )));
             }
+            listed.insert(key.clone(), (died, part.unwrap_or(its_part)));
         }
     }
     Ok(listed)
@@ -308,15 +320,18 @@ fn others(hospital_columns: &[usize]) -> impl Iterator<Item = usize> {
 #[derive(Default)]
 pub(crate) struct Stays {
     places: BTreeMap<String, u32>,
+    twice: Option<String>,
     hospital: Vec<f32>,
     device: Vec<f32>,
 }
 
 impl Stays {
-    /// Of files with the same name the last one counts.
+    /// Of files with the same name the last one counts; new patients may not have any.
     pub(crate) fn push(&mut self, key: String, values: &[f32], hospital_columns: &[usize]) {
         let place = self.hospital.len() / (STEPS * hospital_columns.len());
-        self.places.insert(key, place as u32);
+        if self.places.insert(key.clone(), place as u32).is_some() {
+            self.twice = Some(key);
+        }
         for step in values.chunks_exact(WIDTH) {
             let hospital = hospital_columns.iter().map(|c| step[*c]);
             self.hospital.extend(hospital);
@@ -404,6 +419,12 @@ impl Normaliser {
 
 fn file_of(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
+}
+
+/// The folder that a file lies in.
+fn folder_of(name: &str) -> &str {
+    let path = name.rsplit_once('/').map_or("", |(path, _)| path);
+    file_of(path)
 }
 
 fn is_list(name: &str) -> bool {
@@ -672,7 +693,7 @@ fn rows_of(
         devices_are_units: false,
         given_groups: None,
         columns: Default::default(),
-        new_categories: Vec::new(),
+        new_categories: Default::default(),
         paper: "ramp",
         notes: Vec::new(),
         file: path,

@@ -7,7 +7,7 @@
 use crate::files::npy::{self, Kind};
 use crate::files::npz::NpzWriter;
 use crate::files::unzip::{Archive, Problem};
-use crate::inputs::Inputs;
+use crate::inputs::{Inputs, SideInputs};
 use crate::rows::{Part, Purpose, Rows, Side, UNLABELLED};
 use crate::settings::wrong;
 use crate::statistics::{Scale, SideStatistics};
@@ -15,6 +15,7 @@ use crate::{DataError, esr, medmnist, mimic3, physionet2012, table};
 use selvedge_core::dataset::Samples;
 use selvedge_core::experiment::DataSettings;
 use selvedge_nn::Shape;
+use std::collections::HashSet;
 use std::io::{self, BufReader, Seek, Write};
 use std::path::{Path, PathBuf};
 
@@ -30,7 +31,7 @@ pub enum Labels {
 /// Which rows are read, of files whose publisher says what each row is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
-    /// Those for the test; all where none is.
+    /// Those that are not for training or validation; all where none is.
     Test,
     /// All of them.
     All,
@@ -80,6 +81,8 @@ pub enum Odd {
     Unseen(f32),
     /// A category that training has not seen; it counts as not measured.
     Category(String),
+    /// Nothing, where training always had something; or nothing at all of a side.
+    Unmeasured,
 }
 
 /// Reads patients in the format of the set that `settings` name, or as arrays `hospital` and `device` of an `.npz`.
@@ -173,7 +176,20 @@ fn check(rows: &Rows, inputs: &Inputs) -> Result<(), DataError> {
             )));
         }
     }
-    let classes = inputs.statistics.classes.len() as u32;
+    let known = &inputs.statistics.classes;
+    let classes = known.len() as u32;
+    let is_named = rows
+        .classes
+        .iter()
+        .any(|class| class.parse::<u32>().is_err());
+    let labelled = rows.y.iter().any(|y| *y != UNLABELLED);
+    if labelled && is_named && rows.classes != *known {
+        return Err(problem(format!(
+            "its classes are {}: expected {}, as in training",
+            rows.classes.join(", "),
+            known.join(", ")
+        )));
+    }
     let beyond = |y: &&u32| **y != UNLABELLED && **y >= classes;
     match rows.y.iter().find(beyond) {
         None => Ok(()),
@@ -186,27 +202,26 @@ fn check(rows: &Rows, inputs: &Inputs) -> Result<(), DataError> {
 
 /// The rows that are read.
 fn choose(rows: &mut Rows, which: Which) -> Vec<usize> {
-    let count = |part: Part| rows.parts.iter().filter(|p| **p == part).count();
-    let (training, validation, test) = (
-        count(Part::Training),
-        count(Part::Validation),
-        count(Part::Test),
-    );
+    let is_trained_on = |part: Part| [Part::Training, Part::Validation].contains(&part);
     let all = 0..rows.parts.len();
-    let trained_on = training + validation;
-    if which == Which::Test && test > 0 && trained_on > 0 {
+    let (known, new): (Vec<usize>, Vec<usize>) =
+        all.clone().partition(|row| is_trained_on(rows.parts[*row]));
+    if known.is_empty() {
+        return new;
+    }
+    if which == Which::Test && !new.is_empty() {
         rows.notes.push(format!(
-            "{trained_on} of {} rows are not for the test, and are left out",
+            "{} of {} rows are for training or validation, and are left out",
+            known.len(),
             all.len()
         ));
-        return all.filter(|row| rows.parts[*row] == Part::Test).collect();
+        return new;
     }
-    if trained_on > 0 {
-        rows.notes.push(format!(
-            "{trained_on} of {} rows are for training or validation: the model may know them",
-            all.len()
-        ));
-    }
+    rows.notes.push(format!(
+        "{} of {} rows are for training or validation: the model may know them",
+        known.len(),
+        all.len()
+    ));
     all.collect()
 }
 
@@ -227,15 +242,14 @@ fn gather(rows: Rows, chosen: &[usize], inputs: &Inputs) -> Patients {
     };
     let mut oddities = Vec::new();
     for (row, place) in chosen.iter().enumerate() {
-        let of_row = rows
-            .new_categories
-            .iter()
-            .filter(|(id, ..)| *id == rows.ids[*place]);
-        oddities.extend(of_row.map(|(_, column, category)| Oddity {
-            row,
-            column: column.clone(),
-            odd: Odd::Category(category.clone()),
-        }));
+        let of_row = rows.new_categories.get(&rows.ids[*place]);
+        for (column, category) in of_row.into_iter().flatten() {
+            oddities.push(Oddity {
+                row,
+                column: column.clone(),
+                odd: Odd::Category(category.clone()),
+            });
+        }
     }
     for (number, name) in ["hospital", "device"].into_iter().enumerate() {
         let (statistics, side) = inputs.sides()[number];
@@ -245,7 +259,17 @@ fn gather(rows: Rows, chosen: &[usize], inputs: &Inputs) -> Patients {
             &side.ranges,
             &mut oddities,
         );
+        unmeasured(&measured[number], (name, statistics), side, &mut oddities);
     }
+    // A new category is told as what it is.
+    let new: HashSet<(usize, String)> = oddities
+        .iter()
+        .filter(|oddity| matches!(oddity.odd, Odd::Category(_)))
+        .map(|oddity| (oddity.row, oddity.column.clone()))
+        .collect();
+    oddities.retain(|oddity| {
+        oddity.odd != Odd::Unmeasured || !new.contains(&(oddity.row, oddity.column.clone()))
+    });
     oddities.sort_by_key(|oddity| oddity.row);
     let of_chosen = |numbers: &[u32]| chosen.iter().map(|row| numbers[*row]).collect();
     Patients {
@@ -308,6 +332,85 @@ fn beyond(
     }
 }
 
+/// Finds what was not measured of a patient at any time, though training always had it.
+fn unmeasured(
+    values: &[f32],
+    (side, statistics): (&str, &SideStatistics),
+    inputs: &SideInputs,
+    oddities: &mut Vec<Oddity>,
+) {
+    let width = statistics.names.len();
+    let features = features(statistics, inputs);
+    if features.is_empty() {
+        return;
+    }
+    let wide = statistics.shape.iter().product::<usize>().max(1);
+    for (row, values) in values.chunks_exact(wide).enumerate() {
+        let is_there = |feature: &&Feature<'_>| {
+            let mut steps = values.chunks_exact(width);
+            steps.any(|step| match feature.mask {
+                Some(mask) => step[mask] != 0.0,
+                None => !step[feature.at].is_nan(),
+            })
+        };
+        let mut odd = |column: String| {
+            oddities.push(Oddity {
+                row,
+                column,
+                odd: Odd::Unmeasured,
+            });
+        };
+        if !features.iter().any(|feature| is_there(&feature)) {
+            odd(format!("all of the {side}'s"));
+            continue;
+        }
+        for feature in features.iter().filter(|feature| feature.is_always_there) {
+            if !is_there(&feature) {
+                odd(feature.name.to_owned());
+            }
+        }
+    }
+}
+
+/// Something that is measured of patients.
+struct Feature<'a> {
+    name: &'a str,
+    /// Its first number in a row or step, and the number that says whether it was measured.
+    at: usize,
+    mask: Option<usize>,
+    /// Whether training never lacked it.
+    is_always_there: bool,
+}
+
+/// The features of a side, as far as it has names.
+fn features<'a>(statistics: &'a SideStatistics, inputs: &'a SideInputs) -> Vec<Feature<'a>> {
+    let mut at = 0;
+    let of_table = inputs.columns.iter().map(|column| {
+        let first = at;
+        at += column.categories.as_ref().map_or(1, Vec::len);
+        (first, column.name.as_str())
+    });
+    let mut found: Vec<(usize, &str)> = of_table.collect();
+    if found.is_empty() {
+        let is_scaled = |at: &usize| statistics.scales.get(*at) != Some(&Scale::IDENTITY);
+        let names = statistics.names.iter().map(String::as_str).enumerate();
+        found.extend(names.filter(|(at, _)| is_scaled(at)));
+    }
+    let feature = |(at, name): (usize, &'a str)| {
+        let mask = format!("{name} measured");
+        Feature {
+            name,
+            at,
+            mask: statistics.names.iter().position(|other| *other == mask),
+            is_always_there: statistics.missing.get(at) == Some(&0.0),
+        }
+    };
+    let inside = found
+        .into_iter()
+        .filter(|(at, _)| *at < statistics.names.len());
+    inside.map(feature).collect()
+}
+
 /// Numbers as they were measured, in the arrays `hospital` and `device`; an `.npz` without them is another set's.
 fn arrays(file: &Path, inputs: &Inputs, purpose: Purpose) -> Result<Option<Rows>, DataError> {
     if file.extension().is_none_or(|end| end != "npz") || !file.is_file() {
@@ -357,7 +460,7 @@ fn arrays(file: &Path, inputs: &Inputs, purpose: Purpose) -> Result<Option<Rows>
         devices_are_units: false,
         given_groups: None,
         columns: Default::default(),
-        new_categories: Vec::new(),
+        new_categories: Default::default(),
         paper: "iid",
         notes: Vec::new(),
     }))
@@ -373,8 +476,7 @@ fn array<R: io::Read + Seek>(
         || !matches!(header.kind, Kind::Float { .. })
     {
         return Err(format!(
-            "array {name:?} has {:?} of the shape {:?}: expected floats of the shape [patients, {}]",
-            header.kind,
+            "array {name:?} has the shape {:?}: expected floating point numbers of the shape [patients, {}]",
             header.shape,
             statistics
                 .shape
@@ -385,15 +487,15 @@ fn array<R: io::Read + Seek>(
         ));
     }
     let mut values = Vec::new();
-    npy::numbers(&header, unpacking, name, |_, value| {
-        match value.is_infinite() {
+    let wide = statistics.shape.iter().product::<usize>().max(1);
+    npy::numbers(&header, unpacking, name, |index, value| {
+        values.push(value as f32);
+        match (value as f32).is_infinite() {
             true => Err(format!(
-                "array {name:?} has {value}: expected finite numbers, or nan"
+                "array {name:?}, row {}: {value} is not a number of at most 3.4e38, or nan",
+                index / wide
             )),
-            false => {
-                values.push(value as f32);
-                Ok(())
-            }
+            false => Ok(()),
         }
     })?;
     Ok(Side {
@@ -429,7 +531,7 @@ fn labels<R: io::Read + Seek>(
 
 impl Patients {
     /// Writes their numbers as they were measured: the arrays `hospital` and `device` of an `.npz`, which exported models
-    /// and [`read_patients`] take.
+    /// and [`read_patients`] take, and their ids.
     ///
     /// # Errors
     /// If `out` cannot be written to.
@@ -443,6 +545,7 @@ impl Patients {
             let shape = Shape::try_from(statistics.shape.clone()).map_err(io::Error::other)?;
             npz.floats(name, shape, values)?;
         }
+        npz.strings("id", &self.ids)?;
         npz.finish()
     }
 }

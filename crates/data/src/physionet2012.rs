@@ -6,7 +6,7 @@
 //! sex, height, ward and weight at admission at every step too. Training is on set a, the test on set b.
 
 use crate::DataError;
-use crate::files::collection::{self, Text};
+use crate::files::collection::{self, Text, is_archive};
 use crate::files::fields::fields;
 use crate::rows::{Part, Purpose, Rows, Side, UNLABELLED};
 use crate::settings::{find_file, wrong};
@@ -104,11 +104,7 @@ pub(crate) fn read_new(
         let is_text = path.extension().is_some_and(|end| end == "txt");
         match is_text && path.is_file() {
             true => collection::read_file(path, &mut take)?,
-            false => {
-                for source in sources_of_new(path)? {
-                    collection::read(&source, &wanted, &mut take)?;
-                }
-            }
+            false => collection::read_new(path, &wanted, &is_stay, &mut take)?,
         }
     }
     if labelled && outcomes.is_empty() {
@@ -129,32 +125,6 @@ pub(crate) fn read_new(
     // Outcomes of others say nothing about these.
     rows.notes.clear();
     Ok(rows)
-}
-
-/// A folder with archives as they were downloaded and no stays of its own is these archives.
-fn sources_of_new(path: &Path) -> Result<Vec<PathBuf>, DataError> {
-    let entries = match path.is_dir() {
-        true => std::fs::read_dir(path).map_err(|source| DataError::Io {
-            file: path.to_owned(),
-            source,
-        })?,
-        false => return Ok(vec![path.to_owned()]),
-    };
-    let mut archives: Vec<PathBuf> = entries
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|file| is_archive(&file.to_string_lossy()) && !is_unpacked(file))
-        .collect();
-    archives.sort();
-    archives.push(path.to_owned());
-    Ok(archives)
-}
-
-/// Whether the folder that an archive holds lies beside it.
-fn is_unpacked(archive: &Path) -> bool {
-    let name = archive.file_name().unwrap_or_default().to_string_lossy();
-    let folder = name.split('.').next().unwrap_or_default();
-    archive.with_file_name(folder).is_dir()
 }
 
 fn has_statics(settings: &DataSettings) -> Result<bool, DataError> {
@@ -239,12 +209,6 @@ fn sources(path: &Path) -> Result<Vec<PathBuf>, DataError> {
     }
     sources.push(path.to_owned());
     Ok(sources)
-}
-
-/// A download that is not whole has .part at the end of its name.
-fn is_archive(name: &str) -> bool {
-    let ends = [".tar.gz", ".tgz", ".tar"];
-    ends.iter().any(|end| name.ends_with(end))
 }
 
 /// Whether a file of the collection is one of ours.
@@ -346,7 +310,7 @@ pub(crate) fn rows(
         devices_are_units: false,
         given_groups: None,
         columns: Default::default(),
-        new_categories: Vec::new(),
+        new_categories: Default::default(),
         paper: "ramp",
         notes: match outcomes.map_or(0, |outcomes| outcomes.len() - count) {
             0 => Vec::new(),

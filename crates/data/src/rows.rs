@@ -11,6 +11,7 @@ use crate::{DataError, Loaded};
 use selvedge_core::dataset::{Dataset, Group, Samples};
 use selvedge_core::experiment::DataSettings;
 use selvedge_nn::Shape;
+use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -35,6 +36,9 @@ impl Purpose {
         self != Purpose::Training
     }
 }
+
+/// By the id of a patient, columns and the categories there.
+pub(crate) type NewCategories = HashMap<String, Vec<(String, String)>>;
 
 /// The rows of a set, in an order that does not depend on the order of its files.
 #[derive(Debug)]
@@ -66,8 +70,8 @@ pub(crate) struct Rows {
     pub(crate) paper: &'static str,
     /// The columns of both sides as the file has them, where it names them: a table's.
     pub(crate) columns: [Vec<Column>; 2],
-    /// Categories that training has not seen: whose, in which column, and which.
-    pub(crate) new_categories: Vec<(String, String, String)>,
+    /// Categories that training has not seen.
+    pub(crate) new_categories: NewCategories,
     /// What a user should know about the reading.
     pub(crate) notes: Vec<String>,
 }
@@ -141,8 +145,10 @@ pub(crate) struct Dealt {
     pub(crate) ids: Ids,
     /// The groups to whose parties the rows of validation and of the test belong.
     pub(crate) held_out: [Vec<u32>; 2],
-    /// Whether a file says so.
+    /// Whether a file says so of the test.
     pub(crate) groups_are_given: bool,
+    /// The unit of each row of each part, the groups' first; or nothing where each row stands alone.
+    pub(crate) persons: Vec<Vec<u32>>,
     /// The columns of both sides, where they are a table's.
     pub(crate) columns: [Vec<Column>; 2],
     /// What a user should know.
@@ -188,6 +194,7 @@ impl Dealt {
             dataset: self.dataset,
             statistics: self.statistics,
             sides,
+            persons: self.persons,
             groups_of_test: self.groups_are_given.then_some(of_test),
             notes: self.notes,
         }
@@ -200,6 +207,10 @@ impl Rows {
         let split = deal::deal(&self, settings, seed)?;
         let statistics = self.measure(&split);
         let held_out = self.held_out(&split);
+        let groups_are_given = split
+            .test
+            .iter()
+            .all(|row| self.named_group(&split, *row).is_some());
         let told = split.notes(&self);
         let Rows {
             set,
@@ -212,7 +223,6 @@ impl Rows {
             devices_are_units,
             mut notes,
             columns,
-            given_groups,
             ..
         } = self;
         notes.extend(told);
@@ -269,7 +279,8 @@ impl Rows {
             statistics,
             ids: Ids::Given(parts.iter().map(&mut ids_of).collect()),
             held_out,
-            groups_are_given: given_groups.is_some(),
+            groups_are_given,
+            persons: parts.iter().map(|rows| units_of(rows, &units)).collect(),
             columns,
             notes,
         })
@@ -281,14 +292,17 @@ impl Rows {
         Statistics::measure(self, training)
     }
 
+    /// The group of a row, if the file names one of those that were made.
+    fn named_group(&self, split: &Split, row: usize) -> Option<u32> {
+        let given = self.given_groups.as_ref()?;
+        let name = &given.names[given.of_row[row] as usize];
+        split.names.iter().position(|n| n == name).map(|m| m as u32)
+    }
+
     /// Held-out rows belong to the groups that the file names, or to all in turn.
     fn held_out(&self, split: &Split) -> [Vec<u32>; 2] {
         let groups = split.groups.len() as u32;
-        let by_name = |row: &usize| {
-            let given = self.given_groups.as_ref()?;
-            let name = &given.names[given.of_row[*row] as usize];
-            split.names.iter().position(|n| n == name).map(|m| m as u32)
-        };
+        let by_name = |row: &usize| self.named_group(split, *row);
         [&split.validation, &split.test].map(|rows| {
             let in_turn = rows.iter().zip(0..);
             in_turn
@@ -305,6 +319,14 @@ fn offsets(rows: usize, each: usize) -> Vec<u32> {
         .chain([rows])
         .map(|offset| offset as u32)
         .collect()
+}
+
+/// The units of some rows, if rows have any.
+fn units_of(rows: &[usize], units: &[u32]) -> Vec<u32> {
+    match units.is_empty() {
+        true => Vec::new(),
+        false => rows.iter().map(|row| units[*row]).collect(),
+    }
 }
 
 /// Rows of one unit, which lie next to each other, are one device's.

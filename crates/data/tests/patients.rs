@@ -80,6 +80,17 @@ const TABLE: &str = "set = \"table\"\npath = \"t.csv\"\n\
     device = [\"hr\", \"spo2\"]\n\
     categorical = [\"sex\"]\n";
 
+/// Some rows in that order.
+fn in_order(samples: &Samples, rows: &[usize]) -> Samples {
+    let [wide1, wide2] = [&samples.x1, &samples.x2].map(|x| x.len() / samples.len());
+    let mut out = Samples::default();
+    for row in rows {
+        let (x1, x2) = (&samples.x1[row * wide1..], &samples.x2[row * wide2..]);
+        out.push(&x1[..wide1], &x2[..wide2], samples.y[*row]);
+    }
+    out
+}
+
 fn same(a: &Samples, b: &Samples) {
     assert_eq!((&a.x1, &a.x2), (&b.x1, &b.x2));
 }
@@ -89,8 +100,10 @@ fn a_table_is_read_as_training_read_it_with_or_without_labels() {
     let trained = Trained::new(&[("t.csv", FLAT)], TABLE);
     let again = [trained.folder.path().join("t.csv")];
     let labelled = trained.read(&again, Labels::Needed).unwrap();
-    assert_eq!(&labelled.samples, trained.training());
-    assert_eq!(labelled.ids, ["p1", "p2", "p3", "p10"]);
+    // As the file has them, while training has them by id.
+    assert_eq!(labelled.ids, ["p10", "p2", "p1", "p3"]);
+    let sorted = in_order(&labelled.samples, &[2, 1, 3, 0]);
+    assert_eq!(&sorted, trained.training());
     assert!(labelled.oddities.is_empty() && labelled.notes.is_empty());
     // No label, columns in another order, more columns than training had, one patient.
     let text = "spo2,hr,shoe,sex,patient,age\n93,100,44,f,p1,50\n";
@@ -104,7 +117,7 @@ fn a_table_is_read_as_training_read_it_with_or_without_labels() {
     // Labels that are wrong do not matter to a prediction, and do to an evaluation.
     let wrong = FLAT.replace(",yes", ",perhaps");
     let all = trained.read_texts(&[("new.csv", &wrong)]).unwrap();
-    same(&all.samples, trained.training());
+    same(&all.samples, &labelled.samples);
     let path = trained.folder.path().join("wrong.csv");
     fs::write(&path, wrong).unwrap();
     let message = trained
@@ -173,6 +186,23 @@ fn what_is_missing_new_or_out_of_range_is_told_by_name() {
     let blank = text.replace("250,x", "250,");
     let blank = trained.read_texts(&[("new.csv", &blank)]).unwrap();
     same(&odd.samples, &blank.samples);
+    // What training always had, and one patient of whom nothing is known. spo2 was missing in training too.
+    let nothing = "patient,age,sex,hr,spo2\na,50,f,,\nb,,,,\n";
+    let nothing = trained.read_texts(&[("new.csv", nothing)]).unwrap();
+    let told: Vec<(usize, &str, &Odd)> = nothing
+        .oddities
+        .iter()
+        .map(|o| (o.row, o.column.as_str(), &o.odd))
+        .collect();
+    let unmeasured = |row, column| (row, column, &Odd::Unmeasured);
+    assert_eq!(
+        told,
+        [
+            unmeasured(0, "all of the device's"),
+            unmeasured(1, "all of the hospital's"),
+            unmeasured(1, "all of the device's"),
+        ]
+    );
 }
 
 #[test]
@@ -241,7 +271,7 @@ fn arrays_are_what_was_written_of_patients() {
     fs::write(&path, bytes.get_ref()).unwrap();
     let read = trained.read(&[path.clone()], Labels::Ignored).unwrap();
     same(&read.samples, &again.samples);
-    assert_eq!(read.ids, ["0", "1", "2", "3"]);
+    assert_eq!(read.ids, again.ids);
     let message = trained
         .read(&[path], Labels::Needed)
         .unwrap_err()

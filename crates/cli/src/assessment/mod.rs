@@ -31,7 +31,7 @@ pub(crate) struct Part {
     pub(crate) samples: usize,
     pub(crate) estimates: [Option<Estimate>; MEASURES.len()],
     pub(crate) confusion: Vec<Vec<u64>>,
-    /// Of the positive class where there are two, else of each.
+    /// Of the positive class where there is one, else of each.
     pub(crate) curves: Vec<Curves>,
     pub(crate) groups: Vec<Group>,
 }
@@ -76,12 +76,13 @@ impl Part {
     ) -> Self {
         let (probabilities, labels) = (&predicted.probabilities, &predicted.labels);
         let scored = |probabilities: &[f32], labels: &[u32]| {
-            Scored::new(probabilities, labels, classes.len(), deciding.decision())
+            let looked_for = (classes.len(), deciding.positive);
+            Scored::new(probabilities, labels, looked_for, deciding.decision())
         };
         let all = scored(probabilities, labels);
-        let shown = match classes.len() {
-            2 => 1..2,
-            n => 0..n,
+        let shown = match deciding.positive {
+            Some(class) => class..class + 1,
+            None => 0..classes.len(),
         };
         let curves = |class: usize| {
             let n = classes.len();
@@ -94,10 +95,7 @@ impl Part {
                 calibration_error: error,
             }
         };
-        let group = |(number, name): (usize, &String), of_row: &[u32]| {
-            let rows: Vec<usize> = (0..labels.len())
-                .filter(|row| of_row[*row] as usize == number)
-                .collect();
+        let group = |name: &String, rows: &[usize]| {
             let of_rows: Vec<f32> = rows
                 .iter()
                 .flat_map(|row| &probabilities[row * classes.len()..][..classes.len()])
@@ -114,10 +112,15 @@ impl Part {
                 estimates: bootstrap.estimate(&scored(&of_rows, &own), &persons),
             }
         };
-        let groups = predicted.groups.iter().flat_map(|(of_row, names)| {
-            let all = names.iter().enumerate();
-            all.map(|named| group(named, of_row))
-        });
+        let mut groups = Vec::new();
+        if let Some((of_row, names)) = predicted.groups {
+            let mut rows = vec![Vec::new(); names.len()];
+            for (row, group) in of_row.iter().enumerate() {
+                rows[*group as usize].push(row);
+            }
+            let there = names.iter().zip(&rows).filter(|(_, rows)| !rows.is_empty());
+            groups.extend(there.map(|(name, rows)| group(name, rows)));
+        }
         let mut estimates = bootstrap.estimate(&all, predicted.persons);
         if let (Some(exact), Some(loss)) = (predicted.loss, &mut estimates[LOSS]) {
             loss.value = exact;
@@ -128,7 +131,7 @@ impl Part {
             estimates,
             confusion: all.confusion(),
             curves: shown.map(curves).collect(),
-            groups: groups.filter(|group| group.samples > 0).collect(),
+            groups,
         }
     }
 

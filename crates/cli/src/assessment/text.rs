@@ -48,6 +48,10 @@ pub(crate) fn text(parts: &[Part], classes: &[String], confidence: f64) -> Strin
         "In brackets: {} % intervals over patients drawn anew{patients}\n",
         (1000.0 * confidence).round() / 10.0
     );
+    if parts.iter().any(|part| part.name == "validation") {
+        out +=
+            "The model was chosen and calibrated on the validation patients: theirs flatter it\n";
+    }
     let Some(last) = parts.last() else {
         return out;
     };

@@ -6,13 +6,13 @@ use crate::Outcome;
 use crate::args::EvaluateArgs;
 use crate::assessment::{self, Part, Predicted};
 use crate::deciding::Deciding;
-use crate::files::write_whole;
+use crate::files::{refuse_to_replace, write_whole};
 use crate::load;
 use crate::trained::Trained;
 use anyhow::{Result, bail};
 use selvedge_core::assess::Bootstrap;
-use selvedge_core::dataset::Samples;
-use selvedge_data::{Labels, Which, read_patients};
+use selvedge_core::dataset::{Dataset, Samples};
+use selvedge_data::{Labels, Loaded, Which, read_patients};
 use serde_json::{Value, json};
 
 /// What measures all parts.
@@ -23,8 +23,14 @@ struct Measuring<'a> {
 }
 
 pub(crate) fn run(args: &EvaluateArgs) -> Result<Outcome> {
+    if let Some(html) = &args.html {
+        refuse_to_replace("--html", html, &args.data, &args.model.chosen.run)?;
+    }
     let trained = Trained::open(&args.model.chosen.run, args.model.chosen.which())?;
     let deciding = Deciding::new(&trained, &args.model)?;
+    for warning in trained.warnings() {
+        crate::say(&format!("note: {warning}"));
+    }
     let measuring = Measuring {
         trained: &trained,
         deciding: &deciding,
@@ -98,20 +104,8 @@ impl Measuring<'_> {
             );
         }
         let names: Vec<String> = dataset.groups.iter().map(|g| g.name.clone()).collect();
-        let mut training = Samples::default();
-        let (mut of_row, mut persons) = (Vec::new(), Vec::new());
-        let mut devices = 0;
-        for (number, group) in (0..).zip(&dataset.groups) {
-            training.x1.extend_from_slice(&group.samples.x1);
-            training.x2.extend_from_slice(&group.samples.x2);
-            training.y.extend_from_slice(&group.samples.y);
-            of_row.resize(training.len(), number);
-            // A device's rows are one patient's.
-            for device in 0..group.devices() as u32 {
-                persons.resize(persons.len() + group.rows(device).len(), devices);
-                devices += 1;
-            }
-        }
+        let (training, of_row) = merged(dataset);
+        let persons = persons(&loaded);
         let mut parts = vec![self.part(
             "train",
             &Predicted {
@@ -121,12 +115,21 @@ impl Measuring<'_> {
             },
         )];
         drop(training);
-        for (name, samples, groups) in [
-            ("validation", &dataset.validation, None),
-            ("test", &dataset.test, loaded.groups_of_test.as_ref()),
+        let [of_validation, of_test] = &loaded.persons[loaded.persons.len() - 2..] else {
+            bail!("{run}: its data has no parts");
+        };
+        for (name, samples, persons, groups) in [
+            ("validation", &dataset.validation, of_validation, None),
+            (
+                "test",
+                &dataset.test,
+                of_test,
+                loaded.groups_of_test.as_ref(),
+            ),
         ] {
             if !samples.is_empty() {
                 let predicted = Predicted {
+                    persons,
                     groups: groups.map(|of_row| (&of_row[..], &names[..])),
                     ..self.predicted(samples)
                 };
@@ -157,6 +160,35 @@ impl Measuring<'_> {
         };
         Ok(vec![self.part("data", &predicted)])
     }
+}
+
+/// All training rows, and the group of each.
+fn merged(dataset: &Dataset) -> (Samples, Vec<u32>) {
+    let (mut all, mut of_row) = (Samples::default(), Vec::new());
+    for (number, group) in (0..).zip(&dataset.groups) {
+        all.x1.extend_from_slice(&group.samples.x1);
+        all.x2.extend_from_slice(&group.samples.x2);
+        all.y.extend_from_slice(&group.samples.y);
+        of_row.resize(all.len(), number);
+    }
+    (all, of_row)
+}
+
+/// Which training rows are one patient's: as the files say or, where they do not, those of one device.
+fn persons(loaded: &Loaded) -> Vec<u32> {
+    let groups = &loaded.dataset.groups;
+    let given = loaded.persons[..groups.len()].concat();
+    if !given.is_empty() {
+        return given;
+    }
+    let (mut persons, mut devices) = (Vec::new(), 0);
+    for group in groups {
+        for device in 0..group.devices() as u32 {
+            persons.resize(persons.len() + group.rows(device).len(), devices);
+            devices += 1;
+        }
+    }
+    persons
 }
 
 fn json(args: &EvaluateArgs, trained: &Trained, deciding: &Deciding, parts: &[Part]) -> Value {

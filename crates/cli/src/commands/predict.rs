@@ -4,7 +4,7 @@ use super::{print, print_json};
 use crate::Outcome;
 use crate::args::PredictArgs;
 use crate::deciding::Deciding;
-use crate::files::{write_whole, write_whole_with};
+use crate::files::{refuse_to_replace, write_whole, write_whole_with};
 use crate::format::count;
 use crate::report::text::quoted;
 use crate::trained::Trained;
@@ -27,8 +27,19 @@ struct Predicted<'a> {
 }
 
 pub(crate) fn run(args: &PredictArgs) -> Result<Outcome> {
+    for (option, path) in [("--out", &args.out), ("--arrays", &args.arrays)] {
+        if let Some(path) = path {
+            refuse_to_replace(option, path, &args.input, &args.model.chosen.run)?;
+        }
+    }
+    if args.out.is_some() && args.out == args.arrays {
+        bail!("--out and --arrays name the same file: expected two");
+    }
     let trained = Trained::open(&args.model.chosen.run, args.model.chosen.which())?;
     let deciding = Deciding::new(&trained, &args.model)?;
+    for warning in trained.warnings() {
+        crate::say(&format!("note: {warning}"));
+    }
     let which = match args.model.all {
         true => Which::All,
         false => Which::Test,
@@ -169,6 +180,7 @@ fn of_patient(Oddity { column, odd, .. }: &Oddity) -> String {
         }
         Odd::Unseen(value) => format!("{column} = {value}, which training never saw measured"),
         Odd::Category(category) => format!("{column} = {category:?} is new"),
+        Odd::Unmeasured => format!("{column} was not measured"),
     }
 }
 
@@ -186,6 +198,7 @@ pub(super) fn told(patients: &Patients) -> Vec<String> {
             Odd::Category(_) => 0,
             Odd::Beyond { .. } => 1,
             Odd::Unseen(_) => 2,
+            Odd::Unmeasured => 3,
         };
         columns
             .entry((kind, &oddity.column))
@@ -205,6 +218,9 @@ pub(super) fn told(patients: &Patients) -> Vec<String> {
                 range: [low, high],
             } => format!(
                 "{column:?}: {n} of {all} patients lie beyond training, {id:?} for instance with {value}; it saw {low} to {high}"
+            ),
+            Odd::Unmeasured => format!(
+                "{column:?}: {n} of {all} patients have no value, {id:?} for instance, and training always had one"
             ),
             Odd::Unseen(_) => format!(
                 "{column:?}: {n} of {all} patients have a value, {id:?} for instance, but training has never seen one"

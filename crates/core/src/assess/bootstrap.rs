@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn the_interval_of_the_area_is_as_wide_as_delong_says() {
         let (rows, labels) = said(3, 600, 2);
-        let scored = Scored::new(&rows, &labels, 2, Decision::Largest);
+        let scored = Scored::new(&rows, &labels, (2, Some(1)), Decision::Largest);
         let auc = BOOTSTRAP.estimate(&scored, &[])[0].unwrap();
         let expected = 2.0 * 1.96 * delong(&rows, &labels).sqrt();
         let width = auc.interval[1] - auc.interval[0];
@@ -155,11 +155,11 @@ mod tests {
     fn rows_of_one_patient_are_drawn_together() {
         // Each patient ten times over: as sure as with one row each, not as with ten patients.
         let (rows, labels) = said(4, 100, 2);
-        let scored = Scored::new(&rows, &labels, 2, Decision::Largest);
+        let scored = Scored::new(&rows, &labels, (2, Some(1)), Decision::Largest);
         let once = BOOTSTRAP.estimate(&scored, &[])[0].unwrap();
         let (rows, labels) = (rows.repeat(10), labels.repeat(10));
         let persons: Vec<u32> = (0..100).collect::<Vec<_>>().repeat(10);
-        let scored = Scored::new(&rows, &labels, 2, Decision::Largest);
+        let scored = Scored::new(&rows, &labels, (2, Some(1)), Decision::Largest);
         let often = BOOTSTRAP.estimate(&scored, &persons)[0].unwrap();
         let alone = BOOTSTRAP.estimate(&scored, &[])[0].unwrap();
         let width = |e: Estimate| e.interval[1] - e.interval[0];
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn threads_change_nothing() {
         let (rows, labels) = said(5, 200, 3);
-        let scored = Scored::new(&rows, &labels, 3, Decision::Largest);
+        let scored = Scored::new(&rows, &labels, (3, None), Decision::Largest);
         let with = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
             pool.unwrap().install(|| BOOTSTRAP.estimate(&scored, &[]))

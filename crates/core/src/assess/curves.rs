@@ -166,7 +166,7 @@ mod tests {
             .windows(2)
             .map(|pair| (pair[1].x - pair[0].x) * (pair[1].y + pair[0].y) / 2.0)
             .sum();
-        let auc = Scored::new(&rows, &labels, 2, Decision::Largest).measures()[0];
+        let auc = Scored::new(&rows, &labels, (2, Some(1)), Decision::Largest).measures()[0];
         assert!((trapezia - auc).abs() < 2e-3, "{trapezia} {auc}");
         assert_eq!((points[0].x, points[0].y), (0.0, 0.0));
         let last = points.last().unwrap();

@@ -99,7 +99,7 @@ impl Operating {
                 positive,
                 threshold: tied[0].0,
                 sensitivity: found / positives,
-                specificity: 1.0 - false_alarms / negatives,
+                specificity: (negatives - false_alarms) / negatives,
             };
             match goal {
                 Goal::Sensitivity(wanted) if best.sensitivity >= wanted => break,
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(found.threshold, 0.8);
         assert_eq!(
             [found.sensitivity, found.specificity],
-            [2.0 / 3.0, 1.0 - 1.0 / 3.0]
+            [2.0 / 3.0, 2.0 / 3.0]
         );
         assert_eq!(choose(Goal::Sensitivity(1.0)).threshold, 0.4);
         assert_eq!(choose(Goal::Sensitivity(0.0)).threshold, f32::INFINITY);
@@ -155,5 +155,11 @@ mod tests {
         assert_eq!(choose(Goal::Specificity(0.5)).threshold, 0.8);
         assert_eq!(choose(Goal::Specificity(0.0)).threshold, 0.3);
         assert!(Operating::choose(&rows, &[1; 6], 2, 1, Goal::Sensitivity(0.5)).is_none());
+        // Seven false alarms of a hundred are a specificity of 0.93, not of a little less.
+        let p: Vec<f32> = (0..101).map(|n| 1.0 - n as f32 / 200.0).collect();
+        let rows: Vec<f32> = p.iter().flat_map(|p| [1.0 - p, *p]).collect();
+        let y: Vec<u32> = (0..101).map(|n| u32::from(n == 0)).collect();
+        let found = Operating::choose(&rows, &y, 2, 1, Goal::Specificity(0.93)).unwrap();
+        assert_eq!(found.specificity, 0.93);
     }
 }

@@ -16,7 +16,8 @@ pub use curves::{Bin, Point, precision_recall, reliability, roc};
 pub use decision::{Decision, Goal, Operating};
 
 /// What predictions are measured by, in the order of [`Scored::measures`]. Precision, recall and F1 are means over the
-/// classes; the last four are of the positive class, where there are two classes.
+/// classes; average precision and the last four are of the positive class, where there is one. Brier's score is the squared
+/// error of the probability, summed over the classes if there are more than two.
 pub const MEASURES: [&str; 12] = [
     "auc",
     "average_precision",
@@ -38,6 +39,9 @@ pub type Measures = [f64; MEASURES.len()];
 /// Predictions beside what was true.
 pub struct Scored {
     classes: usize,
+    positive: Option<usize>,
+    /// The classes that some rows have and some have not.
+    ranked: Vec<usize>,
     labels: Vec<u32>,
     /// The class that is decided on.
     decided: Vec<u32>,
@@ -74,8 +78,13 @@ impl Ranking {
 }
 
 impl Scored {
-    /// Probabilities row after row, what was true, and how a class is decided on.
-    pub fn new(probabilities: &[f32], labels: &[u32], classes: usize, decision: Decision) -> Self {
+    /// Probabilities row after row, what was true, the class that is looked for, and how a class is decided on.
+    pub fn new(
+        probabilities: &[f32],
+        labels: &[u32],
+        (classes, positive): (usize, Option<usize>),
+        decision: Decision,
+    ) -> Self {
         let rows = || probabilities.chunks_exact(classes);
         let said = |(row, label): (&[f32], &u32)| f64::from(row[*label as usize]);
         let square = |(row, label): (&[f32], &u32)| {
@@ -83,11 +92,18 @@ impl Scored {
                 let truth = f64::from(u8::from(class == *label as usize));
                 (f64::from(*p) - truth).powi(2)
             };
-            row.iter().enumerate().map(miss).sum::<f64>()
+            let misses = row.iter().enumerate().map(miss).sum::<f64>();
+            // Of two classes one says all: the usual score of a yes or no.
+            if classes == 2 { misses / 2.0 } else { misses }
         };
         let class_of = |class: usize| Ranking::new(rows().map(move |row| row[class]));
+        let count = |class: usize| labels.iter().filter(|l| **l as usize == class).count();
         Scored {
             classes,
+            positive,
+            ranked: (0..classes)
+                .filter(|class| (1..labels.len()).contains(&count(*class)))
+                .collect(),
             labels: labels.to_vec(),
             decided: rows().map(|row| decision.class(row) as u32).collect(),
             loss: rows()
@@ -122,30 +138,24 @@ impl Scored {
     /// The same where rows count as often as `weights` say.
     fn weighted(&self, weights: &[u32]) -> Measures {
         let total: f64 = weights.iter().map(|w| f64::from(*w)).sum();
-        let mean = |values: &[f64]| {
+        let mean_of_rows = |values: &[f64]| {
             let weighted = values.iter().zip(weights).map(|(v, w)| v * f64::from(*w));
             weighted.sum::<f64>() / total
         };
         let confusion = self.weighted_confusion(weights);
         let [accuracy, precision, recall, f1] = by_argmax(&confusion);
         let mut measures = [f64::NAN; MEASURES.len()];
-        measures[0] = mean_of_defined((0..self.classes).map(|c| self.auc(c, weights)));
-        // Of two classes the rare one, which comes last, is what one looks for.
-        measures[1] = match self.classes {
-            2 => self.average_precision(1, weights).unwrap_or(f64::NAN),
-            n => mean_of_defined((0..n).map(|c| self.average_precision(c, weights))),
-        };
+        measures[0] = mean(self.ranked.iter().map(|c| self.auc(*c, weights))).unwrap_or(f64::NAN);
+        let average_precision = |class: &usize| self.average_precision(*class, weights);
+        measures[1] = match &self.positive {
+            Some(class) => average_precision(class),
+            None => mean(self.ranked.iter().map(average_precision)),
+        }
+        .unwrap_or(f64::NAN);
         measures[2..6].copy_from_slice(&[accuracy, precision, recall, f1]);
-        measures[6..8].copy_from_slice(&[mean(&self.loss), mean(&self.brier)]);
-        if let [negatives, positives] = &confusion[..] {
-            let [tn, fp, fn_, tp] =
-                [negatives[0], negatives[1], positives[0], positives[1]].map(|n| n as f64);
-            measures[8..].copy_from_slice(&[
-                tp / (tp + fn_),
-                tn / (tn + fp),
-                tp / (tp + fp),
-                tn / (tn + fn_),
-            ]);
+        measures[6..8].copy_from_slice(&[mean_of_rows(&self.loss), mean_of_rows(&self.brier)]);
+        if let Some(positive) = self.positive {
+            measures[8..].copy_from_slice(&of_class(&confusion, positive));
         }
         measures
     }
@@ -191,13 +201,31 @@ impl Scored {
     }
 }
 
-fn mean_of_defined(values: impl Iterator<Item = Option<f64>>) -> f64 {
-    let (mut sum, mut count) = (0.0, 0);
-    for value in values.flatten() {
-        sum += value;
-        count += 1;
+/// Nothing if one of them is not defined: a mean over fewer would be another measure.
+fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    let values: Vec<f64> = values.collect::<Option<_>>()?;
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// Sensitivity, specificity, and the shares of those said to have the class, and not to have it, of whom that is so.
+fn of_class(confusion: &[Vec<u64>], class: usize) -> [f64; 4] {
+    let (mut right, mut missed, mut alarms, mut rest) = (0.0, 0.0, 0.0, 0.0);
+    for (truth, row) in confusion.iter().enumerate() {
+        for (guess, count) in row.iter().enumerate() {
+            *match (truth == class, guess == class) {
+                (true, true) => &mut right,
+                (true, false) => &mut missed,
+                (false, true) => &mut alarms,
+                (false, false) => &mut rest,
+            } += *count as f64;
+        }
     }
-    sum / f64::from(count)
+    [
+        right / (right + missed),
+        rest / (rest + alarms),
+        right / (right + alarms),
+        rest / (rest + missed),
+    ]
 }
 
 /// Accuracy, and the means over the classes of precision, recall and F1, where 0/0 is 0.
@@ -240,7 +268,12 @@ mod tests {
             let mut tally = Tally::new(classes);
             tally.add(&rows, &labels);
             let expected = tally.exact_metrics(&rows, &labels);
-            let scored = Scored::new(&rows, &labels, classes, Decision::Largest);
+            let scored = Scored::new(
+                &rows,
+                &labels,
+                (classes, (classes == 2).then_some(1)),
+                Decision::Largest,
+            );
             let m = scored.measures();
             assert!((m[0] - expected.auc.unwrap()).abs() < 1e-12);
             assert_eq!(
@@ -261,21 +294,31 @@ mod tests {
         // True 1 said 0.9 and 0.4, true 0 said 0.6, 0.2 and 0.1.
         let p = [0.9f32, 0.4, 0.6, 0.2, 0.1];
         let rows: Vec<f32> = p.iter().flat_map(|p| [1.0 - p, *p]).collect();
-        let scored = Scored::new(&rows, &[1, 1, 0, 0, 0], 2, Decision::Largest);
+        let scored = Scored::new(&rows, &[1, 1, 0, 0, 0], (2, Some(1)), Decision::Largest);
         let m = scored.measures();
         let close = |a: f64, b: f64| (a - b).abs() < 1e-6;
         assert!(close(m[0], 5.0 / 6.0));
         assert!(close(m[1], (1.0 + 2.0 / 3.0) / 2.0));
         assert!(close(m[8], 0.5) && close(m[9], 2.0 / 3.0));
         assert!(close(m[10], 0.5) && close(m[11], 2.0 / 3.0));
-        let brier = 2.0 * (0.01 + 0.36 + 0.36 + 0.04 + 0.01) / 5.0;
+        let brier = (0.01 + 0.36 + 0.36 + 0.04 + 0.01) / 5.0;
         assert!(close(m[7], brier));
         assert_eq!(scored.confusion(), [[2, 1], [1, 1]]);
+        // The other class is looked for: everything is the other way around.
+        let other = Scored::new(&rows, &[1, 1, 0, 0, 0], (2, Some(0)), Decision::Largest);
+        let o = other.measures();
+        assert_eq!([o[8], o[9], o[10], o[11]], [m[9], m[8], m[11], m[10]]);
+        assert!(close(o[1], (1.0 + 1.0 + 3.0 / 4.0) / 3.0));
     }
 
     #[test]
     fn one_class_alone_has_no_area() {
-        let scored = Scored::new(&[0.3, 0.7, 0.6, 0.4], &[1, 1], 2, Decision::Largest);
+        let scored = Scored::new(
+            &[0.3, 0.7, 0.6, 0.4],
+            &[1, 1],
+            (2, Some(1)),
+            Decision::Largest,
+        );
         let m = scored.measures();
         assert!(m[0].is_nan() && m[9].is_nan() && m[2] == 0.5);
     }

@@ -217,7 +217,11 @@ pub(crate) fn deal(rows: &Rows, settings: &DataSettings, seed: u64) -> Result<Sp
             format!(
                 "{} gets no rows: expected fewer groups (data.groups = {}) or smaller held-out shares (data.test = {}, data.validation = {})",
                 split.names[empty], settings.groups, settings.test, settings.validation
-            ),
+            ) + &rows
+                .notes
+                .iter()
+                .map(|note| format!("; {note}"))
+                .collect::<String>(),
         ));
     }
     Ok(split)
@@ -475,7 +479,7 @@ mod tests {
             units,
             devices_are_units: false,
             columns: Default::default(),
-            new_categories: Vec::new(),
+            new_categories: Default::default(),
             given_groups: Some(GivenGroups {
                 of_row: (0..count as u32).map(|row| row % 4).collect(),
                 names: ["north", "east", "south", "west"].map(String::from).into(),

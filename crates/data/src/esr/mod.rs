@@ -92,7 +92,7 @@ fn rows(settings: &DataSettings, table: Table) -> Result<Rows, DataError> {
         devices_are_units: false,
         given_groups: None,
         columns: Default::default(),
-        new_categories: Vec::new(),
+        new_categories: Default::default(),
         paper: "pairs",
         notes: Vec::new(),
         ids: table.rows.into_iter().map(|row| row.id).collect(),

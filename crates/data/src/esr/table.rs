@@ -182,7 +182,7 @@ impl Table {
         }
         if count != self.columns {
             let problem = format!(
-                "{count} values (a line cut short?): expected {}, an id, X1 to X{WIDTH} and y",
+                "{count} values (a line cut short?): expected {}, as in the header: an id, X1 to X{WIDTH} and perhaps y",
                 self.columns
             );
             return Err(DataError::Line {

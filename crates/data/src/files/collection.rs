@@ -78,6 +78,27 @@ pub(crate) fn read(
     read_archive(path, opened, wanted, take)
 }
 
+/// The same for new patients, whose files are told by `is_patient`: a folder that has none is the archives that lie in it.
+pub(crate) fn read_new(
+    path: &Path,
+    wanted: &dyn Fn(&str) -> bool,
+    is_patient: &dyn Fn(&str) -> bool,
+    take: &mut dyn FnMut(Vec<Text>) -> Result<(), DataError>,
+) -> Result<(), DataError> {
+    if path.is_dir() && names_below(path, is_patient, DEEPEST)?.is_empty() {
+        for archive in names_below(path, &is_archive, 0)? {
+            read(&path.join(archive), wanted, take)?;
+        }
+    }
+    read(path, wanted, take)
+}
+
+/// A download that is not whole has .part at the end of its name.
+pub(crate) fn is_archive(name: &str) -> bool {
+    let ends = [".tar.gz", ".tgz", ".tar"];
+    ends.iter().any(|end| name.ends_with(end))
+}
+
 /// The same of a folder, but nothing that lies deeper in it.
 pub(crate) fn read_top(
     folder: &Path,
@@ -153,6 +174,21 @@ fn read_folder(
     (wanted, deepest): (&dyn Fn(&str) -> bool, usize),
     batch: &mut Batch<'_>,
 ) -> Result<(), DataError> {
+    for name in names_below(folder, wanted, deepest)? {
+        let path = folder.join(&name);
+        let file = super::open(&path)?;
+        let bytes = bounded(file, &path)?;
+        batch.push(path, name, bytes)?;
+    }
+    Ok(())
+}
+
+/// The names of files that `wanted` likes, in order, as they lie in a folder and so many folders in it.
+fn names_below(
+    folder: &Path,
+    wanted: &dyn Fn(&str) -> bool,
+    deepest: usize,
+) -> Result<Vec<String>, DataError> {
     let failed = |file: &Path| {
         let file = file.to_owned();
         move |source| DataError::Io { file, source }
@@ -172,13 +208,7 @@ fn read_folder(
         }
     }
     names.sort_unstable();
-    for name in names {
-        let path = folder.join(&name);
-        let file = super::open(&path)?;
-        let bytes = bounded(file, &path)?;
-        batch.push(path, name, bytes)?;
-    }
-    Ok(())
+    Ok(names)
 }
 
 /// All bytes of a file, which may be gzipped.

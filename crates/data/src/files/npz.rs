@@ -100,6 +100,19 @@ impl<W: Write + Seek> NpzWriter<W> {
         })
     }
 
+    /// Texts of any length.
+    pub(crate) fn strings(&mut self, name: &str, values: &[String]) -> io::Result<()> {
+        let longest = values.iter().map(|text| text.chars().count()).max();
+        let longest = longest.unwrap_or(0).max(1);
+        let mut letters = Vec::with_capacity(longest * values.len());
+        for (text, number) in values.iter().zip(1..) {
+            letters.extend(text.chars().map(u32::from));
+            letters.resize(longest * number, 0);
+        }
+        let (descr, dims) = (format!("<U{longest}"), [values.len()]);
+        self.array(name, &descr, &dims, &letters, u32::to_le_bytes)
+    }
+
     fn array<T: Copy, const BYTES: usize>(
         &mut self,
         name: &str,

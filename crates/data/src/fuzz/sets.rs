@@ -167,7 +167,7 @@ pub(super) fn deal_as_set(bytes: &[u8]) {
         devices_are_units: false,
         given_groups: None,
         columns: Default::default(),
-        new_categories: Vec::new(),
+        new_categories: Default::default(),
         paper: "pairs",
         notes: Vec::new(),
     };

@@ -89,6 +89,7 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<L
         ids: Ids::Numbered,
         held_out: [Vec::new(), Vec::new()],
         groups_are_given: false,
+        persons: vec![Vec::new(); index.groups.len() + 2],
         columns: Default::default(),
         notes: Vec::new(),
     };

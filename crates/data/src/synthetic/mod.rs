@@ -88,6 +88,7 @@ pub(crate) fn deal(settings: &DataSettings, seed: u64) -> Result<Dealt, DataErro
         },
         held_out: [in_turn(counts.validation), in_turn(counts.test)],
         groups_are_given: false,
+        persons: vec![Vec::new(); settings.groups + 2],
         columns: Default::default(),
         ids: Ids::Numbered,
         notes: Vec::new(),

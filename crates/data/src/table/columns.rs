@@ -4,7 +4,7 @@ use super::source::{Counting, Open, Source};
 use crate::DataError;
 use crate::files::cell::Cell;
 use crate::inputs::Column;
-use crate::rows::Purpose;
+use crate::rows::{NewCategories, Purpose};
 use selvedge_core::experiment::{TableSettings, nearest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -88,8 +88,8 @@ pub(super) struct Plan<'a> {
     pub(super) purpose: Purpose,
     /// The columns of both sides that a model was trained with, where it says so.
     known: [&'a [Column]; 2],
-    /// Categories that training has not seen: whose, in which column, and which.
-    pub(super) new_categories: Vec<(String, String, String)>,
+    /// Categories that training has not seen.
+    pub(super) new_categories: NewCategories,
     pub(super) files: Vec<File>,
     pub(super) features: Vec<Feature>,
     /// Variables of long files, by name.
@@ -180,7 +180,7 @@ impl<'a> Plan<'a> {
             side,
             purpose,
             known,
-            new_categories: Vec::new(),
+            new_categories: NewCategories::default(),
             files: Vec::new(),
             features: Vec::new(),
             variables: BTreeMap::new(),
@@ -372,9 +372,11 @@ impl<'a> Plan<'a> {
                 return Ok(());
             }
             if self.purpose.is_new() {
-                let of_patient = (id.to_owned(), feature.name.clone(), text);
-                if !self.new_categories.contains(&of_patient) {
-                    self.new_categories.push(of_patient);
+                let of_patient = self.new_categories.entry(id.to_owned()).or_default();
+                let is_known = |(column, _): &(String, String)| *column == feature.name;
+                // Of a series the first will do.
+                if !of_patient.iter().any(is_known) {
+                    of_patient.push((feature.name.clone(), text));
                 }
                 return Ok(());
             }

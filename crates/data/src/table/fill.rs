@@ -235,7 +235,11 @@ impl Grid {
     pub(super) fn finish(mut self, plan: &Plan<'_>, ids: &[String]) -> Result<Side, DataError> {
         self.forget_times();
         let (names, scaled) = self.columns(plan);
-        let gaps = self.gaps();
+        // Where gaps stay gaps, training rows tell by themselves.
+        let gaps = match plan.settings.missing.as_str() {
+            "carry" | "zero" => self.gaps(),
+            _ => Vec::new(),
+        };
         let id = |row: usize| ids[row].clone();
         self.fill_gaps(
             &plan.settings.missing,

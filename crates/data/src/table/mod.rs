@@ -72,7 +72,13 @@ pub(crate) fn read_new(
 }
 
 fn open(path: &Path) -> std::io::Result<Box<dyn Bytes>> {
-    Ok(Box::new(File::open(path)?))
+    // A pipe cannot be read twice.
+    match std::fs::metadata(path)?.is_file() {
+        true => Ok(Box::new(File::open(path)?)),
+        false => Err(std::io::Error::other(
+            "this is a folder, a pipe or a device: expected a CSV or Parquet file",
+        )),
+    }
 }
 
 /// A file in the data folder or, like every path on a command line, seen from the current one.
@@ -237,8 +243,12 @@ fn patients(
     let one_sided = |p: &u32| !(hospital[*p as usize] && device[*p as usize]);
     let lonely = patients.iter().filter(|p| one_sided(p)).count();
     if survey.strangers > 0 {
+        let lacking = match plan.purpose.is_new() {
+            true => "are not in the first",
+            false => "have no label",
+        };
         notes.push(format!(
-            "{} ids of further files have no label and are left out",
+            "{} ids of further files {lacking} and are left out",
             survey.strangers
         ));
     }
@@ -258,8 +268,10 @@ fn patients(
             )));
         }
         _ => {
+            let first = patients.iter().find(|p| one_sided(p));
+            let example = first.map_or("", |p| &survey.ids[*p as usize]);
             notes.push(format!(
-                "{lonely} patients are known to one side only and are left out"
+                "{lonely} patients are known to one side only and are left out, {example:?} for instance"
             ));
             patients.retain(|p| !one_sided(p));
         }
@@ -270,7 +282,8 @@ fn patients(
         ));
     }
     // Without ids the order of the file counts, else that of ids, shorter ones first: patient 2 comes before patient 10.
-    if !plan.settings.id.is_empty() {
+    // New patients stay in the order in which somebody asks for them.
+    if !plan.settings.id.is_empty() && !plan.purpose.is_new() {
         let key = |p: &u32| (survey.ids[*p as usize].len(), &survey.ids[*p as usize]);
         patients.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
     }

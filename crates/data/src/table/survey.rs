@@ -202,19 +202,26 @@ impl Survey {
             Some(at) => self.label(plan, row, cells[at])?,
             None => UNLABELLED,
         };
-        let text = |column: &str, cell: Cell<'_>| match cell {
+        let is_new = plan.purpose.is_new();
+        let text = |column: &str, cell: Cell<'_>, unknown: &str| match cell {
+            // Of new patients it need not be known.
+            Cell::Missing if is_new => Ok(unknown.to_owned()),
             Cell::Missing => Err(file.wrong(row, column, "", "a name")),
             cell => Ok(cell.to_string()),
         };
         let group = match roles.group {
-            Some(at) => Some(self.groups.number(text(&t.group, cells[at])?)),
+            Some(at) => Some(self.groups.number(text(&t.group, cells[at], "unknown")?)),
             None => None,
         };
         let person = match roles.patient {
-            Some(at) => Some(self.patients.number(text(&t.patient, cells[at])?)),
+            Some(at) => {
+                let own = format!("{} itself", self.ids[patient as usize]);
+                Some(self.patients.number(text(&t.patient, cells[at], &own)?))
+            }
             None => None,
         };
         let part = match roles.part {
+            Some(at) if is_new && cells[at] == Cell::Missing => Part::Open,
             Some(at) => part(file, row, &t.part, cells[at])?,
             None => Part::Open,
         };
