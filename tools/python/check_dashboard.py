@@ -292,6 +292,20 @@ def gone(browser, address, pictures, run, other):
     wait(page, row(other), "with its runs")
 
 
+def who(browser, address, pictures, pairs, alone):
+    """Who takes part, as their algorithms have it: JFL, and hospitals that ask no device."""
+    page = browser.open(address, *SIZES["wide"][:2])
+    wait(page, row(pairs), "the runs are there")
+    runs = [(identity(page, pairs), "180 to 200", "devices take part.", "takes part"), (identity(page, alone), "195 to 200", "not asked.", "patient is drawn")]
+    for run, iterations, words, legend in runs:
+        page = browser.open(f"{address}#run={run}", *SIZES["wide"][:2])
+        wait(page, f"document.querySelector('.where')?.textContent.includes({json.dumps(iterations)})", f"{run}: iterations {iterations}")
+        wait(page, f"document.querySelector('#who')?.textContent.includes({json.dumps(words)})", f"{run}: {words}")
+        wait(page, f"document.querySelector('.who-legend').textContent.includes({json.dumps(legend)})", f"{run}: {legend}")
+        page.screenshot(pictures / f"{run}.png", whole=True)
+        is_quiet(page, address, run)
+
+
 def main():
     executable, address, folder, *checks = sys.argv[1:]
     pictures = pathlib.Path(folder)

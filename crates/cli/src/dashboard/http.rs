@@ -195,12 +195,17 @@ impl Response {
         self
     }
 
-    /// Writes it to somebody who understands HTTP.
-    pub(super) fn write(self, head_only: bool, to: &mut impl Write) -> io::Result<()> {
-        let length = match &self.body {
+    /// Bytes of its body.
+    pub(super) fn length(&self) -> u64 {
+        match &self.body {
             Body::Bytes(bytes) => bytes.len() as u64,
             Body::File(_, length) => *length,
-        };
+        }
+    }
+
+    /// Writes it to somebody who understands HTTP.
+    pub(super) fn write(self, head_only: bool, to: &mut impl Write) -> io::Result<()> {
+        let length = self.length();
         let mut head = format!("HTTP/1.1 {} {}\r\n", self.status, reason(self.status));
         let own = self
             .headers

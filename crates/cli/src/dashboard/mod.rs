@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! browser ──► server ──► access (host, token) ──► routes ──┬──► assets: the page itself
-//!                                                          ├──► shelf: which runs there are ◄── find, summary
-//!                                                          └──► details ◄── curves, schedule, participation
+//!                                                          ├──► shelf: which runs there are ◄── find, summary ◄── locks
+//!                                                          └──► details ◄── curves, schedule, participation ◄── absent, trace
 //!                                                                              ▲
 //!                                                                follow: what is new in a file
 //! ```
@@ -11,6 +11,7 @@
 //! It writes nothing, locks nothing and is asked by nobody: a run does not notice it. The page asks every second what has
 //! changed, and then for what it shows of that; so it goes on by itself when a server comes back, or a laptop wakes up.
 
+mod absent;
 mod access;
 mod assets;
 mod curves;
@@ -18,6 +19,7 @@ mod details;
 mod find;
 mod follow;
 mod http;
+mod locks;
 mod participation;
 mod routes;
 mod schedule;

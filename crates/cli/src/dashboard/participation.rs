@@ -1,18 +1,16 @@
 //! Who takes part in an interval: as `trace.jsonl` tells, or drawn again, since draws depend on the seed alone; without
 //! those whom a deployment noted as absent.
 
-use super::follow::{Follower, Reader};
+use super::absent::Absent;
 use super::schedule::Interval;
 use super::trace;
 use crate::run_directory::Manifest;
-use selvedge_core::experiment::Experiment;
+use selvedge_core::experiment::{Algorithm, Experiment};
 use selvedge_core::role::{Absence, Phase};
 use selvedge_core::selection::{Draw, Selection, Uniform};
 use serde::Serialize;
-use std::collections::{BTreeMap, HashSet};
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::collections::BTreeSet;
+use std::path::Path;
 
 /// Devices of a group that are told one by one; of more only numbers are.
 const MOST_OF_A_GROUP: usize = 600;
@@ -25,12 +23,6 @@ const MOST_GROUPS: usize = 120;
 
 /// Devices that are drawn again for a page.
 const MOST_DRAWN: usize = 1_000_000;
-
-/// Absences that are kept of one run.
-const MOST_ABSENCES: usize = 1_000_000;
-
-/// How long files of absences are read for one request.
-const TIME: Duration = Duration::from_millis(200);
 
 /// Where the devices of an interval come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -50,8 +42,12 @@ struct GroupPart {
     selected: usize,
     /// Who was drawn; nothing where there are too many to be told.
     members: Option<Vec<u32>>,
-    missed_exchange: Vec<u32>,
-    missed_upload: Vec<u32>,
+    /// How many of them missed the exchange.
+    missed: usize,
+    /// Who that was, told where the members are.
+    missed_exchange: BTreeSet<u32>,
+    /// The same of the upload.
+    missed_upload: BTreeSet<u32>,
     /// Whether it missed the global aggregation before this interval, or the one at its end.
     missed_global: bool,
 }
@@ -62,6 +58,8 @@ pub(super) struct Participation {
     source: Source,
     /// Whether the algorithm makes one group of all.
     merged: bool,
+    /// Whether devices do something; if not, only their patients' records are drawn, where those are already.
+    devices_act: bool,
     groups: Vec<GroupPart>,
     /// Groups that are not told one by one.
     more_groups: usize,
@@ -80,11 +78,12 @@ impl Participation {
         interval: Interval,
         absent: &Absent,
     ) -> Self {
-        let merged = experiment.train.algorithm.merges_groups();
+        let algorithm = experiment.train.algorithm;
+        let merged = algorithm.merges_groups();
         let mut groups = empty_groups(manifest, merged);
         let source = fill(run, manifest, experiment, interval, &mut groups);
-        for absence in &absent.all {
-            note(&mut groups, interval, absence);
+        if can_miss(algorithm) {
+            note(&mut groups, interval, absent);
         }
         let devices = groups
             .iter()
@@ -94,16 +93,19 @@ impl Participation {
             .iter()
             .map(|g| g.selected)
             .fold(0, usize::saturating_add);
-        let missed = groups.iter().map(|g| g.missed_exchange.len()).sum();
-        let too_many = |group: &GroupPart| group.devices > MOST_OF_A_GROUP || devices > MOST_IN_ALL;
-        for group in groups.iter_mut().filter(|group| too_many(group)) {
-            group.members = None;
+        for group in &mut groups {
+            group.missed = group.missed_exchange.len();
+            if group.devices > MOST_OF_A_GROUP || devices > MOST_IN_ALL {
+                group.tell_numbers_only();
+            }
         }
+        let missed = groups.iter().map(|g| g.missed).sum();
         let group_count = groups.len();
         groups.truncate(MOST_GROUPS);
         Participation {
             source,
             merged,
+            devices_act: devices_act(algorithm),
             more_groups: group_count - groups.len(),
             groups,
             group_count,
@@ -112,6 +114,31 @@ impl Participation {
             missed,
         }
     }
+}
+
+impl GroupPart {
+    fn tell_numbers_only(&mut self) {
+        self.members = None;
+        self.missed_exchange.clear();
+        self.missed_upload.clear();
+    }
+
+    fn has(&self, device: u32) -> bool {
+        (device as usize) < self.devices
+    }
+}
+
+/// Whether somebody can be absent: in the others nobody is, whatever is noted beside them.
+fn can_miss(algorithm: Algorithm) -> bool {
+    matches!(algorithm, Algorithm::Hsgd | Algorithm::CHsgd)
+}
+
+/// Whether the devices are asked for anything while training.
+fn devices_act(algorithm: Algorithm) -> bool {
+    !matches!(
+        algorithm,
+        Algorithm::Centralised | Algorithm::FedAvg | Algorithm::HospitalOnly
+    )
 }
 
 /// The groups that train, before anybody is drawn.
@@ -145,16 +172,18 @@ fn fill(
     // A trace that cannot be read is no worse than none.
     let lines = trace::interval(&run.join("trace.jsonl"), interval.start).unwrap_or_default();
     let fits = |line: &trace::Line| {
-        let below = |n: &u32| (*n as usize) < groups[line.group].devices;
-        line.group < groups.len() && line.devices.iter().all(below)
+        let absent = line.absent_exchange.iter().chain(&line.absent_upload);
+        let mut named = line.devices.iter().chain(absent);
+        let group = groups.get(line.group);
+        group.is_some_and(|group| named.all(|n| group.has(*n)))
     };
     if lines.len() == groups.len() && lines.iter().all(fits) {
         for line in lines {
             let group = &mut groups[line.group];
             group.selected = line.devices.len();
             group.members = Some(line.devices);
-            group.missed_exchange = line.absent_exchange;
-            group.missed_upload = line.absent_upload;
+            group.missed_exchange = line.absent_exchange.into_iter().collect();
+            group.missed_upload = line.absent_upload.into_iter().collect();
         }
         return Source::Trace;
     }
@@ -182,75 +211,80 @@ fn fill(
     Source::Drawn
 }
 
-fn note(groups: &mut [GroupPart], interval: Interval, absence: &Absence) {
-    let Absence {
-        phase,
-        t,
-        group,
-        device,
-    } = *absence;
-    let Some(group) = groups.get_mut(group) else {
-        return;
-    };
-    let add = |list: &mut Vec<u32>| {
-        if let Some(device) = device.filter(|device| !list.contains(device)) {
-            list.push(device);
-        }
-    };
-    match phase {
-        Phase::Exchange if t == interval.start => add(&mut group.missed_exchange),
-        Phase::Upload if t == interval.end => add(&mut group.missed_upload),
-        Phase::Global if t > 0 && (t == interval.aggregated || t == interval.end) => {
-            group.missed_global = true;
-        }
-        _ => {}
-    }
-}
-
-/// Everybody who was noted as absent in a run.
-#[derive(Default)]
-pub(super) struct Absent {
-    files: BTreeMap<PathBuf, Follower>,
-    all: HashSet<Absence>,
-}
-
-/// Adds the lines of one file to all.
-struct Adder<'a>(&'a mut HashSet<Absence>);
-
-impl Reader for Adder<'_> {
-    fn begin_anew(&mut self) {
-        // What was noted stays true: a file that was cut is told again to the same lines.
-    }
-
-    fn line(&mut self, _: u64, line: &[u8]) {
-        if let Ok(absence) = serde_json::from_slice(line)
-            && self.0.len() < MOST_ABSENCES
-        {
-            self.0.insert(absence);
+/// Puts in who was noted as absent.
+fn note(groups: &mut [GroupPart], interval: Interval, absent: &Absent) {
+    let Interval {
+        start,
+        end,
+        aggregated,
+    } = interval;
+    for absence in absent.at(Phase::Exchange, start) {
+        if let Some((group, device)) = of_group(groups, absence) {
+            group.missed_exchange.insert(device);
         }
     }
-
-    fn too_long(&mut self, _: u64) {}
-}
-
-impl Absent {
-    /// Reads what is new, at the run and at the parties of its deployment.
-    pub(super) fn follow(&mut self, run: &Path, deployment: Option<&Path>) {
-        let mut paths = vec![run.join("absences.jsonl")];
-        for folder in deployment.into_iter().flat_map(folders) {
-            paths.extend(folders(&folder).map(|party| party.join("absences.jsonl")));
+    for absence in absent.at(Phase::Upload, end) {
+        if let Some((group, device)) = of_group(groups, absence) {
+            group.missed_upload.insert(device);
         }
-        for path in paths {
-            let follower = self.files.entry(path.clone()).or_default();
-            // Whoever cannot be read is as if there were nothing to tell.
-            let _ = follower.follow(&path, TIME, &mut Adder(&mut self.all));
+    }
+    for t in [aggregated, end].into_iter().filter(|t| *t > 0) {
+        for absence in absent.at(Phase::Global, t) {
+            if let Some(group) = groups.get_mut(absence.group) {
+                group.missed_global = true;
+            }
         }
     }
 }
 
-fn folders(folder: &Path) -> impl Iterator<Item = PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries
-        .map(|entry| entry.path())
-        .filter(|path| path.is_dir())
+/// The group of an absence and its device, if there are such.
+fn of_group<'a>(
+    groups: &'a mut [GroupPart],
+    absence: &Absence,
+) -> Option<(&'a mut GroupPart, u32)> {
+    let (group, device) = (groups.get_mut(absence.group)?, absence.device?);
+    group.has(device).then_some((group, device))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dashboard::tests::Folder;
+
+    fn groups(devices: &[usize]) -> Vec<GroupPart> {
+        let group = |devices: &usize| GroupPart {
+            devices: *devices,
+            ..GroupPart::default()
+        };
+        devices.iter().map(group).collect()
+    }
+
+    #[test]
+    fn the_absent_are_told_once_in_order_and_only_those_who_are_there() {
+        let folder = Folder::new("absent-order");
+        let mut text = String::new();
+        for device in (0..50).rev().chain([7, 50, u32::MAX]) {
+            text +=
+                &format!("{{\"phase\":\"exchange\",\"t\":5,\"group\":0,\"device\":{device}}}\n");
+        }
+        text += "{\"phase\":\"upload\",\"t\":10,\"group\":1,\"device\":1}\n";
+        text += "{\"phase\":\"upload\",\"t\":5,\"group\":1,\"device\":2}\n";
+        text += "{\"phase\":\"global\",\"t\":10,\"group\":1}\n";
+        text += "{\"phase\":\"global\",\"t\":0,\"group\":0}\n";
+        text += "{\"phase\":\"global\",\"t\":10,\"group\":9}\n";
+        folder.write("absences.jsonl", &text);
+        let mut absent = Absent::default();
+        absent.follow(&folder.path(""), None);
+        let mut groups = groups(&[50, 3]);
+        let interval = Interval {
+            start: 5,
+            end: 10,
+            aggregated: 0,
+        };
+        note(&mut groups, interval, &absent);
+        let told = serde_json::to_value(&groups[0].missed_exchange).unwrap();
+        assert_eq!(told, serde_json::json!((0..50).collect::<Vec<u32>>()));
+        assert_eq!(groups[1].missed_upload, BTreeSet::from([1]));
+        assert!(groups[1].missed_global && !groups[0].missed_global);
+    }
 }

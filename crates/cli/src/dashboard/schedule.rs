@@ -2,7 +2,7 @@
 
 use super::follow::Reader;
 use selvedge_core::adaptive::Change;
-use selvedge_core::experiment::Experiment;
+use selvedge_core::experiment::{Algorithm, Experiment};
 use selvedge_core::schedule::Segment;
 use serde_json::{Value, json};
 
@@ -54,7 +54,7 @@ impl Changes {
     }
 }
 
-/// An interval: from an exchange to the next.
+/// An interval: from a draw of devices to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Interval {
     pub(super) start: u64,
@@ -70,6 +70,8 @@ pub(super) struct Schedule {
     /// Where η is halved, if nobody steers.
     halvings: Vec<Change>,
     iterations: u64,
+    /// Whether devices are drawn every P, for all exchanges until the next global aggregation; else every Q.
+    draws_every_p: bool,
 }
 
 impl Schedule {
@@ -98,6 +100,7 @@ impl Schedule {
             segments,
             halvings,
             iterations: train.iterations,
+            draws_every_p: train.algorithm == Algorithm::Jfl,
         }
     }
 
@@ -113,13 +116,14 @@ impl Schedule {
             .segments
             .get(after)
             .map_or(self.iterations, |next| next.t);
-        let start = floor(segment.q);
+        let width = match self.draws_every_p {
+            true => segment.p,
+            false => segment.q,
+        };
+        let start = floor(width);
         Some(Interval {
             start,
-            end: start
-                .saturating_add(segment.q)
-                .min(next)
-                .min(self.iterations),
+            end: start.saturating_add(width).min(next).min(self.iterations),
             aggregated: floor(segment.p),
         })
     }
@@ -175,6 +179,21 @@ mod tests {
             schedule.json()["steps"],
             json!([[0, 20, 5, 0.4], [30, 20, 5, 0.2], [60, 20, 5, 0.1]])
         );
+    }
+
+    #[test]
+    fn an_interval_is_as_wide_as_what_is_drawn_for() {
+        for algorithm in Algorithm::ALL {
+            let text = "global_interval = 20\nlocal_interval = 5\nalgorithm";
+            let experiment = experiment(&format!("{text} = \"{algorithm}\""));
+            let schedule = Schedule::new(&experiment, &Changes::default(), 0);
+            let expected = match algorithm {
+                Algorithm::Jfl => interval(20, 40, 20),
+                Algorithm::Centralised | Algorithm::FedAvg => interval(37, 38, 20),
+                _ => interval(35, 40, 20),
+            };
+            assert_eq!(schedule.interval(37), expected, "{algorithm}");
+        }
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! The runs that are there, looked at again whenever somebody asks, and what is known of them.
 
+use super::absent::Absent;
 use super::curves::Curves;
 use super::find::{self, Found};
 use super::follow::{Extent, Follower};
-use super::participation::Absent;
+use super::locks::Locks;
 use super::schedule::Changes;
-use super::summary::{Locks, Stamp, summary};
+use super::summary::{Stamp, summary};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -4,13 +4,13 @@
 use super::curves::results;
 use super::find::Found;
 use super::follow::tail;
+use super::locks::Locks;
 use crate::report::ending;
 use crate::run_directory::Manifest;
 use selvedge_core::experiment::Experiment;
 use selvedge_core::schedule::Segment;
 use selvedge_core::state::Evaluation;
 use serde_json::{Value, json};
-use std::collections::HashSet;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::MetadataExt;
@@ -56,10 +56,10 @@ impl Stamp {
             ))
         };
         let files = FILES.map(stat);
-        let lock = fs::metadata(run.join("checkpoint/lock")).map(|lock| lock.ino());
+        let lock = fs::metadata(run.join("checkpoint/lock"));
         let mut stamp = Stamp {
             files,
-            locked: lock.is_ok_and(|number| locks.0.contains(&number)),
+            locked: lock.is_ok_and(|lock| locks.has(&lock)),
             fresh: false,
         };
         let age = SystemTime::now().duration_since(stamp.written());
@@ -89,24 +89,6 @@ impl Stamp {
         let mut hasher = DefaultHasher::new();
         self.hash(&mut hasher);
         format!("{:016x}", hasher.finish())
-    }
-}
-
-/// The numbers of files that some process has locked. Asking whether a lock is free would mean to hold it for a moment, in
-/// which a training that begins would be refused; the system's list can be read without that.
-pub(super) struct Locks(HashSet<u64>);
-
-impl Locks {
-    pub(super) fn read() -> Self {
-        let text = fs::read_to_string("/proc/locks").unwrap_or_default();
-        // 1: FLOCK  ADVISORY  WRITE 4242 fd:01:1050932 0 EOF
-        // 1: -> FLOCK  ADVISORY  WRITE 4243 fd:01:1050932 0 EOF    who waits for it
-        let number = |line: &str| {
-            let words: Vec<&str> = line.split_whitespace().collect();
-            let file = words.get(5).filter(|_| words[1] == "FLOCK")?;
-            file.rsplit(':').next()?.parse().ok()
-        };
-        Locks(text.lines().filter_map(number).collect())
     }
 }
 

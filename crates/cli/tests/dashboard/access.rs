@@ -5,6 +5,7 @@ use crate::common::process::Live;
 use crate::common::selvedge;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -141,6 +142,50 @@ fn those_who_say_nothing_do_not_keep_others_waiting_for_long() {
     let mut told = String::new();
     silent[0].read_to_string(&mut told).unwrap();
     assert!(told.starts_with("HTTP/1.1 408 "), "{told}");
+}
+
+#[test]
+fn those_who_never_stop_sending_do_not_keep_others_waiting_for_long() {
+    let place = place("dashboard-trickle", &[("one", &[])]);
+    let served = Served::start(&place, &["--token", "my-own.token"]);
+    let mut senders: Vec<TcpStream> = (0..100)
+        .map(|_| TcpStream::connect(served.address).unwrap())
+        .collect();
+    let ended = AtomicBool::new(false);
+    let took = std::thread::scope(|scope| {
+        // Refused for want of the token, they send a byte now and then.
+        for sender in &mut senders {
+            let _ = sender.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        }
+        scope.spawn(|| {
+            let long = Instant::now() + Duration::from_secs(40);
+            while !ended.load(Ordering::Relaxed) && Instant::now() < long {
+                senders.retain_mut(|sender| sender.write_all(b"x").is_ok());
+                std::thread::sleep(Duration::from_millis(200));
+            }
+        });
+        std::thread::sleep(Duration::from_millis(500));
+        let started = Instant::now();
+        while !is_answered(&served) && started.elapsed() < Duration::from_secs(15) {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        ended.store(true, Ordering::Relaxed);
+        started.elapsed()
+    });
+    assert!(took < Duration::from_secs(8), "{took:?}");
+}
+
+/// Whether there is a place for one more.
+fn is_answered(served: &Served) -> bool {
+    let mut stream = TcpStream::connect(served.address).unwrap();
+    let (mut answer, request) = (
+        Vec::new(),
+        "GET /api/runs?token=my-own.token HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    );
+    // Whoever is told to come again may be cut off while it still asks.
+    let asked = stream.write_all(request.as_bytes());
+    let told = asked.and_then(|()| stream.read_to_end(&mut answer));
+    told.is_ok() && answer.starts_with(b"HTTP/1.1 200 ")
 }
 
 #[test]

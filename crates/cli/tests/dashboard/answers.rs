@@ -141,17 +141,26 @@ fn members(interval: &Value) -> Vec<Value> {
 #[test]
 fn who_takes_part_is_the_same_by_the_trace_and_drawn_again() {
     let steered = ["--trace", "--set", "train.adaptive=gain"];
-    let merged = ["--trace", "--set", "train.algorithm=tdcd"];
     let place = place(
         "dashboard-who",
-        &[
-            ("fixed", &["--trace"]),
-            ("steered", &steered),
-            ("merged", &merged),
-        ],
+        &[("fixed", &["--trace"]), ("steered", &steered)],
     );
+    let others = [
+        "jfl",
+        "tdcd",
+        "c-tdcd",
+        "centralised",
+        "fedavg",
+        "hospital-only",
+        "device-only",
+    ];
+    for name in others {
+        let algorithm = format!("train.algorithm={name}");
+        super::train(&place, name, &["--trace", "--set", &algorithm]);
+    }
     let served = Served::start(&place, &[]);
-    for label in ["fixed", "steered", "merged"] {
+    let mut devices_act = Vec::new();
+    for label in ["fixed", "steered"].into_iter().chain(others) {
         let (id, run) = (served.id(label), Run::at(&place, &format!("runs/{label}")));
         let lines = run.lines("trace.jsonl");
         let starts: Vec<u64> = lines
@@ -174,6 +183,8 @@ fn who_takes_part_is_the_same_by_the_trace_and_drawn_again() {
             assert_eq!(drawn["who"]["source"], "drawn", "{label}");
             assert_eq!(members(&drawn), members(interval), "{label} at {start}");
             assert_eq!(drawn["end"], interval["end"], "{label} at {start}");
+            let last = drawn["end"].as_u64().unwrap() - 1;
+            assert_eq!(ask(last), drawn, "{label} at {last}");
         }
         // Without asking for one it is the last, and one can go back from there to the first.
         let mut at = served.json(&format!("/api/run/{id}/interval"));
@@ -188,6 +199,8 @@ fn who_takes_part_is_the_same_by_the_trace_and_drawn_again() {
             steps += 1;
         }
         assert_eq!(steps + 1, starts.len(), "{label}");
+        let idle = ["centralised", "fedavg", "hospital-only"].contains(&label);
+        devices_act.push((label, at["who"]["devices_act"] == !idle));
         let refused = served.get(&format!("/api/run/{id}/interval?t=200"));
         assert!(
             refused.status == 422 && refused.text().contains("0 to 199"),
@@ -199,6 +212,10 @@ fn who_takes_part_is_the_same_by_the_trace_and_drawn_again() {
             400
         );
     }
+    assert!(
+        devices_act.iter().all(|(_, right)| *right),
+        "{devices_act:?}"
+    );
 }
 
 #[test]
@@ -253,6 +270,43 @@ fn absences_of_a_replay_and_of_parties_are_told() {
         assert_eq!(other["missed"], 0, "{label}");
     }
     assert_eq!(served.runs()["up"]["deployed"], true);
+}
+
+#[test]
+fn absences_are_told_only_where_somebody_can_be_absent() {
+    let place = place("dashboard-never-absent", &[]);
+    let line = json!({ "phase": "exchange", "t": 20, "group": 0, "device": 3 });
+    place.write("absences.jsonl", format!("{line}\n"));
+    for algorithm in ["hsgd", "c-hsgd", "jfl", "tdcd", "hospital-only"] {
+        let set = format!("train.algorithm={algorithm}");
+        let args = ["--replay", "absences.jsonl", "--set", &set];
+        super::train(&place, algorithm, &args);
+    }
+    let served = Served::start(&place, &[]);
+    for (label, run) in served.runs() {
+        let id = run["id"].as_str().unwrap();
+        let who = &served.json(&format!("/api/run/{id}/interval?t=20"))["who"];
+        let missed = usize::from(label.ends_with("hsgd"));
+        assert_eq!(who["missed"], missed, "{label}");
+    }
+}
+
+#[test]
+fn of_many_devices_only_numbers_are_told() {
+    let place = place("dashboard-many", &[]);
+    let line = |device: u32| json!({ "phase": "exchange", "t": 0, "group": 0, "device": device });
+    place.write("absences.jsonl", format!("{}\n{}\n", line(9), line(4)));
+    let args = ["--replay", "absences.jsonl", "--set"];
+    super::train(&place, "few", &[&args[..], &["data.devices=600"]].concat());
+    super::train(&place, "many", &[&args[..], &["data.devices=601"]].concat());
+    let served = Served::start(&place, &[]);
+    for (label, told) in [("many", json!([])), ("few", json!([4, 9]))] {
+        let id = served.id(label);
+        let group = &served.json(&format!("/api/run/{id}/interval?t=0"))["who"]["groups"][0];
+        assert_eq!(group["missed_exchange"], told, "{label}");
+        assert_eq!(group["missed"], 2, "{label}");
+        assert_eq!(group["members"].is_array(), label == "few");
+    }
 }
 
 #[test]

@@ -138,6 +138,18 @@ fn every_view_works_in_every_size_and_colour_by_mouse_finger_and_keys() {
     finish(&mut check(browser, &served, "views", &checks)).ended(0);
 }
 
+#[test]
+fn who_takes_part_is_said_as_the_algorithm_has_it() {
+    let Some(browser) = browser("who_takes_part_is_said_as_the_algorithm_has_it") else {
+        return;
+    };
+    let jfl = ["--set", "train.algorithm=jfl"];
+    let alone = ["--set", "train.algorithm=hospital-only"];
+    let place = place("dashboard-algorithms", &[("jfl", &jfl), ("alone", &alone)]);
+    let served = Served::start(&place, &[]);
+    finish(&mut check(browser, &served, "who", &["who:jfl:alone"])).ended(0);
+}
+
 /// A run with so many lines of metrics, made of those of a real one.
 fn lengthen(run: &Run, lines: u64) {
     let metrics = run.metrics();

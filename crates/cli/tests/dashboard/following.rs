@@ -91,6 +91,27 @@ fn metrics_that_grow_and_are_cut_are_followed() {
     assert_eq!(served.curves(&id), complete);
 }
 
+#[test]
+fn a_run_in_the_place_of_another_does_not_inherit_its_absences() {
+    let place = place("dashboard-successor", &[]);
+    let line = |device: u32| json!({ "phase": "exchange", "t": 0, "group": 0, "device": device });
+    place.write("first.jsonl", format!("{}\n{}\n", line(3), line(1)));
+    place.write("second.jsonl", format!("{}\n", line(2)));
+    let served = Served::start(&place, &[]);
+    let missed = |args: &[&str]| {
+        train(&place, "one", args);
+        served.wait_until("the run", |served| served.runs().contains_key("one"));
+        let interval = format!("/api/run/{}/interval?t=0", served.id("one"));
+        let who = served.json(&interval)["who"].clone();
+        // Its successor comes before anybody looks: for the dashboard it is the same run.
+        fs::remove_dir_all(place.join("runs/one")).unwrap();
+        who["groups"][0]["missed_exchange"].clone()
+    };
+    assert_eq!(missed(&["--replay", "first.jsonl"]), json!([1, 3]));
+    assert_eq!(missed(&["--replay", "second.jsonl"]), json!([2]));
+    assert_eq!(missed(&[]), json!([]));
+}
+
 /// A training that lasts until somebody ends it.
 fn long(place: &Place) -> Live {
     let text = SMALL.replace(

@@ -38,10 +38,11 @@ export const participation = (path) => {
     const from = { trace: "As trace.jsonl has it.", drawn: "Drawn again from the seed, as every party does.", counted: "Only numbers are known." }[who.source];
     const missed = who.missed > 0 ? ` ${count(who.missed)} of them missed the exchange.` : "";
     const merged = who.merged ? " This algorithm makes one group of all." : "";
-    about(`In this interval ${count(who.selected)} of ${count(who.devices)} devices take part.${missed}${merged} ${from}`);
+    const part = who.devices_act ? "devices take part." : "devices' patients are drawn; the devices themselves are not asked.";
+    about(`In this interval ${count(who.selected)} of ${count(who.devices)} ${part}${missed}${merged} ${from}`);
     const sign = (kind, text) => h("span", {}, dots([[kind, [0]]], 1, 10, 10, 4), text);
     const someMissed = who.groups.some((g) => g.missed_exchange.length + g.missed_upload.length > 0);
-    legend.replaceChildren(h("span", {}, hospitalSign(), "hospital with its edge"), sign("in", "takes part"), sign("idle", "does not"), ...(someMissed ? [sign("missed", "drawn, but absent")] : []));
+    legend.replaceChildren(h("span", {}, hospitalSign(), "hospital with its edge"), sign("in", who.devices_act ? "takes part" : "patient is drawn"), sign("idle", who.devices_act ? "does not" : "is not"), ...(someMissed ? [sign("missed", "drawn, but absent")] : []));
     place.replaceChildren(tree(who, width));
     const hidden = who.group_count - Math.min(MOST_DRAWN, who.groups.length);
     more.textContent = hidden > 0 ? `And ${count(hidden)} more groups.` : "";
@@ -117,7 +118,7 @@ const cell = (group, width) => {
   const title = svg("title");
   title.textContent = `${group.name}: ${count(group.selected)} of ${count(group.devices)} devices${group.missed_global ? "; it missed the global aggregation" : ""}`;
   const hospital = hospitalNode();
-  const missed = group.missed_exchange.length;
+  const { missed } = group;
   const numbers = `${count(group.selected)} of ${count(group.devices)}${missed > 0 ? `, ${count(missed)} absent` : ""}${group.missed_global ? ", away" : ""}`;
   element.append(title, hospital, text(name, 30, 9, "chart-label small"), text(numbers, 30, 22, "chart-text small"), svg("path", { class: "link", d: "M14 20v9" }));
   const below = svg("g", { transform: "translate(4 30)" });
