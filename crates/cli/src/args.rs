@@ -2,12 +2,14 @@
 
 mod dashboard;
 mod export;
+mod joint;
 mod kits;
 mod reference;
 mod using;
 
 pub(crate) use dashboard::*;
 pub(crate) use export::*;
+pub(crate) use joint::*;
 pub(crate) use kits::*;
 pub(crate) use reference::*;
 pub(crate) use using::*;
@@ -76,6 +78,8 @@ pub(crate) enum Command {
     Enrol(EnrolArgs),
     /// Run one party of a deployment
     Node(NodeArgs),
+    /// Ask for predictions of a trained deployment, at a gateway: vital signs and lab results stay where they are
+    Ask(AskArgs),
     /// Make the certificates, keys, configurations and folders of a consortium
     Provision(ProvisionArgs),
     /// Add a hospital to a kit, replace a key, or shut somebody out
@@ -555,6 +559,9 @@ pub(crate) struct UpArgs {
     /// Threads of each party
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub(crate) threads: u64,
+    /// When the run is over, let hospitals and edges answer `selvedge ask` until Ctrl-C
+    #[arg(long)]
+    pub(crate) answer: bool,
     /// Print the result as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -600,9 +607,11 @@ pub(crate) struct EnrolArgs {
 Examples:
   selvedge node hospital --config group-0/hospital/node.toml
   selvedge node devices --config group-0/gateway-0/node.toml --log json
+  selvedge node hospital --config group-0/hospital/node.toml --answer --table labs.csv
 
 Connects for ever, joins or rejoins the run, and ends with it (exit code 0). SIGTERM or Ctrl-C stops it (130); started
-again, it goes on from its last record. `selvedge up` writes such configs.")]
+again, it goes on from its last record. `selvedge up` writes such configs. With --answer it stays when the run is over, or
+comes back later with the model that it was left with, and answers `selvedge ask`; SIGTERM or Ctrl-C ends that (0).")]
 pub(crate) struct NodeArgs {
     /// Which party
     pub(crate) kind: crate::deploy::config::Kind,
@@ -615,6 +624,8 @@ pub(crate) struct NodeArgs {
     /// Forget records that the server keeps of another run, which can then not be gone on with
     #[arg(long)]
     pub(crate) forget: bool,
+    #[command(flatten)]
+    pub(crate) answer: AnswerArgs,
 }
 
 #[derive(Arguments)]

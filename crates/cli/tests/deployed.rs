@@ -11,10 +11,14 @@ mod deployment;
 mod equal;
 #[path = "deployed/guide.rs"]
 mod guide;
+#[path = "deployed/joint.rs"]
+mod joint;
 #[path = "deployed/killed.rs"]
 mod killed;
 #[path = "deployed/kit.rs"]
 mod kit;
+#[path = "deployed/newcomers.rs"]
+mod newcomers;
 #[path = "deployed/provisioned.rs"]
 mod provisioned;
 #[path = "deployed/refused.rs"]

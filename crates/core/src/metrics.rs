@@ -243,7 +243,8 @@ pub(crate) fn of_confusion(confusion: &[impl AsRef<[u64]>]) -> Metrics {
     }
 }
 
-fn argmax(row: &[f32]) -> usize {
+/// The class that a row of probabilities speaks for: of equal ones the first.
+pub fn argmax(row: &[f32]) -> usize {
     let mut best = 0;
     for (i, p) in row.iter().enumerate() {
         if *p > row[best] {

@@ -10,7 +10,7 @@ use selvedge_core::evaluate::Scores;
 use selvedge_core::ledger::{Direction, Kind, Ledger, Link, Payload};
 use selvedge_core::local_steps::Descended;
 use selvedge_core::role::wire::{MOST_CLASSES, VERSION, WireError, decode, encode};
-use selvedge_core::role::{Counted, Message, Numbers, Part};
+use selvedge_core::role::{About, Counted, Message, Numbers, Part, Why};
 use selvedge_core::schedule::Segment;
 use std::time::{Duration, Instant};
 
@@ -388,6 +388,43 @@ fn the_format_is_as_it_was() {
         ),
         (Message::End, "0e"),
         (Message::Done, "0f"),
+        (Message::Fetch, "10"),
+        (
+            Message::Trained {
+                t: 3,
+                theta2: Numbers::Dense([1.0].into()),
+            },
+            "11030000000000000000010000000000803f",
+        ),
+        (
+            Message::Question {
+                number: 5,
+                t: 3,
+                gateway: 2,
+                about: About::Rows(Part::Test, vec![7]),
+                zeta2: Numbers::Dense([1.0].into()),
+            },
+            "120500000000000000030000000000000002000000000201000000070000000001000000\
+             0000803f",
+        ),
+        (Message::Passed { number: 5 }, "130500000000000000"),
+        (
+            Message::Answer {
+                number: 5,
+                gateway: 2,
+                unknown: vec![1],
+                probabilities: Numbers::Dense([1.0].into()),
+            },
+            "14050000000000000002000000010000000100000000010000000000803f",
+        ),
+        (
+            Message::Refused {
+                number: 5,
+                gateway: 2,
+                why: Why::NotYours,
+            },
+            "1505000000000000000200000002",
+        ),
     ];
     assert_eq!(all.len() as u64, KINDS);
     assert_eq!(VERSION, 1, "these bytes are of version 1");

@@ -81,6 +81,12 @@ impl PseudonymKey {
     }
 }
 
+/// The number that a pseudonym or the name of a key is, written as hexadecimal digits.
+pub(crate) fn number(text: &str) -> Option<u128> {
+    let digits = text.len() == 32 && text.bytes().all(|b| b.is_ascii_hexdigit());
+    digits.then(|| u128::from_str_radix(text, 16).ok())?
+}
+
 /// Bytes as hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -96,6 +102,15 @@ mod tests {
         let key = PseudonymKey::new(std::array::from_fn(|i| i as u8));
         assert_eq!(key.pseudonym("X1.Z001"), "9b4d8ce3f257c8b5d80517ee3d6e571b");
         assert_eq!(format!("{key:?}"), "PseudonymKey");
+    }
+
+    #[test]
+    fn a_pseudonym_is_a_number_and_nothing_else_is() {
+        let text = PseudonymKey::new([3; 32]).pseudonym("x");
+        assert_eq!(number(&text).map(|n| format!("{n:032x}")), Some(text));
+        for wrong in ["", "+f", &"g".repeat(32), &"0".repeat(31), &"é".repeat(16)] {
+            assert_eq!(number(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

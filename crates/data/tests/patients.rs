@@ -253,7 +253,7 @@ fn seconds_of_eeg_need_no_label() {
     let whole = read(folder.path().join("esr").join(NAME), Labels::Needed).unwrap();
     same(&new.samples, &whole.samples);
     assert_eq!(whole.ids.len(), text.lines().count() - 1);
-    assert!(whole.samples.y.iter().any(|y| *y == 4));
+    assert!(whole.samples.y.contains(&4));
     assert!(read(path, Labels::Needed).is_err());
 }
 
@@ -269,7 +269,7 @@ fn arrays_are_what_was_written_of_patients() {
         .unwrap();
     let path = trained.folder.path().join("arrays.npz");
     fs::write(&path, bytes.get_ref()).unwrap();
-    let read = trained.read(&[path.clone()], Labels::Ignored).unwrap();
+    let read = trained.read(std::slice::from_ref(&path), Labels::Ignored).unwrap();
     same(&read.samples, &again.samples);
     assert_eq!(read.ids, again.ids);
     let message = trained

@@ -27,6 +27,9 @@ pub struct Counters {
     pub received_bytes: u64,
     /// What was received and was of no use, by why.
     pub refused: BTreeMap<String, u64>,
+    /// Patients for whom a prediction was answered, or passed on.
+    #[serde(default)]
+    pub predictions: u64,
     /// Records kept.
     pub records: u64,
     /// Bytes of them.
@@ -146,6 +149,11 @@ impl Counters {
                 "bytes_received_total",
                 "Bytes of messages received.",
                 self.received_bytes as f64,
+            ),
+            (
+                "predictions_answered_total",
+                "Patients for whom a prediction was answered, or passed on.",
+                self.predictions as f64,
             ),
             ("records_total", "Records kept.", self.records as f64),
             (

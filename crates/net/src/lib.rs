@@ -13,6 +13,7 @@
 //! Every hospital site has a server of its own, and a link from there dials out to the cloud's server, the hub. What
 //! stays inside a group is not sent over that link, whatever the hub's operator configures: see [`server`].
 
+pub mod ask;
 pub mod broker;
 pub mod chunks;
 pub mod counters;

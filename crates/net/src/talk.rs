@@ -88,7 +88,7 @@ pub fn talk(talker: &mut dyn Talk, settings: &TalkSettings<'_>) -> Result<TalkEn
         settings.party,
         &settings.neighbours,
         settings.longest_message,
-        (settings.stop, settings.notice),
+        (&|| settings.stop.load(Ordering::SeqCst), settings.notice),
     )?;
     let Some(transport) = opened else {
         return Ok(TalkEnd::Stopped);

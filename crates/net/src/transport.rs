@@ -10,7 +10,6 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use selvedge_core::role::Party;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -55,6 +54,9 @@ pub(crate) struct Transport {
     pub(crate) incoming: Receiver<Incoming>,
     party: Party,
 }
+
+/// Says whether somebody wants it to stop.
+pub(crate) type Stopping<'a> = &'a dyn Fn() -> bool;
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
@@ -105,7 +107,7 @@ impl Transport {
         own: Party,
         neighbours: &[Party],
         most: usize,
-        (stop, notice): (&AtomicBool, &dyn Fn(&str)),
+        (stop, notice): (Stopping<'_>, &dyn Fn(&str)),
     ) -> Result<Option<Self>, TransportError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -168,7 +170,7 @@ impl Transport {
             let pause = Duration::from_millis((50u64 << tries.min(5)).min(2000));
             let until = std::time::Instant::now() + pause;
             while std::time::Instant::now() < until {
-                if stop.load(Ordering::SeqCst) {
+                if stop() {
                     return Ok(None);
                 }
                 std::thread::sleep(Duration::from_millis(20));

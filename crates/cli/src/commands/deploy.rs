@@ -3,6 +3,7 @@
 use super::{print, print_json};
 use crate::Outcome;
 use crate::args::{EnrolArgs, NodeArgs, StatusArgs, UpArgs};
+use crate::deploy::answer::Answering;
 use crate::deploy::kit::Deployment;
 use crate::deploy::kit::local::Wishes;
 use crate::deploy::{enrol, node, status, up};
@@ -16,7 +17,12 @@ use std::net::SocketAddr;
 pub(crate) fn run_node(args: &NodeArgs) -> Result<Outcome> {
     catch_interrupts()?;
     let stop = interrupted_flag();
-    let ended = node::run(args.kind, &args.config, (args.log, args.forget), stop)?;
+    let answering = Answering {
+        stays: args.answer.answer,
+        tables: &args.answer.table,
+    };
+    let wishes = (args.log, args.forget, answering);
+    let ended = node::run(args.kind, &args.config, wishes, stop)?;
     Ok(match ended {
         selvedge_net::node::Outcome::Over => Outcome::Done,
         selvedge_net::node::Outcome::Stopped => Outcome::Interrupted,
@@ -79,7 +85,7 @@ pub(crate) fn run_up(args: &UpArgs) -> Result<Outcome> {
             (folder, deployment)
         }
     };
-    let ended = up::run(&folder, &deployment)?;
+    let ended = up::run(&folder, &deployment, args.answer)?;
     match args.json {
         true => print_json(&ended.json())?,
         false => print(&ended.text())?,

@@ -1,5 +1,6 @@
 //! One module per command.
 
+mod ask;
 mod bench;
 mod compare;
 mod dashboard;
@@ -46,6 +47,7 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
         Command::Bench(args) => bench::run(&args),
         Command::Enrol(args) => deploy::run_enrol(&args),
         Command::Node(args) => deploy::run_node(&args),
+        Command::Ask(args) => ask::run(&args),
         Command::Up(args) => deploy::run_up(&args),
         Command::Provision(args) => kit::provision(&args),
         Command::Kit(command) => kit::run(&command),

@@ -4,6 +4,8 @@
 //! config    what a node is told: its run, its shard, its server
 //! enrol     one party, before training: who takes part, from tables that parties hold themselves
 //! node      one party, from its config to the end of the run
+//! answer    what hospital and edge need to answer joint predictions when it is over
+//! ask       a gateway that asks for them: its `patients`, and the `predictions` that come back
 //! journal   what a party writes down: the cloud its run directory, everybody its absences
 //! consortium who takes part and where, as its operator describes it
 //! kit       the files of all parties and servers, a folder for each
@@ -14,6 +16,8 @@
 //! replay    absences that were noted, for the simulation
 //! ```
 
+pub(crate) mod answer;
+pub(crate) mod ask;
 pub(crate) mod config;
 pub(crate) mod consortium;
 pub(crate) mod doctor;
@@ -21,6 +25,8 @@ pub(crate) mod enrol;
 pub(crate) mod journal;
 pub(crate) mod kit;
 pub(crate) mod node;
+mod patients;
+mod predictions;
 pub(crate) mod processes;
 pub(crate) mod replay;
 pub(crate) mod status;

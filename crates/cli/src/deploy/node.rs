@@ -1,5 +1,6 @@
 //! One party, from its config to the end of the run.
 
+use super::answer::Answering;
 use super::config::{Kind, NodeConfig};
 use super::journal::{Journal, LogFormat, log_line};
 use crate::run_directory::DataInfo;
@@ -7,9 +8,11 @@ use anyhow::{Context, Result, bail};
 use selvedge_core::dataset::Samples;
 use selvedge_core::experiment::Experiment;
 use selvedge_core::role::wire::MOST_CLASSES;
-use selvedge_core::role::{Cloud, Edge, Gateway, HeldOutSamples, Hospital, Party, Role};
+use selvedge_core::role::{
+    Cloud, Edge, Gateway, HeldOutSamples, Hospital, MOST_ASKED, Party, Role,
+};
 use selvedge_core::task::{Task, check_targets};
-use selvedge_data::{HeldOut, PartyLoaded, PartyShard, read_party};
+use selvedge_data::{HeldOut, PartyLoaded, PartyShard, read_party_and_patients};
 use selvedge_net::identity::RunIdentity;
 use selvedge_net::node::{self, Outcome, Settings};
 use selvedge_net::transport::Access;
@@ -21,9 +24,10 @@ use std::sync::atomic::AtomicBool;
 pub(crate) fn run(
     kind: Kind,
     file: &Path,
-    (format, forget): (LogFormat, bool),
+    (format, forget, answering): (LogFormat, bool, Answering<'_>),
     stop: &AtomicBool,
 ) -> Result<Outcome> {
+    answering.check(kind)?;
     let mut config = NodeConfig::read(file)?;
     let in_config = || format!("{} is of no use", file.display());
     let party = config.party(kind).with_context(in_config)?;
@@ -34,7 +38,7 @@ pub(crate) fn run(
     let experiment = config.experiment()?;
     config.take_enrolled_gateways(&experiment)?;
     let (shard, ranges) = shard(&config, party).with_context(in_config)?;
-    let loaded = read_party(&config.data, shard)?;
+    let (loaded, patients) = read_party_and_patients(&config.data, shard)?;
     check(&experiment, &loaded)?;
     let task = Task::of_party(&experiment, &loaded.dataset, &loaded.labels)?;
     let mut journal = match party {
@@ -50,30 +54,54 @@ pub(crate) fn run(
             .with_context(in_config)?,
         _ => ranges,
     };
-    let role = role(&task, party, &loaded, &ranges, &config);
-    let seed = std::fs::read_to_string(&config.key)
-        .with_context(|| format!("cannot read {}", config.key.display()))?;
+    let mut role = role(&task, party, &loaded, &ranges, &config);
+    let known = (&loaded.statistics, &patients);
+    let tell = |text: &str| crate::say(&log_line(format, party, "info", text));
+    if let (Some(newcomers), Role::Hospital(hospital)) = (
+        answering.newcomers(&config, &experiment, known, &tell)?,
+        &mut role,
+    ) {
+        tell(&format!(
+            "{} patients of its tables do not take part: it can answer for them too",
+            newcomers.len()
+        ));
+        hospital.add_newcomers(newcomers);
+    }
+    drop(patients);
     let settings = Settings {
-        access: Access {
-            servers: config.servers.clone(),
-            authority: config.authority.clone(),
-            seed: seed.trim().to_owned(),
-        },
+        access: access(&config)?,
         neighbours: neighbours(party, loaded.dataset.groups.len(), ranges.len()),
-        identity: RunIdentity::new(
-            experiment.to_toml(),
-            loaded.statistics.fingerprint(),
-            loaded.fingerprint.clone(),
-        ),
+        identity: identity(&experiment, &loaded),
         deadlines: config.deadlines,
         http: config.http,
         longest_message: longest_message(&task, ranges.len()),
         forget,
+        answer: answering.stays,
         stop,
         notice: &|text| crate::say(&log_line(format, party, "warn", text)),
     };
     let iterations = experiment.train.iterations;
     Ok(node::run(role, iterations, &settings, &mut journal)?)
+}
+
+/// How a party gets to its server.
+pub(super) fn access(config: &NodeConfig) -> Result<Access> {
+    let seed = std::fs::read_to_string(&config.key)
+        .with_context(|| format!("cannot read {}", config.key.display()))?;
+    Ok(Access {
+        servers: config.servers.clone(),
+        authority: config.authority.clone(),
+        seed: seed.trim().to_owned(),
+    })
+}
+
+/// What all parties of a run must have in common.
+pub(super) fn identity(experiment: &Experiment, loaded: &PartyLoaded) -> RunIdentity {
+    RunIdentity::new(
+        experiment.to_toml(),
+        loaded.statistics.fingerprint(),
+        loaded.fingerprint.clone(),
+    )
 }
 
 /// What a party reads, and the gateways that it knows of.
@@ -209,12 +237,13 @@ fn neighbours(party: Party, groups: usize, gateways: usize) -> Vec<Party> {
 }
 
 /// No message of a run is longer than this.
-fn longest_message(task: &Task<'_>, gateways: usize) -> usize {
+pub(super) fn longest_message(task: &Task<'_>, gateways: usize) -> usize {
     let w = task.architecture.widths();
     let selected = task.selected.iter().copied().max().unwrap_or(0);
     let samples = selected * task.dataset.most_samples_of_a_device().max(1);
     let models = 8 * (w.n0 + w.n1 + w.n2);
     let rows = samples * (8 * (w.d1 + w.d2) + 16) + 64 * selected;
     let scores = task.architecture.combined.output().len() * 250_000;
-    (4 << 20) + models + rows + scores + 2048 * gateways
+    let asked = MOST_ASKED * (16 + 4 * w.d2.max(task.architecture.combined.output().len()));
+    (4 << 20) + models + rows + scores + asked + 2048 * gateways
 }

@@ -32,6 +32,8 @@ struct Node {
     running: Option<Running>,
     failures: u32,
     over: bool,
+    /// Whether it is to answer predictions when the run is over.
+    answers: bool,
 }
 
 struct Broker {
@@ -102,6 +104,7 @@ impl Processes {
             running: None,
             failures: 0,
             over: false,
+            answers: false,
         };
         Ok(Processes {
             folder,
@@ -143,6 +146,7 @@ impl Processes {
         command
             .args(["node", kind, "--config"])
             .arg(folder.join("node.toml"))
+            .args(self.nodes[at].answers.then_some("--answer"))
             .stdin(Stdio::null())
             .stdout(open()?)
             .stderr(open()?);
@@ -221,7 +225,8 @@ impl Processes {
             let lived = running.since.elapsed();
             let node = &mut self.nodes[at];
             node.running = None;
-            if status.success() {
+            // Who has lingered until now is to come back and answer.
+            if status.success() && !node.answers {
                 node.over = true;
                 continue;
             }
@@ -303,6 +308,20 @@ impl Processes {
             }
         }
         Ok(())
+    }
+
+    /// Starts hospitals and edges once more, to answer predictions.
+    pub(crate) fn answer(&mut self) -> Result<()> {
+        for at in 0..self.nodes.len() {
+            let node = &mut self.nodes[at];
+            if matches!(node.files.party, Party::Hospital(_) | Party::Edge(_)) {
+                (node.answers, node.over, node.failures) = (true, false, 0);
+                if node.running.is_none() {
+                    self.start_node(at)?;
+                }
+            }
+        }
+        self.list()
     }
 
     /// Waits a while for parties to end by themselves, with the run.

@@ -86,6 +86,9 @@ fn write(snapshot: &Snapshot, out: &mut String) -> std::fmt::Result {
         bytes(counters.again_bytes as f64),
         bytes(counters.received_bytes as f64)
     )?;
+    if counters.predictions > 0 {
+        writeln!(out, "Asked   {} predictions answered", counters.predictions)?;
+    }
     if !counters.refused.is_empty() {
         let refused: Vec<String> = counters
             .refused

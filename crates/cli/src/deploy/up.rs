@@ -60,7 +60,7 @@ pub(crate) fn prepare(folder: &Path, wishes: &Wishes<'_>) -> Result<Deployment> 
 }
 
 /// Starts everything, and looks after it until the run is over or somebody presses Ctrl-C.
-pub(crate) fn run(folder: &Path, deployment: &Deployment) -> Result<Ended> {
+pub(crate) fn run(folder: &Path, deployment: &Deployment, answer: bool) -> Result<Ended> {
     let started = Instant::now();
     let (name, iterations) = (&deployment.consortium.name, deployment.iterations);
     let mut display = Display::new(name, iterations, deployment.cloud_http());
@@ -93,6 +93,10 @@ pub(crate) fn run(folder: &Path, deployment: &Deployment) -> Result<Ended> {
         processes.wait_for_parties(END_TIME)?;
         servers = processes.counters();
     }
+    let lasted = started.elapsed().as_secs_f64();
+    if answer && !interrupted {
+        answer_until_interrupted(folder, &mut processes)?;
+    }
     let restarts = processes.restarts;
     processes.stop()?;
     let run = folder.join("run");
@@ -112,8 +116,22 @@ pub(crate) fn run(folder: &Path, deployment: &Deployment) -> Result<Ended> {
         ledger_bytes: ledger.lines().filter_map(bytes_of).sum(),
         servers,
         restarts,
-        seconds: started.elapsed().as_secs_f64(),
+        seconds: lasted,
     })
+}
+
+/// Lets hospitals and edges answer predictions for the model that they were left with.
+fn answer_until_interrupted(folder: &Path, processes: &mut Processes) -> Result<()> {
+    processes.answer()?;
+    crate::say(&format!(
+        "the run is over; ask with `selvedge ask --config {}`, and end it with Ctrl-C",
+        folder.join("group-0/gateway-0/node.toml").display()
+    ));
+    while !is_interrupted() {
+        processes.tend()?;
+        std::thread::sleep(TEND_EVERY);
+    }
+    Ok(())
 }
 
 impl Ended {

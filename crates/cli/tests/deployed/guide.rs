@@ -3,6 +3,7 @@
 use crate::common::Place;
 use crate::common::run::Run;
 use crate::deployment::{LONG, has_server, read};
+use crate::joint::predictions;
 use selvedge_net::broker::{Program, free_port, free_ports};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -128,7 +129,7 @@ fn from_a_description_to_a_trained_model_by_the_written_guide() {
     let (mut servers, mut parties, mut said) = (Vec::new(), Vec::new(), String::new());
     let all = blocks(&guide);
     let of_kind = |kind: &str| all.iter().filter(|block| block.kind == kind).count();
-    assert_eq!((of_kind("server"), of_kind("party")), (2, 10));
+    assert_eq!((of_kind("server"), of_kind("party")), (4, 10));
     for (number, block) in all.iter().enumerate() {
         let shell = Shell::start(&place, number, &block.commands, &path);
         match block.kind.as_str() {
@@ -158,6 +159,8 @@ fn from_a_description_to_a_trained_model_by_the_written_guide() {
         "10 left out: known to the hospital only",
         "2 left out: at several gateways",
         "1 left out: twice in the hospital's files",
+        "unknown to the hospital: X9999",
+        "2 predictions in predictions.csv",
     ] {
         assert!(said.contains(part), "{part}");
     }
@@ -166,4 +169,7 @@ fn from_a_description_to_a_trained_model_by_the_written_guide() {
     assert_eq!(last["t"], 400);
     assert!(last["auc"].as_f64().unwrap() > 0.75, "{last}");
     assert!(run.file("report.html").is_file());
+    let told = predictions(&read(&place.join("predictions.csv")));
+    let ids: Vec<&str> = told.iter().map(|(id, _)| id.as_str()).collect();
+    assert_eq!(ids, ["P0003", "P0155"]);
 }

@@ -58,6 +58,17 @@ impl Kit {
         }
     }
 
+    /// Makes the kit `kit` for parties that will enrol with tables of their own.
+    pub(crate) fn for_enrolment(place: &Place, consortium: &str) -> Self {
+        place.write("consortium.toml", consortium);
+        place.succeeds(&["provision", "consortium.toml", "--out", "kit"]);
+        Kit {
+            folder: place.join("kit"),
+            nodes: BTreeMap::new(),
+            servers: BTreeMap::new(),
+        }
+    }
+
     fn description(&self) -> Value {
         serde_json::from_str(&read(&self.folder.join("deployment.json"))).unwrap()
     }
@@ -90,6 +101,11 @@ impl Kit {
         (servers, nodes)
     }
 
+    /// Where a party answers over HTTP.
+    pub(crate) fn http(&self, name: &str) -> String {
+        self.addresses().1[name].to_string()
+    }
+
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
@@ -119,12 +135,18 @@ impl Kit {
 
     /// Starts a party.
     pub(crate) fn start(&mut self, name: &str) {
+        self.start_as("node", name, &[]);
+    }
+
+    /// Starts a party with `selvedge node` or `selvedge enrol`, told more besides.
+    pub(crate) fn start_as(&mut self, command: &str, name: &str, more: &[&str]) {
         let kind = match name.rsplit('/').next().unwrap_or_default() {
             gateway if gateway.starts_with("gateway") => "devices",
             kind => kind,
         };
+        let args = [command, kind, "--config", "node.toml"];
         let mut command = selvedge(&self.file(name));
-        command.args(["node", kind, "--config", "node.toml"]);
+        command.args(args).args(more);
         self.nodes
             .insert(name.to_owned(), Live::start(&mut command));
     }

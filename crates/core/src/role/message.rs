@@ -1,5 +1,6 @@
 //! What parties say to each other.
 
+use super::joint::{About, Why};
 use crate::adaptive::Report;
 use crate::codec::Codec;
 use crate::evaluate::Scores;
@@ -52,6 +53,14 @@ impl Numbers {
         match self {
             Numbers::Dense(values) => values.len() == count,
             Numbers::Frame(_) => self.unpack(codec, key, count).is_some(),
+        }
+    }
+
+    /// How many numbers there are, if they are as they are.
+    pub(crate) fn count(&self) -> usize {
+        match self {
+            Numbers::Dense(values) => values.len(),
+            Numbers::Frame(_) => 0,
         }
     }
 
@@ -221,6 +230,53 @@ pub enum Message {
     End,
     /// The answer to an end: the sender knows, and may go.
     Done,
+    /// Gateway → edge, once the run is over: which θ2 was trained?
+    Fetch,
+    /// Edge → gateway: this one.
+    Trained {
+        /// When it was aggregated.
+        t: u64,
+        /// θ2
+        theta2: Numbers,
+    },
+    /// Gateway → edge → hospital: what does the model say of these patients?
+    Question {
+        /// Which question: answers name it.
+        number: u64,
+        /// When the model was aggregated by which ζ2 was made.
+        t: u64,
+        /// Who asks; the edge fills it in.
+        gateway: u32,
+        /// Of whom.
+        about: About,
+        /// A row for each, one after the other.
+        zeta2: Numbers,
+    },
+    /// Edge → gateway: the hospital has been asked.
+    Passed {
+        /// Which question.
+        number: u64,
+    },
+    /// Hospital → edge → gateway: probabilities of the classes.
+    Answer {
+        /// Which question.
+        number: u64,
+        /// Who has asked.
+        gateway: u32,
+        /// Who is unknown: places in the question, in order.
+        unknown: Vec<u32>,
+        /// A row for each of the others, one after the other.
+        probabilities: Numbers,
+    },
+    /// Edge or hospital → gateway: there is no answer.
+    Refused {
+        /// Which question; 0 if none can be asked.
+        number: u64,
+        /// Who has asked.
+        gateway: u32,
+        /// Why.
+        why: Why,
+    },
 }
 
 impl Message {
@@ -242,6 +298,12 @@ impl Message {
             Message::Evaluated { .. } => "evaluated",
             Message::End => "end",
             Message::Done => "done",
+            Message::Fetch => "fetch",
+            Message::Trained { .. } => "trained",
+            Message::Question { .. } => "question",
+            Message::Passed { .. } => "passed",
+            Message::Answer { .. } => "answer",
+            Message::Refused { .. } => "refused",
         }
     }
 

@@ -26,18 +26,24 @@
 //!   from it is sent. The hospital's is the decision who took part in an exchange, the edge's whose models are in θ2, the
 //!   cloud's which groups are in θ. A gateway has none.
 //! - [`Event::Retry`] makes a party send again what it waits for an answer to.
+//! - When the run is over, hospital and edge still answer for the model that they were left with, as long as somebody lets
+//!   them: an [`Asker`] sends ζ2 of some patients, and the hospital answers with probabilities.
 
+mod asker;
 mod cloud;
 mod edge;
 mod gateway;
 mod hospital;
+mod joint;
 mod message;
 pub mod wire;
 
+pub use asker::{Answer, AskError, Asker};
 pub use cloud::Cloud;
 pub use edge::Edge;
 pub use gateway::Gateway;
 pub use hospital::Hospital;
+pub use joint::{About, MOST_ASKED, Newcomers, Why};
 pub use message::{Counted, Message, Numbers, Part};
 
 use crate::dataset::Samples;
@@ -159,6 +165,8 @@ pub struct Outbox {
     pub go_on: bool,
     /// How the run has ended, as the cloud sees it.
     pub ending: Option<Ending>,
+    /// For how many patients a prediction was answered or passed on.
+    pub answered: u64,
 }
 
 impl Outbox {

@@ -149,7 +149,7 @@ macro_rules! number {
     )*};
 }
 
-number!(u8, u32, u64, i128, f64);
+number!(u8, u32, u64, u128, i128, f64);
 
 /// A value of which every field is written, in order.
 macro_rules! fields {
@@ -237,7 +237,7 @@ impl Wire for bool {
     }
 }
 
-fn cannot_be(what: &'static str, value: impl Into<u64>) -> WireError {
+pub(super) fn cannot_be(what: &'static str, value: impl Into<u64>) -> WireError {
     WireError::Value {
         what,
         value: value.into(),
@@ -375,6 +375,8 @@ macro_rules! listed {
         }
     };
 }
+
+pub(super) use listed;
 
 listed!(
     Part,
@@ -524,4 +526,10 @@ messages! {
     13 Evaluated { number, scores },
     14 End {},
     15 Done {},
+    16 Fetch {},
+    17 Trained { t, theta2 },
+    18 Question { number, t, gateway, about, zeta2 },
+    19 Passed { number },
+    20 Answer { number, gateway, unknown, probabilities },
+    21 Refused { number, gateway, why },
 }

@@ -6,12 +6,12 @@ use selvedge_core::evaluate::{HeldOut, Scores};
 use selvedge_core::ledger::{Direction, Kind, Ledger, Link, Payload};
 use selvedge_core::local_steps::Descended;
 use selvedge_core::metrics::LossSum;
-use selvedge_core::role::{Counted, Message, Numbers, Part};
+use selvedge_core::role::{About, Counted, Message, Numbers, Part, Why};
 use selvedge_core::schedule::Segment;
 use selvedge_nn::random::Stream;
 
 /// How many kinds of messages there are.
-pub const KINDS: u64 = 15;
+pub const KINDS: u64 = 21;
 
 /// Whole numbers: small ones, the ends of their range, any.
 pub fn whole(stream: &mut Stream) -> u64 {
@@ -159,6 +159,20 @@ fn report(stream: &mut Stream) -> Report {
     }
 }
 
+fn about(stream: &mut Stream) -> About {
+    let long = |s: &mut Stream| u128::from(whole(s)) << 64 | u128::from(s.next_u64());
+    match stream.below(2) {
+        0 => About::Rows(
+            pick(stream, &[Part::Training, Part::Validation, Part::Test]),
+            list(stream, small),
+        ),
+        _ => About::New {
+            key: long(stream),
+            patients: list(stream, long),
+        },
+    }
+}
+
 /// Any message of a kind, below [`KINDS`].
 pub fn message(stream: &mut Stream, kind: u64) -> Message {
     let t = whole(stream);
@@ -232,7 +246,40 @@ pub fn message(stream: &mut Stream, kind: u64) -> Message {
             scores: Box::new(scores(stream)),
         },
         13 => Message::End,
-        _ => Message::Done,
+        14 => Message::Done,
+        15 => Message::Fetch,
+        16 => Message::Trained {
+            t,
+            theta2: numbers(stream),
+        },
+        17 => Message::Question {
+            number: t,
+            t: whole(stream),
+            gateway: small(stream),
+            about: about(stream),
+            zeta2: numbers(stream),
+        },
+        18 => Message::Passed { number: t },
+        19 => Message::Answer {
+            number: t,
+            gateway: small(stream),
+            unknown: list(stream, small),
+            probabilities: numbers(stream),
+        },
+        _ => Message::Refused {
+            number: t,
+            gateway: small(stream),
+            why: pick(
+                stream,
+                &[
+                    Why::Training,
+                    Why::OtherModel,
+                    Why::NotYours,
+                    Why::OtherKey,
+                    Why::Malformed,
+                ],
+            ),
+        },
     }
 }
 
@@ -318,7 +365,13 @@ pub fn changed(stream: &mut Stream, message: &Message) -> Message {
             scores.training = losses(stream);
             scores.test = held_out(stream, 2);
         }
-        Message::End | Message::Done => {}
+        Message::Question { t, zeta2, .. } | Message::Trained { t, theta2: zeta2 } => {
+            near(stream, t);
+            other(stream, zeta2);
+        }
+        Message::Answer { probabilities, .. } => other(stream, probabilities),
+        Message::Passed { number } | Message::Refused { number, .. } => near(stream, number),
+        Message::End | Message::Done | Message::Fetch => {}
     }
     message
 }
@@ -476,7 +529,16 @@ pub fn broken(stream: &mut Stream, message: &Message) -> Message {
             2 => scores.test.losses.add(0.5),
             _ => scores.validation = HeldOut::new(3),
         },
-        Message::End | Message::Done => {}
+        Message::Trained { theta2, .. } => of_other_length(stream, theta2),
+        Message::Question { about, zeta2, .. } => match (choice, about) {
+            (0, About::Rows(_, rows)) => rows.push(u32::MAX),
+            (0, About::New { patients, .. }) => patients.clear(),
+            _ => of_other_length(stream, zeta2),
+        },
+        Message::Answer { unknown, .. } => unknown.push(u32::MAX),
+        Message::Passed { number } => *number = number.wrapping_add(1),
+        Message::Refused { gateway, .. } => *gateway = u32::MAX,
+        Message::End | Message::Done | Message::Fetch => {}
     }
     message
 }

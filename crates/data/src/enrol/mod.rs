@@ -24,6 +24,7 @@
 //! ([`say`](Enrolment::say)), again and again, so that messages may be lost, doubled, late and out of order. The cloud gives the
 //! enrolment a random number; when somebody is started again it gives another, and all begin anew.
 
+mod asked;
 mod cloud;
 mod edge;
 mod enrolled;
@@ -36,6 +37,7 @@ mod ring;
 mod roll;
 mod terms;
 
+pub use asked::Asked;
 pub use enrolled::{Enrolled, Summary, check_data_folder};
 pub use own::OwnSide;
 pub use roll::Counts;

@@ -134,7 +134,7 @@ impl OwnSide {
     }
 }
 
-fn open(path: &std::path::Path) -> std::io::Result<Box<dyn crate::table::Bytes>> {
+pub(super) fn open(path: &std::path::Path) -> std::io::Result<Box<dyn crate::table::Bytes>> {
     match path.is_dir() {
         true => Err(std::io::Error::other("a folder: expected a file")),
         false => Ok(Box::new(File::open(path)?)),

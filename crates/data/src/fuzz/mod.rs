@@ -4,6 +4,7 @@
 //! that the bytes do not fill. What should always hold afterwards it asserts. To add one, write the function, another
 //! with a few small valid inputs in `seeds`, the words of the format in `tokens`, and a line in [`TARGETS`].
 
+mod askers;
 mod enrolments;
 mod experiments;
 mod files;
@@ -155,6 +156,13 @@ pub const TARGETS: &[Target] = &[
     Target::new("message", roles::message, roles::messages, tokens::MESSAGES),
     Target::new("record", roles::record, roles::records, tokens::MESSAGES).up_to(8 << 10),
     Target::new("talk", roles::talk, roles::talks, tokens::MESSAGES).up_to(8 << 10),
+    Target::new(
+        "answers",
+        askers::answers,
+        askers::answered,
+        tokens::MESSAGES,
+    )
+    .up_to(8 << 10),
     Target::new(
         "enrolment",
         enrolments::enrolment,

@@ -14,7 +14,7 @@ use selvedge_nn::Shape;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::LazyLock;
 
-const RUN: u64 = 7;
+pub(super) const RUN: u64 = 7;
 
 /// What decodes has one form in bytes.
 pub(super) fn message(bytes: &[u8]) {
@@ -199,7 +199,7 @@ static EXPERIMENTS: LazyLock<Vec<Experiment>> = LazyLock::new(|| {
     SETTINGS.into_iter().map(parse).collect()
 });
 
-static TASKS: LazyLock<Vec<Task<'static>>> = LazyLock::new(|| {
+pub(super) static TASKS: LazyLock<Vec<Task<'static>>> = LazyLock::new(|| {
     let task = |experiment| Task::new(experiment, &DATASET).expect("a task that can be done");
     EXPERIMENTS.iter().map(task).collect()
 });
@@ -269,7 +269,9 @@ impl World {
                     samples: some(&group.samples, 0..group.samples.len(), true),
                     ..group.clone()
                 };
-                Role::Hospital(Box::new(Hospital::new(task, m, own, held_out(m, true))))
+                let mut hospital = Hospital::new(task, m, own, held_out(m, true));
+                hospital.add_newcomers(super::askers::newcomers());
+                Role::Hospital(Box::new(hospital))
             }
             Party::Edge(m) => Role::Edge(Box::new(Edge::new(task, m, gateways(m), quorum))),
             Party::Gateway(m, g) => {
@@ -358,12 +360,12 @@ impl World {
 }
 
 /// A run in which all is right.
-struct Right {
-    messages: Vec<(Party, Party, Message)>,
+pub(super) struct Right {
+    pub(super) messages: Vec<(Party, Party, Message)>,
     records: Vec<(Party, Vec<u8>)>,
 }
 
-static RIGHT: LazyLock<Vec<Right>> = LazyLock::new(|| TASKS.iter().map(right).collect());
+pub(super) static RIGHT: LazyLock<Vec<Right>> = LazyLock::new(|| TASKS.iter().map(right).collect());
 
 fn right(task: &'static Task<'static>) -> Right {
     let mut world = World::new(task);
@@ -372,16 +374,26 @@ fn right(task: &'static Task<'static>) -> Right {
         records: Vec::new(),
     };
     world.begin_all();
-    while let Some((from, to, message)) = world.messages.front().cloned() {
-        right.messages.push((from, to, message));
-        world.deliver(1);
-        right
-            .records
-            .append(&mut world.records.clone().into_iter().collect());
-        right.records.sort();
-        right.records.dedup();
-    }
+    right.go_on(&mut world);
+    // When it is over, somebody asks what was learnt.
+    let t = world.roles[&Party::Edge(0)].doing().t;
+    world.messages.extend(super::askers::questions(t));
+    right.go_on(&mut world);
     right
+}
+
+impl Right {
+    /// Everything that is on its way arrives, and what follows from it.
+    fn go_on(&mut self, world: &mut World) {
+        while let Some((from, to, message)) = world.messages.front().cloned() {
+            self.messages.push((from, to, message));
+            world.deliver(1);
+            self.records
+                .append(&mut world.records.clone().into_iter().collect());
+            self.records.sort();
+            self.records.dedup();
+        }
+    }
 }
 
 /// One message of each kind, from each run.

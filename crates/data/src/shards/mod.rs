@@ -37,7 +37,10 @@ mod write;
 
 pub(crate) use enrolled::{OwnPart, OwnShard, check_folder, write_own};
 pub(crate) use index::{Index, IndexGroup, VERSION};
-pub use party::{HeldOut, PartyLoaded, PartyShard, distribute, read_party};
+pub use party::{
+    HeldOut, PartyLoaded, PartyPatients, PartyShard, distribute, read_party,
+    read_party_and_patients,
+};
 pub(crate) use read::read;
 pub(crate) use shard::{Shard, offsets_of};
 pub use write::{Cut, cut};

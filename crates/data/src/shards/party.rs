@@ -93,9 +93,24 @@ pub struct PartyLoaded {
 /// # Errors
 /// If a file is missing, not what it should be or of another gateway, or there is no such group or device.
 pub fn read_party(folder: &Path, party: PartyShard) -> Result<PartyLoaded, DataError> {
+    read_party_and_patients(folder, party).map(|(loaded, _)| loaded)
+}
+
+/// The pseudonyms of a party's rows: training, validation, test. Edge and cloud have none.
+pub type PartyPatients = [Vec<u128>; 3];
+
+/// The same, with the pseudonyms of its rows.
+///
+/// # Errors
+/// As [`read_party`].
+pub fn read_party_and_patients(
+    folder: &Path,
+    party: PartyShard,
+) -> Result<(PartyLoaded, PartyPatients), DataError> {
     let common = Common::read(folder)?;
     let mut groups = common.hollow_groups();
     let mut held_out = [HeldOut::default(), HeldOut::default()];
+    let mut patients = PartyPatients::default();
     if let (Some(m), Some(file)) = (party.group(), party.file()) {
         let there = groups.len();
         let Some(group) = groups.get_mut(m) else {
@@ -103,7 +118,7 @@ pub fn read_party(folder: &Path, party: PartyShard) -> Result<PartyLoaded, DataE
                 "it has {there} groups, counted from 0, but group {m} is asked for: expected one below {there}"
             )));
         };
-        held_out = fill_group(group, &common, (&party, m), &folder.join(file))?;
+        (held_out, patients) = fill_group(group, &common, (&party, m), &folder.join(file))?;
     }
     let Common {
         index,
@@ -111,7 +126,7 @@ pub fn read_party(folder: &Path, party: PartyShard) -> Result<PartyLoaded, DataE
         shapes,
         ..
     } = common;
-    Ok(PartyLoaded {
+    let loaded = PartyLoaded {
         dataset: Dataset {
             name: index.set,
             hospital: shapes[0],
@@ -126,7 +141,8 @@ pub fn read_party(folder: &Path, party: PartyShard) -> Result<PartyLoaded, DataE
         held_out,
         held_out_of_all: [index.validation, index.test],
         fingerprint: index.dataset,
-    })
+    };
+    Ok((loaded, patients))
 }
 
 /// Puts what the party's file has into its own group, and gives its held-out rows.
@@ -135,7 +151,7 @@ fn fill_group(
     common: &Common,
     (party, m): (&PartyShard, usize),
     file: &Path,
-) -> Result<[HeldOut; 2], DataError> {
+) -> Result<([HeldOut; 2], PartyPatients), DataError> {
     let Common {
         index,
         statistics,
@@ -161,9 +177,10 @@ fn fill_group(
         PartyShard::Edge(_) | PartyShard::Coordinator => {
             group.offsets = read_offsets(file, described)?.into();
             check_largest(group, index).map_err(|problem| wrong_file(file, problem))?;
-            return Ok([HeldOut::default(), HeldOut::default()]);
+            return Ok(Default::default());
         }
     };
+    let patients = shard.parts.each_ref().map(ShardPart::pseudonyms);
     let [mut own, validation, test] = shard.parts;
     scales.apply(&mut own.x);
     let (x1, x2) = match party {
@@ -181,10 +198,11 @@ fn fill_group(
             .map(|rows| HeldOut { from, ..rows })
             .map_err(refused)
     };
-    Ok([
+    let held_out = [
         held_out(validation, ("validation", index.validation), from[0])?,
         held_out(test, ("test", index.test), from[1])?,
-    ])
+    ];
+    Ok((held_out, patients))
 }
 
 /// No device may own more rows than the index knows of.

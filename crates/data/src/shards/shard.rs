@@ -181,6 +181,12 @@ impl ShardPart {
         })
     }
 
+    /// The patients as numbers.
+    pub(super) fn pseudonyms(&self) -> Vec<u128> {
+        let pseudonym = |text: &String| crate::pseudonym::number(text).unwrap_or_default();
+        self.patients.iter().map(pseudonym).collect()
+    }
+
     /// Writes its arrays.
     pub(super) fn write<W: Write + Seek>(
         &self,

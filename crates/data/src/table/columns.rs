@@ -430,7 +430,12 @@ impl<'a> Plan<'a> {
             let mut features = self.features.iter();
             features.any(|feature| closeness(pattern, &feature.name).is_some())
         };
-        let wanted = self.settings.hospital.iter().chain(&self.settings.device);
+        let of_side = |side: Holder, names: &'a [String]| match self.side {
+            Some(only) if only != side => &[],
+            _ => names,
+        };
+        let wanted = of_side(Holder::Hospital, &self.settings.hospital).iter();
+        let wanted = wanted.chain(of_side(Holder::Device, &self.settings.device));
         let lacking: Vec<&str> = wanted
             .filter(|name| !is_there(name))
             .map(String::as_str)

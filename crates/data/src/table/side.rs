@@ -48,11 +48,32 @@ impl OneSide {
         paths: Vec<PathBuf>,
         open: Open<'_>,
     ) -> Result<Self, DataError> {
+        Self::read_for(Purpose::Training, settings, side, paths, open)
+    }
+
+    /// The same of patients whom a trained model is asked about: labels need not be there.
+    pub(crate) fn read_new(
+        settings: &DataSettings,
+        side: Holder,
+        paths: Vec<PathBuf>,
+        open: Open<'_>,
+    ) -> Result<Self, DataError> {
+        let purpose = Purpose::New { labelled: false };
+        Self::read_for(purpose, settings, side, paths, open)
+    }
+
+    fn read_for(
+        purpose: Purpose,
+        settings: &DataSettings,
+        side: Holder,
+        paths: Vec<PathBuf>,
+        open: Open<'_>,
+    ) -> Result<Self, DataError> {
         check_columns(settings)?;
         let mut plan = Plan::new(
             &settings.table,
             Some(side),
-            (Purpose::Training, [&[]; 2]),
+            (purpose, [&[]; 2]),
             paths,
             open,
         )?;
@@ -60,6 +81,12 @@ impl OneSide {
         let unmeasured = plan.expect_variables()?;
         plan.settle()?;
         let mut notes = told_unmeasured(&unmeasured);
+        if !plan.new_categories.is_empty() {
+            notes.push(format!(
+                "{} values are of categories that training has not seen: they count as not measured",
+                plan.new_categories.len()
+            ));
+        }
         if survey.strangers > 0 {
             notes.push(format!(
                 "{} ids of further files are not in the first and are left out",

@@ -314,10 +314,10 @@ impl Roles {
         let t = plan.settings;
         let optional = |key: &str, name: &str| match name {
             "" => Ok(None),
-            // Of new patients it need not be known where they belong.
-            _ if plan.purpose.is_new() => Ok(file.column(name)),
             // One side is one group's, and who is held out is drawn later.
             _ if plan.side.is_some() => Ok(None),
+            // Of new patients it need not be known where they belong.
+            _ if plan.purpose.is_new() => Ok(file.column(name)),
             name => file.required(key, name).map(Some),
         };
         Ok(Roles {

@@ -8,6 +8,7 @@
 
 mod presence;
 
+pub(crate) use presence::Control;
 pub use presence::{Presence, Snapshot};
 
 use crate::chunks::name as content;
@@ -40,6 +41,9 @@ const RETRY_LAST: Duration = Duration::from_secs(8);
 /// How long a party that knows the end waits for others to know it too.
 const LINGER: Duration = Duration::from_secs(20);
 
+/// How often people are told how many predictions were answered.
+const TELL_EVERY: Duration = Duration::from_secs(2);
+
 /// How often somebody who wants it to stop is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -59,6 +63,8 @@ pub struct Settings<'a> {
     pub longest_message: usize,
     /// Whether records of another run are in the way, or may be forgotten.
     pub forget: bool,
+    /// Whether it stays when the run is over, to answer for the trained model.
+    pub answer: bool,
     /// Set when it is to stop.
     pub stop: &'a AtomicBool,
     /// Told what keeps it waiting while it can do nothing else.
@@ -165,6 +171,8 @@ struct Node<'a, 'b> {
     refused: Option<NodeError>,
     retry: Retry,
     shown: Instant,
+    /// How many predictions it has told of, and when.
+    told: (u64, Instant),
     waiting: VecDeque<Incoming>,
 }
 
@@ -208,7 +216,7 @@ pub fn run(
         party,
         &settings.neighbours,
         settings.longest_message,
-        (settings.stop, settings.notice),
+        (&|| settings.stop.load(Ordering::SeqCst), settings.notice),
     )?;
     let Some(transport) = transport else {
         return Ok(Outcome::Stopped);
@@ -282,6 +290,7 @@ pub fn run(
         usual: BTreeMap::new(),
         last_sent: BTreeMap::new(),
         shown: Instant::now(),
+        told: (0, Instant::now()),
         waiting: VecDeque::new(),
     };
     let lived = node.live(found.as_deref());
@@ -325,10 +334,16 @@ impl Node<'_, '_> {
             if self.shown.elapsed() >= LOOK_EVERY {
                 self.show();
             }
-            if self.role.is_over() {
+            if self.settings.answer && self.role.has_ended() {
+                if ended.is_none() {
+                    ended = Some(Instant::now());
+                    self.observer
+                        .log("info", "the run is over: answers predictions");
+                }
+                self.tell_answered(TELL_EVERY);
+            } else if self.role.is_over() {
                 break;
-            }
-            if self.role.has_ended() {
+            } else if self.role.has_ended() {
                 let since = *ended.get_or_insert_with(Instant::now);
                 if since.elapsed() > LINGER {
                     let missing = self.role.doing().missing;
@@ -339,8 +354,13 @@ impl Node<'_, '_> {
                 }
             }
             if self.settings.stop.load(Ordering::SeqCst) {
+                self.tell_answered(Duration::ZERO);
                 self.transport.flush();
-                return Ok(Outcome::Stopped);
+                // Who has only been answering has nothing left to do.
+                return Ok(match self.settings.answer && self.role.has_ended() {
+                    true => Outcome::Over,
+                    false => Outcome::Stopped,
+                });
             }
             if greeted.elapsed() >= GREET_EVERY {
                 self.greet();
@@ -448,6 +468,16 @@ impl Node<'_, '_> {
         }
     }
 
+    /// Says how many predictions were answered since it last did, if that was so long ago.
+    fn tell_answered(&mut self, every: Duration) {
+        let ((told, since), all) = (self.told, self.counters.predictions);
+        if all > told && since.elapsed() >= every {
+            self.told = (all, Instant::now());
+            let text = format!("{} predictions answered, {all} in all", all - told);
+            self.observer.log("info", &text);
+        }
+    }
+
     fn refuse(&mut self, why: &str, detail: &str) {
         self.counters.refuse(why);
         // The first of each kind, and then ever fewer: nobody fills a disk with these.
@@ -478,6 +508,7 @@ impl Node<'_, '_> {
                 self.transport.runtime.block_on(kept)?;
                 self.counters.took("record", started.elapsed());
             }
+            self.counters.predictions += outbox.answered;
             let before = self.counters.sent_bytes;
             for (to, message) in outbox.messages.drain(..) {
                 let bytes = wire::encode(self.run, &message);

@@ -48,7 +48,7 @@ pub struct Snapshot {
 
 /// What parties say to each other besides messages.
 #[derive(Serialize, Deserialize)]
-enum Control {
+pub(crate) enum Control {
     /// I am there.
     Greeting {
         run: String,

@@ -7,6 +7,7 @@ mod copies;
 mod deployment;
 mod hostile;
 mod isolation;
+mod joint;
 mod life;
 mod link;
 mod protocol;

@@ -58,7 +58,7 @@ pub(super) fn run(args: &BenchArgs) -> Result<Outcome> {
         threads: args.threads.unwrap_or(1) as usize,
     };
     let deployment = up::prepare(&folder, &wishes)?;
-    let ended = up::run(&folder, &deployment)?;
+    let ended = up::run(&folder, &deployment, false)?;
     if ended.interrupted() {
         return Ok(Outcome::Interrupted);
     }

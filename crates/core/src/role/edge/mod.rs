@@ -3,6 +3,7 @@
 //! Its record is what an interval ends with: θ2, and so the decision whose models are in it.
 
 mod doing;
+mod joint;
 mod sending;
 
 use super::message::{Counted, Message, Numbers, OfDevice, Part};
@@ -235,6 +236,14 @@ impl<'a> Edge<'a> {
                         outbox.send(Party::Hospital(self.group), message);
                     }
                 }
+                Message::Fetch => self.fetch(g, outbox),
+                Message::Question {
+                    number,
+                    t,
+                    about,
+                    zeta2,
+                    ..
+                } => self.question(g, (number, t), (about, zeta2), outbox),
                 Message::Done if self.held.ended => {
                     if let Some(told) = self.told.get_mut(g) {
                         *told = true;
@@ -247,6 +256,10 @@ impl<'a> Edge<'a> {
             {
                 self.frozen(theta0, zeta1, outbox);
             }
+            Event::Received(
+                Party::Hospital(m),
+                message @ (Message::Answer { gateway, .. } | Message::Refused { gateway, .. }),
+            ) if m == self.group => self.answered(gateway, message, outbox),
             Event::Received(Party::Cloud, message @ Message::Global { .. }) => {
                 self.global(&message, outbox);
             }

@@ -4,8 +4,10 @@
 //! its edge sends for that interval later, the hospital's answer stays the same. From the record it computes everything
 //! again.
 
+mod joint;
 mod measure;
 
+use super::joint::Newcomers;
 use super::message::{Message, Numbers};
 use super::wire::{self, Reader, Wire, WireError, fields};
 use super::{Absence, Doing, Event, HeldOutSamples, Outbox, Party, Phase, is_possible};
@@ -21,6 +23,7 @@ use crate::ledger::Kind;
 use crate::local_steps::{Batch, Steps, TowerWorkspace, hospital_steps};
 use crate::schedule::Segment;
 use crate::task::Task;
+use joint::Asked;
 use measure::Measured;
 use selvedge_nn::random::Key;
 
@@ -45,6 +48,8 @@ pub struct Hospital<'a> {
     measured: Option<Measured>,
     /// The model that was measured before.
     measured_before: Option<u64>,
+    /// Whom it answers for besides those who take part.
+    newcomers: Option<Newcomers>,
 }
 
 /// What it holds between two intervals.
@@ -128,6 +133,7 @@ impl<'a> Hospital<'a> {
             early: None,
             measured: None,
             measured_before: None,
+            newcomers: None,
             task,
         }
     }
@@ -239,6 +245,25 @@ impl<'a> Hospital<'a> {
                     zeta2,
                 },
             ) if from == edge => self.embedded(number, part, &rows, &zeta2, outbox),
+            Event::Received(
+                from,
+                Message::Question {
+                    number,
+                    t,
+                    gateway,
+                    about,
+                    zeta2,
+                },
+            ) if from == edge => {
+                let asked = Asked {
+                    number,
+                    t,
+                    gateway,
+                    about,
+                    zeta2,
+                };
+                self.question(&asked, outbox);
+            }
             Event::Retry | Event::Appeared(Party::Cloud) => {
                 if let Some(message) = &self.uploaded {
                     outbox.send(Party::Cloud, message.clone());

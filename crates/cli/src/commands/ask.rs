@@ -1,0 +1,49 @@
+//! `selvedge ask`: joint predictions, written or printed.
+
+use super::{print, print_json};
+use crate::Outcome;
+use crate::args::AskArgs;
+use crate::deploy::ask;
+use crate::training::{catch_interrupts, interrupted_flag};
+use anyhow::{Result, bail};
+
+/// Ids of unknown patients that are told one by one.
+const TOLD: usize = 20;
+
+pub(crate) fn run(args: &AskArgs) -> Result<Outcome> {
+    catch_interrupts()?;
+    let Some(said) = ask::run(args, interrupted_flag())? else {
+        return Ok(Outcome::Interrupted);
+    };
+    for id in said.unknown.iter().take(TOLD) {
+        crate::say(&format!("unknown to the hospital: {id}"));
+    }
+    if said.unknown.len() > TOLD {
+        crate::say(&format!("and {} more", said.unknown.len() - TOLD));
+    }
+    if said.answered() == 0 {
+        bail!(
+            "the hospital knows none of these patients: expected those who took part, or patients of a --table that `selvedge node hospital --answer` was given"
+        );
+    }
+    if let Some(out) = &args.out {
+        crate::files::write_whole_with(out, |file| {
+            use std::io::Write;
+            use std::os::unix::fs::PermissionsExt;
+            // It is about patients.
+            file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+            file.write_all(said.csv().as_bytes())
+        })?;
+        crate::say(&format!(
+            "{} predictions in {}",
+            said.answered(),
+            out.display()
+        ));
+    }
+    match (args.json, &args.out) {
+        (true, _) => print_json(&said.json())?,
+        (false, None) => print(&said.csv())?,
+        (false, Some(_)) => {}
+    }
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,169 @@
+//! `selvedge ask`: a gateway asks for joint predictions, from its config to probabilities.
+
+use super::answer::terms_and_key;
+use super::config::{Kind, NodeConfig};
+use super::node::{access, check, identity, longest_message, shard};
+use super::patients::{Patient, Patients, Who};
+use super::predictions::Predictions;
+use crate::args::AskArgs;
+use crate::progress::terminal_bar;
+use anyhow::{Context, Result, anyhow, bail};
+use selvedge_core::experiment::Experiment;
+use selvedge_core::role::{About, Asker, Part, Party};
+use selvedge_core::task::Task;
+use selvedge_data::enrol::Asked;
+use selvedge_data::{PartyLoaded, read_party_and_patients};
+use selvedge_net::ask::{AskSettings, ask};
+use selvedge_net::credentials::random;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// Asks, and waits for all answers; nothing if somebody wants it to stop before.
+pub(crate) fn run(args: &AskArgs, stop: &AtomicBool) -> Result<Option<Predictions>> {
+    let mut config = NodeConfig::read(&args.config)?;
+    let in_config = || format!("{} is of no use", args.config.display());
+    let (group, number) = gateway(&config).with_context(in_config)?;
+    if let Some(threads) = config.threads {
+        let built = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        built.build_global().context("cannot start threads")?;
+    }
+    let experiment = config.experiment()?;
+    config.take_enrolled_gateways(&experiment)?;
+    let party = Party::Gateway(group, number);
+    let (shard, _) = shard(&config, party).with_context(in_config)?;
+    let first = config.gateways[number][0];
+    let (loaded, pseudonyms) = read_party_and_patients(&config.data, shard)?;
+    check(&experiment, &loaded)?;
+    let task = Task::of_party(&experiment, &loaded.dataset, &loaded.labels)?;
+    let notice = |text: &str| crate::say(text);
+    let patients = Patients::own(&loaded, &pseudonyms, (group, first));
+    let patients = match args.input.is_empty() {
+        true => patients.of_part(args.part),
+        false => patients.of_table(read_input(args, &config, &experiment, &loaded)?),
+    };
+    let patients = chosen(patients, args, &config)?;
+    let (asked, order) = questions(&patients);
+    let first = u64::from_le_bytes(random::<8>().context("cannot read random numbers")?);
+    // 0 stands for no question.
+    let mut asker = Asker::new(&task.architecture, group, first.max(1), &asked);
+    let bar = terminal_bar(
+        "ask",
+        "{prefix} {bar:30.cyan/dim} {human_pos}/{human_len} patients",
+        Some(patients.len() as u64),
+    );
+    let settings = AskSettings {
+        access: access(&config)?,
+        gateway: (group, number),
+        identity: identity(&experiment, &loaded),
+        longest_message: longest_message(&task, 1),
+        timeout: Duration::from_secs_f64(args.timeout),
+        stop,
+        notice: &notice,
+        progress: &|(done, _)| {
+            if let Some(bar) = &bar {
+                bar.set_position(done as u64);
+            }
+        },
+    };
+    let asked = ask(&mut asker, &settings);
+    if let Some(bar) = &bar {
+        bar.finish_and_clear();
+    }
+    if !asked? {
+        return Ok(None);
+    }
+    let mut answers = vec![None; patients.len()];
+    for (place, answer) in order.into_iter().zip(asker.into_answers()) {
+        answers[place] = answer;
+    }
+    let ids = patients.into_iter().map(|patient| patient.id);
+    Ok(Some(Predictions::new(
+        loaded.dataset.classes.clone(),
+        ids.zip(answers),
+    )))
+}
+
+/// Which gateway it is.
+fn gateway(config: &NodeConfig) -> Result<(usize, usize)> {
+    match config.party(Kind::Devices) {
+        Ok(Party::Gateway(group, number)) => Ok((group, number)),
+        _ => bail!(
+            "group or gateway is missing: `selvedge ask` is for a gateway, which holds vital signs; expected the node.toml of one"
+        ),
+    }
+}
+
+fn read_input(
+    args: &AskArgs,
+    config: &NodeConfig,
+    experiment: &Experiment,
+    loaded: &PartyLoaded,
+) -> Result<Asked> {
+    let (terms, key) = terms_and_key(config, experiment, "--input")?;
+    let asked = Asked::of_gateway(&terms, args.input.clone(), &key, &loaded.statistics)?;
+    for note in &asked.notes {
+        crate::say(&format!("note: {note}"));
+    }
+    Ok(asked)
+}
+
+/// Those whom `--patient` names, all without it.
+fn chosen(all: Vec<Patient>, args: &AskArgs, config: &NodeConfig) -> Result<Vec<Patient>> {
+    if args.patient.is_empty() {
+        if all.is_empty() {
+            bail!("there is nobody to ask about: this gateway carries no such patients");
+        }
+        return Ok(all);
+    }
+    let key = config.pseudonyms.as_deref().map(crate::files::read_key);
+    let key = key.transpose()?;
+    let mut some = Vec::new();
+    for name in &args.patient {
+        let pseudonym = key.as_ref().map(|key| key.pseudonym(name));
+        let is = |p: &&Patient| p.id == *name || pseudonym.as_ref() == Some(&p.id);
+        let found = all.iter().filter(is).map(|patient| Patient {
+            id: name.clone(),
+            ..patient.clone()
+        });
+        let before = some.len();
+        some.extend(found);
+        if some.len() == before {
+            return Err(anyhow!(
+                "--patient {name}: nobody here is called so: expected an id of --input, or a pseudonym of those who take part"
+            ));
+        }
+    }
+    Ok(some)
+}
+
+/// Patients by what they are asked about, and which one each of them is.
+fn questions(patients: &[Patient]) -> (Vec<(About, Vec<f32>)>, Vec<usize>) {
+    let (mut asked, mut order) = (Vec::new(), Vec::new());
+    let mut ask = |about: About, places: Vec<usize>| {
+        if !places.is_empty() {
+            let x2 = places.iter().flat_map(|place| &patients[*place].x2);
+            asked.push((about, x2.copied().collect()));
+            order.extend(places);
+        }
+    };
+    for part in [Part::Training, Part::Validation, Part::Test] {
+        let of_part = |(place, patient): (usize, &Patient)| match patient.who {
+            Who::Row(of, row) if of == part => Some((row, place)),
+            _ => None,
+        };
+        let (rows, places) = patients.iter().enumerate().filter_map(of_part).unzip();
+        ask(About::Rows(part, rows), places);
+    }
+    let new = |(place, patient): (usize, &Patient)| match patient.who {
+        Who::New { key, pseudonym } => Some((key, pseudonym, place)),
+        Who::Row(..) => None,
+    };
+    let new: Vec<(u128, u128, usize)> = patients.iter().enumerate().filter_map(new).collect();
+    let key = new.first().map_or(0, |(key, ..)| *key);
+    let about = About::New {
+        key,
+        patients: new.iter().map(|(_, pseudonym, _)| *pseudonym).collect(),
+    };
+    ask(about, new.iter().map(|(.., place)| *place).collect());
+    (asked, order)
+}

@@ -1,0 +1,108 @@
+//! What was answered: probabilities of the classes for each patient, as CSV and as JSON.
+
+use crate::report::text::quoted;
+use selvedge_core::metrics::argmax;
+use selvedge_core::role::Answer;
+use serde_json::{Map, Value, json};
+
+/// Answers, and who is unknown.
+pub(crate) struct Predictions {
+    classes: Vec<String>,
+    answered: Vec<(String, Vec<f32>)>,
+    /// Ids of those whom the hospital does not know.
+    pub(crate) unknown: Vec<String>,
+}
+
+impl Predictions {
+    pub(super) fn new(
+        classes: Vec<String>,
+        answers: impl Iterator<Item = (String, Answer)>,
+    ) -> Self {
+        let mut predictions = Predictions {
+            classes,
+            answered: Vec::new(),
+            unknown: Vec::new(),
+        };
+        for (id, answer) in answers {
+            match answer {
+                Some(probabilities) => predictions.answered.push((id, probabilities)),
+                None => predictions.unknown.push(id),
+            }
+        }
+        predictions
+    }
+
+    /// How many were answered.
+    pub(crate) fn answered(&self) -> usize {
+        self.answered.len()
+    }
+
+    fn class(&self, probabilities: &[f32]) -> &str {
+        let class = self.classes.get(argmax(probabilities));
+        class.map_or("", String::as_str)
+    }
+
+    /// `id,prediction,probability_<class>…`; numbers are written so that reading them gives the same bits.
+    pub(crate) fn csv(&self) -> String {
+        let mut text = "id,prediction".to_owned();
+        for class in &self.classes {
+            text += &format!(",{}", quoted(&format!("probability_{class}")));
+        }
+        text.push('\n');
+        for (id, probabilities) in &self.answered {
+            text += &format!("{},{}", quoted(id), quoted(self.class(probabilities)));
+            for p in probabilities {
+                text += &format!(",{p}");
+            }
+            text.push('\n');
+        }
+        text
+    }
+
+    /// One JSON object.
+    pub(crate) fn json(&self) -> Value {
+        let one = |(id, probabilities): &(String, Vec<f32>)| {
+            let each = self.classes.iter().zip(probabilities);
+            let by_class: Map<String, Value> =
+                each.map(|(class, p)| (class.clone(), json!(p))).collect();
+            json!({ "id": id, "prediction": self.class(probabilities), "probabilities": by_class })
+        };
+        json!({
+            "classes": self.classes,
+            "patients": self.answered.iter().map(one).collect::<Vec<_>>(),
+            "unknown": self.unknown,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_back_to_the_bit_and_names_are_quoted() {
+        let p = [1.0f32 / 3.0, 2.0 / 3.0];
+        let answers = [
+            ("a,\"b\"".to_owned(), Some(p.to_vec())),
+            ("c".to_owned(), None),
+        ];
+        let said = Predictions::new(vec!["no".into(), "yes, ill".into()], answers.into_iter());
+        let csv = said.csv();
+        let lines: Vec<&str> = csv.lines().collect();
+        assert_eq!(
+            lines[0],
+            "id,prediction,probability_no,\"probability_yes, ill\""
+        );
+        let rest = lines[1]
+            .strip_prefix("\"a,\"\"b\"\"\",\"yes, ill\",")
+            .unwrap();
+        let read: Vec<f32> = rest.split(',').map(|p| p.parse().unwrap()).collect();
+        assert_eq!(read.as_slice(), p.as_slice());
+        assert_eq!((lines.len(), said.unknown.len()), (2, 1));
+        let value = &said.json()["patients"][0];
+        assert_eq!(
+            (&value["id"], &value["prediction"]),
+            (&json!("a,\"b\""), &json!("yes, ill"))
+        );
+    }
+}

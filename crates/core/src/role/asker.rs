@@ -1,0 +1,271 @@
+//! Who asks for joint predictions: a gateway, for patients whose devices it carries. It keeps nothing.
+
+use super::Party;
+use super::joint::{About, MOST_ASKED, Why};
+use super::message::{Message, Numbers};
+use crate::exchange::Embeddings;
+use crate::model::Architecture;
+use selvedge_nn::Shape;
+
+/// Numbers of ζ2 that go into one question, if not those of a single patient.
+const PER_QUESTION: usize = 1 << 16;
+
+/// Patients of one question, and questions that wait for an answer at the same time.
+const PATIENTS: usize = 1024;
+const WAITING: usize = 8;
+
+/// Questions that were asked in vain since anything was heard from the edge, before it is taken for missing.
+const PATIENCE: u32 = 2;
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AskError {
+    /// Somebody on the way refuses it.
+    #[error("{}", told(*.0))]
+    Refused(Why),
+    /// What was learnt gives no numbers.
+    #[error(
+        "the trained model gives numbers that are not finite: it has diverged, and predicts nothing"
+    )]
+    NotFinite,
+}
+
+fn told(why: Why) -> &'static str {
+    match why {
+        Why::Training => {
+            "the run is not over yet for the edge or the hospital: ask again when training has ended"
+        }
+        Why::OtherModel => {
+            "edge and hospital have models of different moments: one of them has been trained again"
+        }
+        Why::NotYours => {
+            "some of the patients are not this gateway's: it may ask about those whom it carries"
+        }
+        Why::OtherKey => {
+            "the hospital makes pseudonyms by another key: expected the same pseudonyms.key in both folders"
+        }
+        Why::Malformed => "the edge or the hospital takes the question for none",
+    }
+}
+
+/// Probabilities of the classes, or nothing for who is unknown to the hospital.
+pub type Answer = Option<Vec<f32>>;
+
+/// A gateway that asks.
+pub struct Asker<'a> {
+    architecture: &'a Architecture,
+    group: usize,
+    /// The number of the first question.
+    first: u64,
+    /// When the model was aggregated last, and its θ2.
+    model: Option<(u64, Vec<f32>)>,
+    questions: Vec<Question>,
+    in_vain: u32,
+}
+
+/// Some of those whom it asks about.
+struct Question {
+    about: About,
+    x2: Vec<f32>,
+    /// As it was sent, until it is answered.
+    message: Option<Message>,
+    asked: bool,
+    answers: Option<Vec<Answer>>,
+}
+
+impl<'a> Asker<'a> {
+    /// Asks about these patients of a group, given their rows of x2, one after the other. Questions are numbered from `first` on, which should be
+    /// new each time: others may be asking in the name of the same gateway.
+    pub fn new(
+        architecture: &'a Architecture,
+        group: usize,
+        first: u64,
+        patients: &[(About, Vec<f32>)],
+    ) -> Self {
+        let (width, inputs) = (
+            architecture.device.output().len().max(1),
+            architecture.device.input().len(),
+        );
+        let whole = |(about, x2): &(About, Vec<f32>)| about.len() * inputs == x2.len();
+        assert!(patients.iter().all(whole), "a row for each patient");
+        let most = (PER_QUESTION / width).clamp(1, PATIENTS.min(MOST_ASKED));
+        let split = |(about, x2): &(About, Vec<f32>)| -> Vec<Question> {
+            let mut rows = x2.chunks(inputs * most);
+            let question = |about: About| Question {
+                x2: rows.next().unwrap_or_default().to_vec(),
+                about,
+                message: None,
+                asked: false,
+                answers: None,
+            };
+            about.split(most).into_iter().map(question).collect()
+        };
+        Asker {
+            architecture,
+            group,
+            first,
+            model: None,
+            questions: patients.iter().flat_map(split).collect(),
+            in_vain: 0,
+        }
+    }
+
+    /// What it says to its edge now: what it has not said yet or, once nothing has happened for a while, all that has not
+    /// been answered.
+    ///
+    /// # Errors
+    /// If the model gives no numbers.
+    pub fn say(&mut self, again: bool) -> Result<Vec<Message>, AskError> {
+        if again {
+            self.in_vain += 1;
+        }
+        let Some((t, theta2)) = &self.model else {
+            return Ok(match again {
+                true => vec![Message::Fetch],
+                false => Vec::new(),
+            });
+        };
+        let numbered = (0..).zip(&mut self.questions);
+        let open = numbered.filter(|(_, question)| question.answers.is_none());
+        let mut said = Vec::new();
+        for (number, question) in open.take(WAITING) {
+            let message = match &question.message {
+                Some(_) if !again => continue,
+                Some(message) => message.clone(),
+                None => {
+                    let number = self.first.wrapping_add(number);
+                    question.embed(self.architecture, (number, *t), theta2)?
+                }
+            };
+            (question.message, question.asked) = (Some(message.clone()), true);
+            said.push(message);
+        }
+        Ok(said)
+    }
+
+    /// Its edge says something. Gives whether there is more to say.
+    ///
+    /// # Errors
+    /// If there will be no answer.
+    pub fn hear(&mut self, from: Party, message: &Message) -> Result<bool, AskError> {
+        if from != Party::Edge(self.group) {
+            return Ok(false);
+        }
+        match message {
+            Message::Trained { t, theta2 } if self.model.is_none() => {
+                let Some(theta2) = theta2.as_dense(self.architecture.device.params()) else {
+                    return Ok(false);
+                };
+                self.in_vain = 0;
+                self.model = Some((*t, theta2.to_vec()));
+                Ok(true)
+            }
+            Message::Passed { number } => {
+                if self.place(*number).is_some() {
+                    self.in_vain = 0;
+                }
+                Ok(false)
+            }
+            Message::Answer {
+                number,
+                unknown,
+                probabilities,
+                ..
+            } => {
+                let classes = self.architecture.combined.output();
+                let Some(place) = self.place(*number) else {
+                    return Ok(false);
+                };
+                self.in_vain = 0;
+                let question = &mut self.questions[place];
+                Ok(question.take_answer(classes, unknown, probabilities))
+            }
+            // Nobody is told of a question that was not asked; before the model is known there is none.
+            Message::Refused { number, why, .. }
+                if self.place(*number).is_some() || (*number == 0 && self.model.is_none()) =>
+            {
+                Err(AskError::Refused(*why))
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Which of the questions that were asked it is.
+    fn place(&self, number: u64) -> Option<usize> {
+        let place = usize::try_from(number.wrapping_sub(self.first)).ok()?;
+        self.questions.get(place)?.asked.then_some(place)
+    }
+
+    /// Whether everything was answered.
+    pub fn is_over(&self) -> bool {
+        self.questions.iter().all(|q| q.answers.is_some())
+    }
+
+    /// For how many patients there is an answer, and how many there are.
+    pub fn progress(&self) -> (usize, usize) {
+        let answered = self.questions.iter().filter(|q| q.answers.is_some());
+        let all = self.questions.iter().map(|q| q.about.len()).sum();
+        (answered.map(|q| q.about.len()).sum(), all)
+    }
+
+    /// Whose answer it waits for: its edge says what it has passed on.
+    pub fn waits_for(&self) -> Party {
+        match self.model.is_none() || self.in_vain > PATIENCE {
+            true => Party::Edge(self.group),
+            false => Party::Hospital(self.group),
+        }
+    }
+
+    /// What was answered, in the order of the patients.
+    pub fn into_answers(self) -> Vec<Answer> {
+        let answers = |q: Question| q.answers.unwrap_or_else(|| vec![None; q.about.len()]);
+        self.questions.into_iter().flat_map(answers).collect()
+    }
+}
+
+impl Question {
+    /// The question as it is sent.
+    fn embed(
+        &self,
+        architecture: &Architecture,
+        (number, t): (u64, u64),
+        theta2: &[f32],
+    ) -> Result<Message, AskError> {
+        let rows: Vec<u32> = (0..self.about.len() as u32).collect();
+        let mut side = Embeddings::new(false);
+        side.embed(&architecture.device, theta2, &self.x2, &rows);
+        if !side.zeta.iter().all(|x| x.is_finite()) {
+            return Err(AskError::NotFinite);
+        }
+        Ok(Message::Question {
+            number,
+            t,
+            gateway: 0,
+            about: self.about.clone(),
+            zeta2: Numbers::dense(&side.zeta),
+        })
+    }
+
+    /// Keeps an answer that can be one; false if it cannot, or is there already.
+    fn take_answer(&mut self, classes: Shape, unknown: &[u32], said: &Numbers) -> bool {
+        let (all, classes) = (self.about.len(), classes.len().max(1));
+        let places = unknown.is_sorted_by(|a, b| a < b)
+            && unknown.last().is_none_or(|last| (*last as usize) < all);
+        let probable = |x: &f32| (0.0..=1.0).contains(x);
+        let Some(said) = said.as_dense(all.saturating_sub(unknown.len()) * classes) else {
+            return false;
+        };
+        if !places || self.answers.is_some() || !said.iter().all(probable) {
+            return false;
+        }
+        let mut said = said.chunks_exact(classes);
+        let answer = |place: u32| match unknown.binary_search(&place) {
+            Ok(_) => None,
+            Err(_) => said.next().map(<[f32]>::to_vec),
+        };
+        self.answers = Some((0..all as u32).map(answer).collect());
+        // These are of no use any more.
+        (self.x2, self.message) = (Vec::new(), None);
+        true
+    }
+}
