@@ -269,7 +269,9 @@ fn arrays_are_what_was_written_of_patients() {
         .unwrap();
     let path = trained.folder.path().join("arrays.npz");
     fs::write(&path, bytes.get_ref()).unwrap();
-    let read = trained.read(std::slice::from_ref(&path), Labels::Ignored).unwrap();
+    let read = trained
+        .read(std::slice::from_ref(&path), Labels::Ignored)
+        .unwrap();
     same(&read.samples, &again.samples);
     assert_eq!(read.ids, again.ids);
     let message = trained

@@ -6,18 +6,12 @@ use crate::args::ExportArgs;
 use crate::export::{self, Exported};
 use crate::format::{bytes, table};
 use crate::trained::Trained;
-use anyhow::{Result, bail};
+use anyhow::Result;
 use serde_json::{Value, json};
 
 pub(crate) fn run(args: &ExportArgs) -> Result<Outcome> {
     let run = &args.chosen.run;
     let trained = Trained::open(run, args.chosen.which())?;
-    if !trained.model.is_finite() {
-        bail!(
-            "{} has a weight that is not finite: expected a model that `selvedge train` wrote",
-            trained.file.display()
-        );
-    }
     let files = Exported::new(&trained).files(&args.format, run)?;
     let out = args.out.clone().unwrap_or_else(|| run.join("export"));
     export::write(&out, &files)?;

@@ -152,7 +152,7 @@ fn runs_that_are_none_are_refused() {
     });
     place.refuses(
         &["export", "infinite"],
-        &["infinite/model.safetensors", "not finite"],
+        &["infinite/model.safetensors", "damaged", "NaN"],
     );
 
     changed("later", &|r| {
