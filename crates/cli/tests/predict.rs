@@ -425,3 +425,103 @@ fn physionet_2012_is_predicted_from_set_a_to_set_b() {
         4001
     );
 }
+
+#[test]
+fn the_positive_class_is_the_one_that_is_measured() {
+    let place = trained("positive");
+    let evaluate = |positive: &str| {
+        let args = [
+            "evaluate",
+            "run",
+            "--data",
+            "new.csv",
+            "--json",
+            "--positive",
+        ];
+        json(&place.succeeds(&[&args[..], &[positive]].concat()).stdout)["data"].clone()
+    };
+    let (yes, no) = (evaluate("yes"), evaluate("no"));
+    for (a, b) in [
+        ("sensitivity", "specificity"),
+        ("positive_predictive_value", "negative_predictive_value"),
+    ] {
+        assert_eq!((&yes[a], &yes[b]), (&no[b], &no[a]), "{a}");
+    }
+    assert_eq!(yes["auc"], no["auc"]);
+    assert_ne!(yes["average_precision"], no["average_precision"]);
+    assert_eq!(no["curves"][0]["class"], "no");
+}
+
+#[test]
+fn rows_of_one_patient_make_nobody_surer() {
+    let place = Place::new("several-rows");
+    // Every patient is there three times.
+    let mut text = String::from("row,person,");
+    let all = patients(0, 400);
+    let (header, rows) = all.split_once('\n').unwrap();
+    text += &format!("{header}\n");
+    for row in rows.lines() {
+        let person = row.split(',').next().unwrap();
+        for visit in 0..3 {
+            text += &format!("{person}-{visit},{person},{row}\n");
+        }
+    }
+    place.write("patients.csv", text);
+    let experiment = EXPERIMENT.replace("id = \"patient\"", "id = \"row\"\npatient = \"person\"");
+    place.write("my.toml", experiment);
+    place.succeeds(&["train", "my.toml", "--out", "run"]);
+    let own = json(&place.succeeds(&["evaluate", "run", "--json"]).stdout);
+    let width = |interval: &Value| interval[1].as_f64().unwrap() - interval[0].as_f64().unwrap();
+    let test = &own["test"];
+    let (n, auc) = (
+        test["samples"].as_f64().unwrap(),
+        test["auc"].as_f64().unwrap(),
+    );
+    // As wide as Hanley and McNeil say of a third of the rows, not of all of them.
+    let ill = test["confusion"][1].as_array().unwrap();
+    let ill: f64 = ill.iter().map(|n| n.as_f64().unwrap()).sum();
+    let error = |positives: f64, negatives: f64| {
+        let (q1, q2) = (auc / (2.0 - auc), 2.0 * auc * auc / (1.0 + auc));
+        let variance = auc * (1.0 - auc)
+            + (positives - 1.0) * (q1 - auc * auc)
+            + (negatives - 1.0) * (q2 - auc * auc);
+        (variance / (positives * negatives)).sqrt()
+    };
+    let patients = 3.92 * error(ill / 3.0, (n - ill) / 3.0);
+    let found = width(&test["intervals"]["auc"]);
+    assert!(found > 0.75 * patients, "{found} {patients}");
+}
+
+#[test]
+fn nothing_that_is_read_is_replaced() {
+    let place = trained("replaced");
+    let predict = ["predict", "run", "--input", "new.csv"];
+    for (more, part) in [
+        (&["--out", "new.csv"][..], "--out new.csv"),
+        (&["--out", "run/inputs.json"], "--out run/inputs.json"),
+        (
+            &["--arrays", "run/checkpoint/state.safetensors"],
+            "--arrays run",
+        ),
+        (&["--out", "x.csv", "--arrays", "x.csv"], "the same file"),
+    ] {
+        place.refuses(&[&predict[..], more].concat(), &[part]);
+    }
+    place.refuses(
+        &[
+            "evaluate",
+            "run",
+            "--data",
+            "new.csv",
+            "--html",
+            "./new.csv",
+        ],
+        &["--html", "new.csv"],
+    );
+    let run = Run::at(&place, "run");
+    let mut bytes = run.bytes("best.safetensors");
+    let end = bytes.len();
+    bytes[end - 4..].copy_from_slice(&f32::NAN.to_le_bytes());
+    fs::write(run.file("best.safetensors"), bytes).unwrap();
+    place.refuses(&predict, &["best.safetensors", "NaN"]);
+}

@@ -225,12 +225,8 @@ impl Asking<'_, '_, '_> {
             return self.control(from, bytes);
         }
         let message = match wire::decode(self.run, bytes) {
-            Ok(Message::End) => {
-                // The edge has taken the greeting for that of a gateway which may not know.
-                let done = wire::encode(self.run, &Message::Done);
-                self.transport.send(self.edge(), done);
-                return Ok(());
-            }
+            // That is for the gateway's node, which answers for itself.
+            Ok(Message::End) => return Ok(()),
             Ok(message) => message,
             // What is said to the same gateway's node is not for this one.
             Err(WireError::OtherRun(_)) => return Ok(()),

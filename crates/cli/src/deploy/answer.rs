@@ -5,7 +5,7 @@ use crate::files::read_key;
 use anyhow::{Context, Result, bail};
 use selvedge_core::experiment::Experiment;
 use selvedge_core::role::Newcomers;
-use selvedge_data::enrol::{Asked, Terms};
+use selvedge_data::enrol::{Asked, Summary, Terms};
 use selvedge_data::{PartyPatients, Statistics};
 use std::path::PathBuf;
 
@@ -67,5 +67,14 @@ pub(super) fn terms_and_key(
             "pseudonyms is missing: {option} needs the group's key in node.toml, like pseudonyms = \"pseudonyms.key\""
         );
     };
-    Ok((terms, read_key(key)?))
+    let (file, key) = (key, read_key(key)?);
+    // By another key those who take part would be strangers, about whom anybody may ask.
+    let enrolled = Summary::read(&config.data)?;
+    if enrolled.is_some_and(|summary| !summary.is_named_by(&key)) {
+        bail!(
+            "{} is not the key that this party enrolled with: {option} needs that one, or enrol again",
+            file.display()
+        );
+    }
+    Ok((terms, key))
 }

@@ -97,6 +97,9 @@ struct Run<'a> {
     seconds_before: f64,
 }
 
+/// What a run leaves when it has ended.
+const RESULTS: [&str; 3] = ["model.safetensors", "best.safetensors", "evaluation.json"];
+
 impl<'a> Journal<'a> {
     /// The journal of any party; what is in the folder already is gone on with.
     pub(crate) fn open(party: Party, folder: &Path, format: LogFormat) -> Result<Self> {
@@ -260,6 +263,15 @@ impl Observer for Journal<'_> {
         clear(&mut self.absences)?;
         if let Some(run) = &mut self.run {
             (run.evaluated, run.manifest.ending) = (None, None);
+            // The new run may have no best model, and its last one comes at its end.
+            for name in RESULTS {
+                match fs::remove_file(run.path.join(name)) {
+                    Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                        return Err(format!("cannot remove {name} of an earlier run: {e}"));
+                    }
+                    _ => {}
+                }
+            }
             clear(&mut run.metrics)?;
             if let Some((lines, last)) = &mut run.segments {
                 *last = None;

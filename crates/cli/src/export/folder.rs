@@ -3,6 +3,7 @@
 use super::{FILES, File};
 use crate::files::write_whole;
 use anyhow::{Context, Result, bail};
+use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::Read;
 use std::path::Path;
@@ -43,6 +44,30 @@ fn write_through(partial: &Path, out: &Path, files: &[File]) -> Result<()> {
 const MARK: &[u8] = b"selvedge";
 const BEGINNING: u64 = 4096;
 
+/// A card is there to be completed by people, whose words must not get lost: it ends with a seal of what stands above.
+pub(super) fn sealed(mut text: String) -> Vec<u8> {
+    text += &seal_of(text.as_bytes());
+    text.into_bytes()
+}
+
+fn is_text_for_people(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "md")
+}
+
+/// A comment that no reader of the page sees.
+fn seal_of(contents: &[u8]) -> String {
+    let digest = Sha256::digest(contents);
+    let digits: String = digest
+        .iter()
+        .take(16)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    format!("\n<!-- as written by selvedge export: {digits} -->\n")
+}
+
+/// Its length.
+const SEAL: usize = "\n<!-- as written by selvedge export:  -->\n".len() + 32;
+
 /// A file of an export may be replaced, another one may not.
 fn check_replaceable(path: &Path) -> Result<()> {
     if path.symlink_metadata().is_err() {
@@ -53,6 +78,17 @@ fn check_replaceable(path: &Path) -> Result<()> {
         let file = fs::File::open(path).map(|file| file.take(BEGINNING));
         let read = file.and_then(|mut file| file.read_to_end(&mut beginning));
         read.with_context(|| format!("cannot read {}", path.display()))?;
+    }
+    if is_text_for_people(path) && path.is_file() {
+        let text = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let (above, seal) = text.split_at(text.len().saturating_sub(SEAL));
+        if !above.is_empty() && seal == seal_of(above).as_bytes() {
+            return Ok(());
+        }
+        bail!(
+            "{} is there already, and somebody has written into it: move it away, or choose another --out",
+            path.display()
+        );
     }
     if beginning.windows(MARK.len()).any(|bytes| bytes == MARK) {
         return Ok(());
@@ -94,6 +130,19 @@ mod tests {
         fs::write(folder.join("model.onnx"), "of somebody else").unwrap();
         assert!(write(&folder, &files("three")).is_err());
         assert_eq!(read().unwrap(), "of somebody else");
+        // A card that somebody has completed stays.
+        let card = [File {
+            name: "model-card.md",
+            contents: sealed("# A card of selvedge\n".into()),
+        }];
+        let place = folder.join("model-card.md");
+        write(&folder, &card).unwrap();
+        write(&folder, &card).unwrap();
+        let text = fs::read_to_string(&place).unwrap();
+        fs::write(&place, format!("{text}Seen by the ethics committee.\n")).unwrap();
+        let refused = write(&folder, &card).unwrap_err().to_string();
+        assert!(refused.contains("model-card.md"), "{refused}");
+        fs::remove_file(&place).unwrap();
         let there = fs::read_dir(&folder).unwrap().count();
         assert_eq!(there, 3, "model.onnx, load.py, notes.txt");
         fs::remove_dir_all(&folder).unwrap();

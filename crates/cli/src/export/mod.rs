@@ -99,7 +99,7 @@ impl<'a> Exported<'a> {
             add("load.py", include_bytes!("load.py").to_vec());
         }
         if formats.contains(&Format::Card) {
-            add("model-card.md", card::text(self, run)?.into_bytes());
+            add("model-card.md", folder::sealed(card::text(self, run)?));
         }
         Ok(files)
     }

@@ -217,6 +217,16 @@ fn who_took_part_and_who_is_new_gets_an_answer_and_others_are_told() {
     ask(&kit, "60", &[]).refused(&["edge 0 refuses this gateway", "train.learning_rate"]);
     std::fs::write(&file, text).unwrap();
     ask(&kit, "60", &[]).succeeded();
+
+    // By another key those who take part would be strangers.
+    let file = kit.file("north/gateway-0/pseudonyms.key");
+    let key = read(&file);
+    let other: String = key.trim().chars().rev().collect();
+    std::fs::write(&file, other).unwrap();
+    let input = ["--input", "new.csv"];
+    ask(&kit, "60", &input).refused(&["pseudonyms.key", "is not the key"]);
+    std::fs::write(&file, key).unwrap();
+    ask(&kit, "60", &input).succeeded();
 }
 
 #[test]

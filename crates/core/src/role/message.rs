@@ -307,6 +307,19 @@ impl Message {
         }
     }
 
+    /// Whether it is there to use a model, and not to train one.
+    pub fn is_of_prediction(&self) -> bool {
+        matches!(
+            self,
+            Message::Fetch
+                | Message::Trained { .. }
+                | Message::Question { .. }
+                | Message::Passed { .. }
+                | Message::Answer { .. }
+                | Message::Refused { .. }
+        )
+    }
+
     /// Whether it is there to measure a model, and not to train one.
     pub fn is_of_evaluation(&self) -> bool {
         matches!(

@@ -3,7 +3,7 @@
 use super::message::Common;
 use super::{Context, Counts, Terms, Trouble, fingerprint};
 use crate::shards::{Index, OwnShard, VERSION, check_folder, write_own};
-use crate::{DataError, PartyShard, Statistics, read_party};
+use crate::{DataError, PartyShard, PseudonymKey, Statistics, read_party};
 use selvedge_core::role::Party;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -23,6 +23,8 @@ pub struct Enrolled {
     pub(super) counts: Vec<Counts>,
     pub(super) gateways: Vec<[u32; 2]>,
     pub(super) held_out: Vec<[[u32; 2]; 2]>,
+    /// A name for the key of the pseudonyms, of those who have it.
+    pub(super) pseudonyms: String,
 }
 
 /// `enrolment.json`: what was decided. Nothing in it is about anybody.
@@ -49,6 +51,9 @@ pub struct Summary {
     pub held_out: Vec<[[u32; 2]; 2]>,
     /// Of the party's group; the cloud has those of all groups.
     pub counts: Vec<Counts>,
+    /// A name for the key of the pseudonyms; of a hospital and of gateways alone.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub pseudonyms: String,
 }
 
 impl Summary {
@@ -82,6 +87,11 @@ pub fn check_data_folder(folder: &Path, again: bool) -> Result<(), DataError> {
 }
 
 impl Summary {
+    /// Whether patients were named by this key; nothing is said where it is not known.
+    pub fn is_named_by(&self, key: &PseudonymKey) -> bool {
+        self.pseudonyms.is_empty() || self.pseudonyms == key.name()
+    }
+
     /// Whether it was decided by these terms: what parties hold is of no use to another experiment.
     pub fn is_by(&self, terms: &Terms) -> bool {
         self.terms == terms.about
@@ -99,6 +109,7 @@ impl Enrolled {
             counts: Vec::new(),
             gateways: Vec::new(),
             held_out: Vec::new(),
+            pseudonyms: String::new(),
         }
     }
 
@@ -165,6 +176,7 @@ impl Enrolled {
             gateways: self.gateways.clone(),
             held_out: self.held_out.clone(),
             counts: self.counts.clone(),
+            pseudonyms: self.pseudonyms.clone(),
         }
     }
 

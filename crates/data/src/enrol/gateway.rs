@@ -50,6 +50,7 @@ impl Gateway {
                 let parts = [training, validation?.0, test?.0];
                 let digest = digest_of_all(&part.digests);
                 let mut enrolled = Enrolled::new(at.party, digest.clone());
+                enrolled.pseudonyms = self.own.key.name();
                 enrolled.counts = vec![part.counts];
                 enrolled.gateways = part.ranges;
                 self.state = Some(State {

@@ -62,6 +62,7 @@ impl Hospital {
                 let (own, mut sums) = training?;
                 sums.iter_mut().for_each(ColumnSums::hide_few);
                 let mut enrolled = Enrolled::new(at.party, digest_of_all(&parts));
+                enrolled.pseudonyms = self.own.key.name();
                 enrolled.counts = vec![counts];
                 enrolled.gateways = roster.ranges();
                 let mut of_class = vec![0; at.terms.classes().len()];

@@ -131,10 +131,11 @@ impl ShardPart {
             return Err(format!("array {name:?} has no pseudonyms: expected texts"));
         }
         let patients = npy::texts(&header, unpacking, &name)?;
-        let pseudonym = |text: &String| text.len() == LETTERS && text.is_ascii();
+        let is_digit = |b: u8| b.is_ascii_hexdigit();
+        let pseudonym = |text: &String| text.len() == LETTERS && text.bytes().all(is_digit);
         if let Some(row) = patients.iter().position(|text| !pseudonym(text)) {
             return Err(format!(
-                "array {name:?}, row {row}: not a pseudonym: expected {LETTERS} letters"
+                "array {name:?}, row {row}: not a pseudonym: expected {LETTERS} hexadecimal digits"
             ));
         }
         let name = format!("{prefix}x");

@@ -509,7 +509,7 @@ impl Node<'_, '_> {
                 self.counters.took("record", started.elapsed());
             }
             self.counters.predictions += outbox.answered;
-            let before = self.counters.sent_bytes;
+            let mut awaited = 0;
             for (to, message) in outbox.messages.drain(..) {
                 let bytes = wire::encode(self.run, &message);
                 let again = again || self.is_said_again(to, message.kind(), &bytes);
@@ -523,11 +523,14 @@ impl Node<'_, '_> {
                 if message.is_of_evaluation() {
                     counters.evaluation_bytes += sent;
                 }
+                // Who only answers a question waits for nothing, and what it waits for otherwise may be lost.
+                if !message.is_of_prediction() || self.role.has_ended() {
+                    awaited += sent;
+                }
             }
-            let sent = self.counters.sent_bytes - before;
-            if sent > 0 && !again {
+            if awaited > 0 && !again {
                 let usual = self.usual.get(self.role.stage().0).copied();
-                self.retry = Retry::behind(sent, usual.unwrap_or_default());
+                self.retry = Retry::behind(awaited, usual.unwrap_or_default());
             }
             for absence in &outbox.absences {
                 let who = match absence.device {

@@ -161,11 +161,15 @@ impl Card<'_> {
         let ending = self.run.manifest.ending.as_ref()?;
         let key = ending.key.as_deref().unwrap_or_default();
         match ending.kind.as_str() {
-            "diverged" => Some("**Training diverged**; this is the last model that was finite. A smaller learning rate gives a better one.".into()),
-            "reached" if !["stop.loss", "stop.bytes", "stop.seconds"].contains(&key) => Some(format!(
-                "Training ended as soon as the test samples reached {}: metrics on them are somewhat too good.",
-                cell(key)
-            )),
+            "diverged" => {
+                Some("**Training diverged**: a smaller learning rate gives a better model.".into())
+            }
+            "reached" if !["stop.loss", "stop.bytes", "stop.seconds"].contains(&key) => {
+                Some(format!(
+                    "Training ended as soon as the test samples reached {}: metrics on them are somewhat too good.",
+                    cell(key)
+                ))
+            }
             _ => None,
         }
     }

@@ -195,10 +195,11 @@ impl Card<'_> {
                     cell(key)
                 ),
                 ("diverged", ..) => {
-                    format!(
-                        "It diverged at iteration {}; this is the last model that was finite.",
-                        count(ending.t)
-                    )
+                    let last = match self.is_best() {
+                        true => "",
+                        false => "; this is the last model that was finite",
+                    };
+                    format!("It diverged at iteration {}{last}.", count(ending.t))
                 }
                 (kind, ..) => format!("It {} at iteration {}.", cell(kind), count(ending.t)),
             },

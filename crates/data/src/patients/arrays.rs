@@ -1,0 +1,133 @@
+//! Patients as arrays, for any run.
+
+use crate::DataError;
+use crate::files::npy::{self, Kind};
+use crate::files::unzip::{Archive, Problem};
+use crate::inputs::Inputs;
+use crate::rows::{Part, Purpose, Rows, Side, UNLABELLED};
+use crate::statistics::SideStatistics;
+use selvedge_nn::Shape;
+use std::io::{self, BufReader, Seek};
+use std::path::Path;
+
+/// Numbers as they were measured, in the arrays `hospital` and `device`; an `.npz` without them is another set's.
+pub(super) fn arrays(
+    file: &Path,
+    inputs: &Inputs,
+    purpose: Purpose,
+) -> Result<Option<Rows>, DataError> {
+    if file.extension().is_none_or(|end| end != "npz") || !file.is_file() {
+        return Ok(None);
+    }
+    let problem = |problem: Problem| DataError::File {
+        file: file.to_owned(),
+        problem,
+    };
+    let mut archive = Archive::open(BufReader::new(crate::files::open(file)?)).map_err(problem)?;
+    if archive.find("hospital.npy").is_none() || archive.find("device.npy").is_none() {
+        return Ok(None);
+    }
+    let [hospital, device] = [("hospital", 0), ("device", 1)]
+        .map(|(name, side)| array(&mut archive, name, inputs.sides()[side].0).map_err(problem));
+    let (hospital, device) = (hospital?, device?);
+    let count = hospital.values.len() / hospital.shape.len().max(1);
+    let mut y = vec![UNLABELLED; count];
+    if purpose == (Purpose::New { labelled: true }) {
+        y = labels(&mut archive, inputs.statistics.classes.len()).map_err(problem)?;
+    }
+    let ids: Vec<String> = match archive.find("id.npy") {
+        None => (0..count).map(|row| row.to_string()).collect(),
+        Some(_) => {
+            let (header, unpacking) = npy::open(&mut archive, "id").map_err(problem)?;
+            npy::texts(&header, unpacking, "id").map_err(problem)?
+        }
+    };
+    let of_device = device.values.len() / device.shape.len().max(1);
+    if [of_device, y.len(), ids.len()].iter().any(|n| *n != count) {
+        return Err(problem(format!(
+            "{count} rows of the hospital, {of_device} of the device, {} labels, {} ids: expected as many of each",
+            y.len(),
+            ids.len()
+        )));
+    }
+    Ok(Some(Rows {
+        set: inputs.statistics.set.clone(),
+        file: file.to_owned(),
+        hospital,
+        device,
+        classes: inputs.statistics.classes.clone(),
+        y,
+        ids,
+        parts: vec![Part::Open; count],
+        units: Vec::new(),
+        devices_are_units: false,
+        given_groups: None,
+        columns: Default::default(),
+        new_categories: Default::default(),
+        paper: "iid",
+        notes: Vec::new(),
+    }))
+}
+
+fn array<R: io::Read + Seek>(
+    archive: &mut Archive<R>,
+    name: &str,
+    statistics: &SideStatistics,
+) -> Result<Side, Problem> {
+    let (header, unpacking) = npy::open(archive, name)?;
+    if header.shape.get(1..) != Some(&statistics.shape[..])
+        || !matches!(header.kind, Kind::Float { .. })
+    {
+        return Err(format!(
+            "array {name:?} has the shape {:?}: expected floating point numbers of the shape [patients, {}]",
+            header.shape,
+            statistics
+                .shape
+                .iter()
+                .map(usize::to_string)
+                .collect::<Vec<_>>()
+                .join(", ")
+        ));
+    }
+    let mut values = Vec::new();
+    let wide = statistics.shape.iter().product::<usize>().max(1);
+    npy::numbers(&header, unpacking, name, |index, value| {
+        values.push(value as f32);
+        match (value as f32).is_infinite() {
+            true => Err(format!(
+                "array {name:?}, row {}: {value} is not a number of at most 3.4e38, or nan",
+                index / wide
+            )),
+            false => Ok(()),
+        }
+    })?;
+    Ok(Side {
+        shape: Shape::try_from(statistics.shape.clone()).map_err(|error| error.to_string())?,
+        names: statistics.names.clone(),
+        values,
+        order: Vec::new(),
+        scaling: crate::statistics::Scaling::Given(statistics.scales.clone()),
+        gaps: Vec::new(),
+    })
+}
+
+fn labels<R: io::Read + Seek>(
+    archive: &mut Archive<R>,
+    classes: usize,
+) -> Result<Vec<u32>, Problem> {
+    let (header, unpacking) = npy::open(archive, "y")?;
+    let mut y = Vec::new();
+    npy::numbers(&header, unpacking, "y", |_, value| {
+        match (0.0..classes as f64).contains(&value) && value.fract() == 0.0 {
+            true => {
+                y.push(value as u32);
+                Ok(())
+            }
+            false => Err(format!(
+                "array \"y\" has {value}: expected classes, 0 to {}",
+                classes - 1
+            )),
+        }
+    })?;
+    Ok(y)
+}

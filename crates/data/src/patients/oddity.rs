@@ -1,0 +1,196 @@
+//! What is unlike training about patients: values beyond all that it has seen, categories that it does not know, what was
+//! not measured.
+
+use crate::inputs::{Inputs, SideInputs};
+use crate::rows::Rows;
+use crate::statistics::{Scale, SideStatistics};
+use std::collections::HashSet;
+
+/// Something of a patient that is unlike training.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Oddity {
+    /// The patient's row.
+    pub row: usize,
+    /// The column.
+    pub column: String,
+    /// What is odd about it.
+    pub odd: Odd,
+}
+
+/// What can be odd.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Odd {
+    /// A value that lies beyond all that training has seen.
+    Beyond {
+        /// The value; of several the first.
+        value: f32,
+        /// The least and the greatest of training.
+        range: [f32; 2],
+    },
+    /// A value of something that training has never seen measured.
+    Unseen(f32),
+    /// A category that training has not seen; it counts as not measured.
+    Category(String),
+    /// Nothing, where training always had something; or nothing at all of a side.
+    Unmeasured,
+}
+
+/// All that is odd, patient by patient.
+pub(super) fn oddities(
+    rows: &Rows,
+    chosen: &[usize],
+    measured: &[Vec<f32>; 2],
+    inputs: &Inputs,
+) -> Vec<Oddity> {
+    let mut oddities = Vec::new();
+    for (row, place) in chosen.iter().enumerate() {
+        let of_row = rows.new_categories.get(&rows.ids[*place]);
+        for (column, category) in of_row.into_iter().flatten() {
+            oddities.push(Oddity {
+                row,
+                column: column.clone(),
+                odd: Odd::Category(category.clone()),
+            });
+        }
+    }
+    for (number, name) in ["hospital", "device"].into_iter().enumerate() {
+        let (statistics, side) = inputs.sides()[number];
+        beyond(
+            &measured[number],
+            (name, statistics),
+            &side.ranges,
+            &mut oddities,
+        );
+        unmeasured(&measured[number], (name, statistics), side, &mut oddities);
+    }
+    // A new category is told as what it is.
+    let new: HashSet<(usize, String)> = oddities
+        .iter()
+        .filter(|oddity| matches!(oddity.odd, Odd::Category(_)))
+        .map(|oddity| (oddity.row, oddity.column.clone()))
+        .collect();
+    oddities.retain(|oddity| {
+        oddity.odd != Odd::Unmeasured || !new.contains(&(oddity.row, oddity.column.clone()))
+    });
+    oddities.sort_by_key(|oddity| oddity.row);
+    oddities
+}
+
+/// Finds values beyond those of training: of each row and column the first.
+fn beyond(
+    values: &[f32],
+    (side, statistics): (&str, &SideStatistics),
+    ranges: &[Option<[f32; 2]>],
+    oddities: &mut Vec<Oddity>,
+) {
+    let wide = statistics.shape.iter().product::<usize>().max(1);
+    if ranges.is_empty() {
+        return;
+    }
+    for (row, values) in values.chunks_exact(wide).enumerate() {
+        for (column, range) in ranges.iter().enumerate() {
+            // One of several categories, or whether something was measured, has no range.
+            let is_scaled = statistics.scales.get(column) != Some(&Scale::IDENTITY);
+            if !is_scaled && !statistics.names.is_empty() {
+                continue;
+            }
+            let mut own = values[column..].iter().step_by(ranges.len());
+            let inside =
+                |value: &f32| range.is_some_and(|[low, high]| (low..=high).contains(value));
+            let Some(value) = own.find(|value| !value.is_nan() && !inside(value)) else {
+                continue;
+            };
+            let name = statistics.names.get(column);
+            oddities.push(Oddity {
+                row,
+                column: name.map_or_else(|| format!("the {side}'s numbers"), String::clone),
+                odd: match range {
+                    Some(range) => Odd::Beyond {
+                        value: *value,
+                        range: *range,
+                    },
+                    None => Odd::Unseen(*value),
+                },
+            });
+        }
+    }
+}
+
+/// Finds what was not measured of a patient at any time, though training always had it.
+fn unmeasured(
+    values: &[f32],
+    (side, statistics): (&str, &SideStatistics),
+    inputs: &SideInputs,
+    oddities: &mut Vec<Oddity>,
+) {
+    let width = statistics.names.len();
+    let features = features(statistics, inputs);
+    if features.is_empty() {
+        return;
+    }
+    let wide = statistics.shape.iter().product::<usize>().max(1);
+    for (row, values) in values.chunks_exact(wide).enumerate() {
+        let is_there = |feature: &&Feature<'_>| {
+            let mut steps = values.chunks_exact(width);
+            steps.any(|step| match feature.mask {
+                Some(mask) => step[mask] != 0.0,
+                None => !step[feature.at].is_nan(),
+            })
+        };
+        let mut odd = |column: String| {
+            oddities.push(Oddity {
+                row,
+                column,
+                odd: Odd::Unmeasured,
+            });
+        };
+        if !features.iter().any(|feature| is_there(&feature)) {
+            odd(format!("all of the {side}'s"));
+            continue;
+        }
+        for feature in features.iter().filter(|feature| feature.is_always_there) {
+            if !is_there(&feature) {
+                odd(feature.name.to_owned());
+            }
+        }
+    }
+}
+
+/// Something that is measured of patients.
+struct Feature<'a> {
+    name: &'a str,
+    /// Its first number in a row or step, and the number that says whether it was measured.
+    at: usize,
+    mask: Option<usize>,
+    /// Whether training never lacked it.
+    is_always_there: bool,
+}
+
+/// The features of a side, as far as it has names.
+fn features<'a>(statistics: &'a SideStatistics, inputs: &'a SideInputs) -> Vec<Feature<'a>> {
+    let mut at = 0;
+    let of_table = inputs.columns.iter().map(|column| {
+        let first = at;
+        at += column.categories.as_ref().map_or(1, Vec::len);
+        (first, column.name.as_str())
+    });
+    let mut found: Vec<(usize, &str)> = of_table.collect();
+    if found.is_empty() {
+        let is_scaled = |at: &usize| statistics.scales.get(*at) != Some(&Scale::IDENTITY);
+        let names = statistics.names.iter().map(String::as_str).enumerate();
+        found.extend(names.filter(|(at, _)| is_scaled(at)));
+    }
+    let feature = |(at, name): (usize, &'a str)| {
+        let mask = format!("{name} measured");
+        Feature {
+            name,
+            at,
+            mask: statistics.names.iter().position(|other| *other == mask),
+            is_always_there: statistics.missing.get(at) == Some(&0.0),
+        }
+    };
+    let inside = found
+        .into_iter()
+        .filter(|(at, _)| *at < statistics.names.len());
+    inside.map(feature).collect()
+}
