@@ -154,6 +154,9 @@ fn devices_that_do_not_fit_are_refused() {
     npz.texts("patients", &[*b"short"]).unwrap();
     npz.finish().unwrap();
     let message = read_party(&own, party).unwrap_err().to_string();
-    assert!(message.contains("expected 32 letters"), "{message}");
+    assert!(
+        message.contains("expected 32 hexadecimal digits"),
+        "{message}"
+    );
     fs::remove_dir_all(&folder).unwrap();
 }
