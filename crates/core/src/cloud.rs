@@ -4,15 +4,12 @@
 use crate::adaptive::{self, Report, Verdict};
 use crate::aggregate::{global_mean, global_mean_of};
 use crate::clock::Rates;
-use crate::codec::{Codec, with_feedback};
-use crate::compression::{Compression, message_key};
 use crate::ledger::{Direction, Kind, Payload};
+use crate::message_path::{Leg, Numbers, Route};
 use crate::model::Model;
-use crate::role::Numbers;
 use crate::state::{Progress, Residuals, State};
 use crate::task::Task;
 use rayon::prelude::*;
-use selvedge_nn::random::Key;
 
 /// The parts of θ.
 pub(crate) const KINDS: [Kind; 3] = [Kind::Theta0, Kind::Theta1, Kind::Theta2];
@@ -71,8 +68,8 @@ pub(crate) enum Announced {
     Whole,
     /// As it is, being a model of before: all begin anew.
     Restored,
-    /// θ0, θ1 and θ2 as differences to the θ before.
-    Differences([Numbers; 3]),
+    /// θ0, θ1 and θ2 as steps from the θ before.
+    Steps([Numbers; 3]),
 }
 
 /// Lets the controller look at the aggregated θ: it may begin a segment, or put the last good model in its place. True if it
@@ -123,10 +120,6 @@ pub(crate) fn adopt_mean(task: &Task<'_>, state: &mut State, parts: &[usize]) {
 
 /// Groups send their models. `θ[m]` becomes what the cloud reads of it.
 fn upload(task: &Task<'_>, state: &mut State, there: &[usize]) {
-    let codecs = &task.compression;
-    if codecs.global_upload == Codec::None {
-        return;
-    }
     let State {
         progress,
         theta,
@@ -134,25 +127,20 @@ fn upload(task: &Task<'_>, state: &mut State, there: &[usize]) {
         residuals: Residuals { uploads, .. },
         ..
     } = state;
-    for &m in there {
-        let parts = theta.parts().into_iter().zip(groups[m].parts_mut());
-        for (((known, model), lost), kind) in parts.zip(uploads[m].parts_mut()).zip(KINDS) {
-            let key = message_key(task.experiment.seed, m, kind, progress.t).with(UP);
-            step(
-                codecs.global_upload,
-                codecs.error_feedback,
-                key,
-                known,
-                model,
-                lost,
-            );
+    let mut frame = Vec::new();
+    for (&m, part) in there.iter().flat_map(|m| [0, 1, 2].map(|part| (m, part))) {
+        let route = task.route(Leg::Upload(KINDS[part]), m, progress.t);
+        if !route.changes_nothing() {
+            let model = &mut *groups[m].parts_mut()[part];
+            let lost = &mut *uploads[m].parts_mut()[part];
+            route.send(model, theta.parts()[part], lost, &mut frame);
         }
     }
 }
 
 /// θ becomes the groups' mean, or what the groups read of it.
 fn mean(task: &Task<'_>, state: &mut State, there: &[usize]) -> Announced {
-    let (level, codec) = (task.architecture.level(), task.compression.global_download);
+    let level = task.architecture.level();
     let State {
         progress,
         theta,
@@ -160,122 +148,22 @@ fn mean(task: &Task<'_>, state: &mut State, there: &[usize]) -> Announced {
         residuals,
         ..
     } = state;
+    let routes = KINDS.map(|kind| task.route(Leg::Download(kind), 0, progress.t));
     let devices = |m: usize| task.dataset.groups[m].devices() as u64;
     let models: Vec<(u64, &Model)> = there.iter().map(|&m| (devices(m), &groups[m])).collect();
-    if codec == Codec::None || there.is_empty() {
-        global_mean(level, &models, theta);
+    let whole = there.is_empty() || routes.iter().all(Route::changes_nothing);
+    let before = (!whole).then(|| theta.clone());
+    global_mean(level, &models, theta);
+    let Some(before) = before else {
         return Announced::Whole;
-    }
-    let mut mean = theta.clone();
-    global_mean(level, &models, &mut mean);
-    let keep = task.compression.error_feedback;
-    let mut sent = Vec::new();
-    let parts = theta.parts().into_iter().zip(mean.parts_mut());
-    for (((known, mean), lost), kind) in parts.zip(residuals.cloud.parts_mut()).zip(KINDS) {
-        let key = message_key(task.experiment.seed, usize::MAX, kind, progress.t).with(DOWN);
-        sent.push(match step(codec, keep, key, known, mean, lost) {
-            Some(frame) => Numbers::Frame(frame.into()),
-            None => Numbers::dense(mean),
-        });
-    }
-    theta.copy_from(&mean);
-    sent.try_into()
-        .map_or(Announced::Whole, Announced::Differences)
-}
-
-const UP: u64 = 1;
-const DOWN: u64 = 2;
-
-/// Sends a part of a model as its difference to `known`, which the receiver has. `model` becomes what the receiver then
-/// has. One that is no longer finite goes as it is, and not as a frame: codecs would make it finite, and nobody would see
-/// that the run has diverged.
-fn step(
-    codec: Codec,
-    keep: bool,
-    key: Key,
-    known: &[f32],
-    model: &mut [f32],
-    residual: &mut [f32],
-) -> Option<Vec<u8>> {
-    if !model.iter().all(|x| x.is_finite()) {
-        return None;
-    }
-    let difference: Vec<f32> = model
-        .iter()
-        .zip(known)
-        .map(|(new, old)| new - old)
-        .collect();
-    let (mut sent, mut frame) = (vec![0.0; difference.len()], Vec::new());
-    if !keep {
-        residual.fill(0.0);
-    }
-    with_feedback(codec, key, &difference, residual, &mut sent, &mut frame);
-    for ((model, known), sent) in model.iter_mut().zip(known).zip(&sent) {
-        *model = known + sent;
-    }
-    Some(frame)
-}
-
-/// A part of a group's model on its way to the cloud, which knows the one it began with.
-pub(crate) fn pack_upload(
-    codecs: &Compression,
-    key: Key,
-    known: &[f32],
-    model: &[f32],
-    residual: &mut [f32],
-) -> Numbers {
-    let mut model = model.to_vec();
-    let frame = match codecs.global_upload {
-        Codec::None => None,
-        codec => {
-            let keep = codecs.error_feedback;
-            step(codec, keep, key.with(UP), known, &mut model, residual)
-        }
     };
-    match frame {
-        Some(frame) => Numbers::Frame(frame.into()),
-        None => Numbers::dense(&model),
-    }
-}
-
-/// What the cloud reads of it.
-pub(crate) fn unpack_upload(
-    codec: Codec,
-    key: Key,
-    sent: &Numbers,
-    known: &[f32],
-) -> Option<Vec<f32>> {
-    let read = sent.unpack(codec, key.with(UP), known.len())?;
-    Some(match sent {
-        Numbers::Dense(_) => read,
-        Numbers::Frame(_) => known
-            .iter()
-            .zip(read)
-            .map(|(known, sent)| known + sent)
-            .collect(),
-    })
-}
-
-/// What a group reads of a part of θ, of `count` numbers: whole, or a difference to the θ of the aggregation that it has.
-pub(crate) fn unpack_download(
-    codec: Codec,
-    key: Key,
-    (sent, count): (&Numbers, usize),
-    (since, has): (Option<u64>, u64),
-    known: &[f32],
-) -> Option<Vec<f32>> {
-    let read = sent.unpack(codec, key.with(DOWN), count)?;
-    match sent {
-        Numbers::Dense(_) => Some(read),
-        Numbers::Frame(_) if since == Some(has) => Some(
-            known
-                .iter()
-                .zip(read)
-                .map(|(known, sent)| known + sent)
-                .collect(),
-        ),
-        Numbers::Frame(_) => None,
-    }
+    let mut part = 0;
+    Announced::Steps(routes.map(|route| {
+        let (mean, known) = (&mut *theta.parts_mut()[part], before.parts()[part]);
+        let lost = &mut *residuals.cloud.parts_mut()[part];
+        part += 1;
+        route.pack_in_place(mean, known, lost)
+    }))
 }
 
 /// What the aggregation has sent, and how long it takes. A model that was restored goes whole: groups do not have what a
@@ -288,11 +176,11 @@ fn account(
 ) {
     let w = task.architecture.widths();
     let theta = [w.n0, w.n1, w.n2];
-    let codecs = &task.compression;
-    let up = theta.map(|numbers| Payload::coded(codecs.global_upload, numbers));
+    let path = &task.compression;
+    let up = theta.map(|numbers| path.payload(Leg::Upload(Kind::Theta0), numbers));
     let down = theta.map(|numbers| match restored {
         true => Payload::dense(numbers),
-        false => Payload::coded(codecs.global_download, numbers),
+        false => path.payload(Leg::Download(Kind::Theta0), numbers),
     });
     for m in there {
         progress.ledger.charge_global(&up, Direction::Up);

@@ -5,20 +5,19 @@
 
 use crate::aggregate::{add_models, finish_mean};
 use crate::clock::Traffic;
-use crate::codec::{Codec, with_feedback};
-use crate::compression::{message_key, send_rows};
 use crate::exchange::{Embeddings, Frozen};
 use crate::experiment::Side;
-use crate::ledger::{Kind, Messages};
+use crate::ledger::Messages;
 use crate::local_steps::{
     BLOCK, Batch, Descended, DeviceWorkspace, Owned, Steps, TowerWorkspace, device_steps,
     hospital_steps,
 };
+use crate::message_path::Leg;
 use crate::model::{Architecture, Model};
 use crate::selection::Draw;
 use crate::task::Task;
 use rayon::prelude::*;
-use selvedge_nn::{random::Key, vector};
+use selvedge_nn::vector;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
@@ -95,10 +94,7 @@ impl Workspace {
             hospital_side: Embeddings::new(keeps(architecture.hospital.tape())),
             device_side: Embeddings::new(keeps(architecture.device.tape())),
             frozen: Frozen::new(architecture),
-            received: match task.compression.device_download {
-                Codec::None => Vec::new(),
-                _ => vec![0.0; n2],
-            },
+            received: Vec::new(),
             frame: Vec::new(),
             models: vec![0.0; held * n2],
             sum: vec![0.0; n2],
@@ -193,7 +189,6 @@ impl Group {
         workspace: &mut Workspace,
     ) {
         self.draw(task, m, t);
-        let (seed, codecs) = (task.experiment.seed, &task.compression);
         let Architecture {
             hospital, device, ..
         } = &task.architecture;
@@ -206,40 +201,25 @@ impl Group {
             ..
         } = workspace;
         let samples = &task.dataset.groups[m].samples;
-        let key = |kind| message_key(seed, m, kind, t);
+        let route = |leg| task.route(leg, m, t);
 
-        let theta2 = match codecs.device_download {
-            Codec::None => &model.theta2,
-            codec => {
-                received.copy_from_slice(&model.theta2);
-                codec.round_trip(key(Kind::Theta2), received, frame);
-                &*received
-            }
-        };
+        let mut theta2 = &model.theta2;
+        let down = route(Leg::DeviceModel);
+        if !down.changes_nothing() {
+            received.clone_from(theta2);
+            down.send(received, &[], &mut [], frame);
+            theta2 = received;
+        }
         device_side.embed(device, theta2, &samples.x2, &self.rows);
-        match codecs.theta0 {
-            Codec::None => frozen.theta0.copy_from_slice(&model.theta0),
-            // If nobody is there to send to, nothing is sent, and what was lost before stays.
-            _ if !self.exchanged.contains(&true) => {}
-            codec => {
-                if !codecs.error_feedback {
-                    residual.fill(0.0);
-                }
-                let (theta0, sent) = (&model.theta0, &mut frozen.theta0);
-                with_feedback(codec, key(Kind::Theta0), theta0, residual, sent, frame);
-            }
+        frozen.theta0.copy_from_slice(&model.theta0);
+        // If nobody is there to send to, nothing is sent, and what was lost before stays.
+        if self.exchanged.contains(&true) {
+            route(Leg::Theta0).send(&mut frozen.theta0, &[], residual, frame);
         }
         frozen.prepare(&task.architecture, theta2);
         hospital_side.embed(hospital, &model.theta1, &samples.x1, &self.rows);
-        for (codec, kind, side) in [
-            (codecs.zeta2, Kind::Zeta2, device_side),
-            (codecs.zeta1, Kind::Zeta1, hospital_side),
-        ] {
-            if codec != Codec::None {
-                let of_row = |place: usize| key(kind).with(u64::from(self.rows[place]));
-                send_rows(codec, of_row, &mut side.zeta, self.rows.len(), frame);
-            }
-        }
+        route(Leg::Zeta2).send_rows(&self.rows, &mut device_side.zeta, frame);
+        route(Leg::Zeta1).send_rows(&self.rows, &mut hospital_side.zeta, frame);
     }
 
     /// Hospital and devices take their Q steps side by side, on what the exchange froze. The devices' models are added
@@ -291,11 +271,14 @@ impl Group {
                 hospital,
             )
         };
-        let theirs = match task.compression.device_download {
-            Codec::None => &theta2[..],
-            _ => &received[..],
+        let theirs = match task
+            .route(Leg::DeviceModel, m, steps.first)
+            .changes_nothing()
+        {
+            true => &theta2[..],
+            false => &received[..],
         };
-        let upload = Upload::of(task, m, end);
+        let upload = task.route(Leg::DeviceStep, m, end);
         let device_work = || {
             sum.fill(0.0);
             let n2 = sum.len();
@@ -329,7 +312,8 @@ impl Group {
                                     (theirs, own),
                                     &mut devices.workspace,
                                 );
-                                upload.send(self.subset[position], theirs, own, &mut devices.frame);
+                                let upload = upload.of(self.subset[position]);
+                                upload.send(own, theirs, &mut [], &mut devices.frame);
                             }
                         }
                     });
@@ -349,7 +333,7 @@ impl Group {
     ) {
         let level = task.architecture.level();
         let sum = &mut workspace.sum;
-        if task.compression.changes_device_models() && self.uploaded.contains(&true) {
+        if task.compression.devices_send_steps() && self.uploaded.contains(&true) {
             let count = self.uploaded.iter().filter(|u| **u).count();
             vector::divide(level, sum, count as f32);
             vector::add(level, sum, &mut model.theta2);
@@ -358,40 +342,6 @@ impl Group {
         }
     }
 }
-
-/// How the devices of a group send their models.
-struct Upload {
-    codec: Codec,
-    differences: bool,
-    key: Key,
-}
-
-impl Upload {
-    fn of(task: &Task<'_>, m: usize, t: u64) -> Self {
-        Upload {
-            codec: task.compression.device_upload,
-            differences: task.compression.changes_device_models(),
-            key: message_key(task.experiment.seed, m, Kind::Theta2, t).with(UP),
-        }
-    }
-
-    /// Turns a device's model into what the edge reads of it. One that is no longer finite goes as it is: codecs would
-    /// make it so, and nobody would see that the run has diverged.
-    fn send(&self, device: u32, theirs: &[f32], own: &mut [f32], frame: &mut Vec<u8>) {
-        if self.differences {
-            for (own, theirs) in own.iter_mut().zip(theirs) {
-                *own -= theirs;
-            }
-            if own.iter().all(|x| x.is_finite()) {
-                let key = self.key.with(u64::from(device));
-                self.codec.round_trip(key, own, frame);
-            }
-        }
-    }
-}
-
-/// Tells a device's upload from the download of the same kind.
-pub(crate) const UP: u64 = 1;
 
 /// What the device at some places of the batch owns and was sent. Its rows lie one after the other.
 fn owned<'a>(

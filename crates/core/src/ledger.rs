@@ -6,7 +6,7 @@
 
 use crate::clock::Traffic;
 use crate::codec::Codec;
-use crate::compression::Compression;
+use crate::message_path::{Compression, Leg};
 use crate::model::Widths;
 use serde::{Deserialize, Serialize};
 
@@ -134,11 +134,11 @@ impl Messages {
     /// Everything in a frame of its codec.
     pub fn new(w: Widths, codecs: &Compression) -> Self {
         Messages {
-            theta0: Payload::coded(codecs.theta0, w.n0),
-            zeta1: Payload::coded(codecs.zeta1, w.d1),
-            zeta2: Payload::coded(codecs.zeta2, w.d2),
-            theta2_down: Payload::coded(codecs.device_download, w.n2),
-            theta2_up: Payload::coded(codecs.device_upload, w.n2),
+            theta0: codecs.payload(Leg::Theta0, w.n0),
+            zeta1: codecs.payload(Leg::Zeta1, w.d1),
+            zeta2: codecs.payload(Leg::Zeta2, w.d2),
+            theta2_down: codecs.payload(Leg::DeviceModel, w.n2),
+            theta2_up: codecs.payload(Leg::DeviceStep, w.n2),
         }
     }
 }

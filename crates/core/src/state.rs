@@ -2,10 +2,9 @@
 
 use crate::adaptive::Controller;
 use crate::clock::Clock;
-use crate::codec::Codec;
-use crate::compression::Compression;
 use crate::experiment::Adaptive;
-use crate::ledger::Ledger;
+use crate::ledger::{Kind, Ledger};
+use crate::message_path::{Compression, Leg};
 use crate::metrics::Metrics;
 use crate::model::{Model, Widths};
 use crate::schedule::Segment;
@@ -45,18 +44,24 @@ pub struct Residuals {
 impl Residuals {
     /// Nothing lost yet.
     pub fn none(compression: &Compression, widths: Widths, groups: usize) -> Self {
-        let width = |codec: Codec, width: usize| match codec {
-            Codec::None => 0,
-            _ => width,
+        let of = |leg: fn(Kind) -> Leg| {
+            let part = |kind, numbers| compression.nothing_lost(leg(kind), numbers);
+            Model {
+                theta0: part(Kind::Theta0, widths.n0),
+                theta1: part(Kind::Theta1, widths.n1),
+                theta2: part(Kind::Theta2, widths.n2),
+            }
         };
-        let uploads = width(compression.global_upload, groups);
+        let upload = of(Leg::Upload);
+        let uploading = if upload == Model::default() {
+            0
+        } else {
+            groups
+        };
         Residuals {
-            hospitals: vec![vec![0.0; width(compression.theta0, widths.n0)]; groups],
-            uploads: vec![Model::zeros(widths); uploads],
-            cloud: match compression.global_download {
-                Codec::None => Model::default(),
-                _ => Model::zeros(widths),
-            },
+            hospitals: vec![compression.nothing_lost(Leg::Theta0, widths.n0); groups],
+            uploads: vec![upload; uploading],
+            cloud: of(Leg::Download),
         }
     }
 }
@@ -65,12 +70,8 @@ impl Residuals {
     /// A group was absent: what it has sent since was not used, and it begins anew.
     pub(crate) fn forget(&mut self, group: usize) {
         self.hospitals[group].fill(0.0);
-        if let Some(upload) = self.uploads.get_mut(group) {
-            upload
-                .parts_mut()
-                .into_iter()
-                .for_each(|lost| lost.fill(0.0));
-        }
+        let upload = self.uploads.get_mut(group).map(Model::parts_mut);
+        upload.into_iter().flatten().for_each(|lost| lost.fill(0.0));
     }
 }
 

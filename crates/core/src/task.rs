@@ -1,13 +1,13 @@
 //! Everything a run needs and nothing it changes: experiment, data, networks, who is drawn and who is absent.
 
 use crate::absence::{Absences, Nobody};
-use crate::compression::Compression;
 use crate::cost::DeviceCost;
 use crate::dataset::Dataset;
 use crate::experiment::{Algorithm, ClassWeights, Experiment};
 use crate::keys::{Purpose, key};
 use crate::ledger::WORD;
 use crate::local_steps::Descent;
+use crate::message_path::Compression;
 use crate::model::{Architecture, ArchitectureError, Widths};
 use crate::schedule::Segment;
 use crate::selection::{Draw, Selection, Uniform, subset_size};

@@ -313,7 +313,7 @@ fn largest_cost(task: &Task<'_>, there: &[usize]) -> u64 {
 pub fn charge(task: &Task<'_>, m: usize, probes: usize, ledger: &mut Ledger) -> f64 {
     let sizes = Messages::new(
         task.architecture.widths(),
-        &crate::compression::Compression::NONE,
+        &crate::message_path::Compression::NONE,
     );
     let group = &task.dataset.groups[m];
     let devices = task.selected[m];

@@ -2,7 +2,7 @@
 
 use super::keys::{KEYS, nearest, one_of};
 use super::{Adaptive, Algorithm, Compute, Experiment};
-use crate::compression::Compression;
+use crate::message_path::Compression;
 use toml::de::{DeTable, DeValue};
 
 /// What is wrong with an experiment. The message has the line or the option, the key, the value, and what

@@ -2,8 +2,9 @@
 
 use super::Party;
 use super::joint::{About, MOST_ASKED, Why};
-use super::message::{Message, Numbers};
+use super::message::Message;
 use crate::exchange::Embeddings;
+use crate::message_path::Numbers;
 use crate::model::Architecture;
 use selvedge_nn::Shape;
 

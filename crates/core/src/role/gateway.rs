@@ -1,18 +1,16 @@
 //! A gateway: carries devices, any number or one, and answers their edge. It remembers nothing that it could not be told
 //! again.
 
-use super::message::{Message, Numbers, OfDevice, Part};
+use super::message::{Message, OfDevice, Part};
 use super::{Doing, Event, HeldOutSamples, Outbox, Party};
-use crate::compression::message_key;
 use crate::dataset::Samples;
 use crate::exchange::{Embeddings, Frozen};
-use crate::group::{UP, Workspaces};
-use crate::ledger::Kind;
+use crate::group::Workspaces;
 use crate::local_steps::{DeviceWorkspace, Owned, Steps, device_steps};
+use crate::message_path::{Leg, Numbers, Route};
 use crate::schedule::Segment;
 use crate::task::Task;
 use rayon::prelude::*;
-use selvedge_nn::random::Key;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -152,9 +150,10 @@ impl<'a> Gateway<'a> {
         {
             return None;
         }
-        let (tower, codecs) = (&self.task.architecture.device, &self.task.compression);
-        let key = self.key(Kind::Theta2, t);
-        let theta2 = theta2.unpack(codecs.device_download, key, tower.params())?;
+        let tower = &self.task.architecture.device;
+        let theta2 = self
+            .route(Leg::DeviceModel, t)
+            .read(theta2, tower.params(), None)?;
         let known = known.is_some_and(|invited| invited.t == t && invited.theta2 == theta2);
         let mut rows: Vec<u32> = Vec::new();
         for device in devices {
@@ -162,14 +161,14 @@ impl<'a> Gateway<'a> {
         }
         let mut side = Embeddings::new(false);
         side.embed(tower, &theta2, &self.samples.x2, &rows);
-        let key = self.key(Kind::Zeta2, t);
+        let route = self.route(Leg::Zeta2, t);
         let mut embedded = side.zeta.chunks_exact(tower.output().len()).zip(&rows);
         let mut zeta2: Vec<OfDevice> = Vec::new();
         for device in devices {
             let count = self.rows(*device)?.len();
             let own = embedded.by_ref().take(count).map(|(row, number)| {
-                let number = self.first_row as u64 + u64::from(*number);
-                Numbers::pack(codecs.zeta2, key.with(number), row)
+                let number = self.first_row as u32 + number;
+                route.of(number).pack(row, &[], &mut [])
             });
             zeta2.push((*device, own.collect()));
         }
@@ -193,14 +192,13 @@ impl<'a> Gateway<'a> {
         zeta1: &[OfDevice],
         outbox: &mut Outbox,
     ) -> Option<()> {
-        let (task, architecture) = (self.task, &self.task.architecture);
-        let codecs = &task.compression;
-        let key = self.key(Kind::Theta0, t);
-        let theta0 = theta0.unpack(codecs.theta0, key, architecture.combined.params())?;
-        let (d1, key) = (
+        let architecture = &self.task.architecture;
+        let (n0, d1) = (
+            architecture.combined.params(),
             architecture.hospital.output().len(),
-            self.key(Kind::Zeta1, t),
         );
+        let theta0 = self.route(Leg::Theta0, t).read(theta0, n0, None)?;
+        let route = self.route(Leg::Zeta1, t);
         let invited = self.invited.as_ref().filter(|invited| invited.t == t)?;
         if !zeta1.is_sorted_by(|a, b| a.0 < b.0) {
             return None;
@@ -216,8 +214,8 @@ impl<'a> Gateway<'a> {
             }
             let mut embedded = Vec::with_capacity(rows.len() * d1);
             for (row, place) in rows.iter().zip(own.clone()) {
-                let key = key.with((self.first_row + place) as u64);
-                embedded.extend(row.unpack(codecs.zeta1, key, d1)?);
+                let number = (self.first_row + place) as u32;
+                embedded.extend(route.of(number).read(row, d1, None)?);
             }
             Some((*device, self.steps(invited, *device, own, &embedded)))
         };
@@ -266,20 +264,9 @@ impl<'a> Gateway<'a> {
                 workspace,
             );
         });
-        let codecs = &task.compression;
-        if !codecs.changes_device_models() {
-            return Numbers::dense(&own);
-        }
-        for (own, theirs) in own.iter_mut().zip(theirs) {
-            *own -= theirs;
-        }
         let end = invited.t + invited.segment.local_interval;
-        let key = self.key(Kind::Theta2, end);
-        let key = key.with(UP).with(u64::from(device));
-        match own.iter().all(|x| x.is_finite()) {
-            true => Numbers::pack(codecs.device_upload, key, &own),
-            false => Numbers::dense(&own),
-        }
+        let route = self.route(Leg::DeviceStep, end).of(device);
+        route.pack_in_place(&mut own, theirs, &mut [])
     }
 
     /// ζ2 of everything it holds that is evaluated.
@@ -324,7 +311,7 @@ impl<'a> Gateway<'a> {
         Some(())
     }
 
-    fn key(&self, kind: Kind, t: u64) -> Key {
-        message_key(self.task.experiment.seed, self.party.0, kind, t)
+    fn route(&self, leg: Leg, t: u64) -> Route {
+        self.task.route(leg, self.party.0, t)
     }
 }

@@ -13,9 +13,10 @@
 //! by a pseudonym, and known if the hospital has been given a table with that patient. Asking again gives the same answer,
 //! so all of it may be lost or doubled.
 
-use super::message::{Numbers, Part};
+use super::message::Part;
 use super::wire::{Reader, Wire, WireError, cannot_be, listed};
 use crate::dataset::Samples;
+use crate::message_path::Numbers;
 use std::collections::{HashMap, HashSet};
 
 /// Patients of one question at most.

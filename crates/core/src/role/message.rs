@@ -2,76 +2,10 @@
 
 use super::joint::{About, Why};
 use crate::adaptive::Report;
-use crate::codec::Codec;
 use crate::evaluate::Scores;
 use crate::ledger::Ledger;
+use crate::message_path::Numbers;
 use crate::schedule::Segment;
-use selvedge_nn::random::Key;
-use std::sync::Arc;
-
-/// Numbers on the wire: as they are, or in a codec's frame. Copies share them.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Numbers {
-    /// As they are.
-    Dense(Arc<[f32]>),
-    /// In a frame of the codec that the experiment names for such messages.
-    Frame(Arc<[u8]>),
-}
-
-impl Numbers {
-    /// As they are.
-    pub(crate) fn dense(values: &[f32]) -> Self {
-        Numbers::Dense(values.into())
-    }
-
-    /// Packs numbers.
-    pub(crate) fn pack(codec: Codec, key: Key, values: &[f32]) -> Self {
-        if codec == Codec::None {
-            return Numbers::dense(values);
-        }
-        let mut frame = Vec::new();
-        codec.encode(key, values, &mut frame);
-        Numbers::Frame(frame.into())
-    }
-
-    /// The numbers, if there are `count` of them.
-    pub(crate) fn unpack(&self, codec: Codec, key: Key, count: usize) -> Option<Vec<f32>> {
-        match self {
-            Numbers::Dense(values) => (values.len() == count).then(|| values.to_vec()),
-            // Nobody packs without a codec; nor does anybody keep what a difference would be to.
-            Numbers::Frame(_) if codec == Codec::None => None,
-            Numbers::Frame(frame) => {
-                let mut values = vec![0.0; count];
-                codec.decode(key, frame, &mut values).ok()?;
-                Some(values)
-            }
-        }
-    }
-
-    /// Whether there are `count` numbers to be read.
-    pub(crate) fn can_be_read(&self, codec: Codec, key: Key, count: usize) -> bool {
-        match self {
-            Numbers::Dense(values) => values.len() == count,
-            Numbers::Frame(_) => self.unpack(codec, key, count).is_some(),
-        }
-    }
-
-    /// How many numbers there are, if they are as they are.
-    pub(crate) fn count(&self) -> usize {
-        match self {
-            Numbers::Dense(values) => values.len(),
-            Numbers::Frame(_) => 0,
-        }
-    }
-
-    /// The numbers as they are, if they are so and there are `count` of them.
-    pub(crate) fn as_dense(&self, count: usize) -> Option<&[f32]> {
-        match self {
-            Numbers::Dense(values) if values.len() == count => Some(values),
-            _ => None,
-        }
-    }
-}
 
 /// What a group has sent and how long it has worked, as its edge counts.
 #[derive(Clone, Debug, Default, PartialEq)]

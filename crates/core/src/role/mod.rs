@@ -38,13 +38,14 @@ mod joint;
 mod message;
 pub mod wire;
 
+pub use crate::message_path::Numbers;
 pub use asker::{Answer, AskError, Asker};
 pub use cloud::Cloud;
 pub use edge::Edge;
 pub use gateway::Gateway;
 pub use hospital::Hospital;
 pub use joint::{About, MOST_ASKED, Newcomers, Why};
-pub use message::{Counted, Message, Numbers, Part};
+pub use message::{Counted, Message, Part};
 
 use crate::dataset::Samples;
 use crate::run::Ending;

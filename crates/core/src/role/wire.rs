@@ -9,11 +9,12 @@
 //! never a panic, and takes memory by what it has of bytes, not by what it claims. So a message has one form in bytes: what
 //! decodes is encoded to the same bytes again. A frame of another version or of another run says so.
 
-use super::message::{Counted, Message, Numbers, Part};
+use super::message::{Counted, Message, Part};
 use crate::adaptive::Report;
 use crate::evaluate::{HeldOut, Scores};
 use crate::ledger::{Direction, Entry, Kind, Ledger, Link};
 use crate::local_steps::Descended;
+use crate::message_path::Numbers;
 use crate::metrics::{LossSum, Metrics, Tally};
 use crate::model::Model;
 use crate::schedule::Segment;

@@ -6,14 +6,14 @@
 mod measure;
 mod record;
 
-use super::message::{Counted, Message, Numbers};
+use super::message::{Counted, Message};
 use super::{Absence, Doing, Event, Outbox, Party, Phase, Quorum, quorum};
 use crate::adaptive::{self, Report};
-use crate::cloud::{Announced, gather, unpack_upload};
-use crate::compression::message_key;
+use crate::cloud::{Announced, gather};
 use crate::evaluate::Scores;
 use crate::evaluation::{self, Candidate, Judged, Judging};
 use crate::ledger::{Kind, Ledger};
+use crate::message_path::{Leg, Numbers};
 use crate::model::Model;
 use crate::run::{Ending, ended};
 use crate::state::{Evaluation, Progress, State};
@@ -279,12 +279,12 @@ impl<'a> Cloud<'a> {
 
     /// Keeps half an upload, if it can be read.
     fn keep(&mut self, m: usize, message: Message) -> bool {
-        let codec = self.task.compression.global_upload;
-        let (seed, t) = (self.task.experiment.seed, self.next());
+        let t = self.next();
         let p = self.state.progress.segment.global_interval;
         let theta = &self.state.theta;
         let read = |numbers: &Numbers, kind, known: &[f32]| {
-            unpack_upload(codec, message_key(seed, m, kind, t), numbers, known)
+            let route = self.task.route(Leg::Upload(kind), m, t);
+            route.read(numbers, known.len(), Some(known))
         };
         match message {
             Message::HospitalModel {
@@ -371,7 +371,7 @@ impl<'a> Cloud<'a> {
             since,
             restored: matches!(announced, Announced::Restored),
             frames: match announced {
-                Announced::Differences(frames) => Some(frames.into()),
+                Announced::Steps(frames) => Some(frames.into()),
                 _ => None,
             },
             evaluation: None,

@@ -1,12 +1,11 @@
 //! What the cloud keeps: as bytes, and back.
 
-use super::super::message::Numbers;
 use super::super::wire::{self, Reader, Wire, WireError, fields};
 use super::super::{Outbox, is_possible};
 use super::{Cloud, Last, Upload};
-use crate::cloud::{KINDS, unpack_download};
-use crate::compression::message_key;
+use crate::cloud::KINDS;
 use crate::ledger::{Kind, Ledger};
+use crate::message_path::{Leg, Numbers};
 use crate::model::Model;
 use crate::run::Ending;
 use crate::state::{Evaluation, Progress, State};
@@ -92,13 +91,10 @@ impl Cloud<'_> {
         let Some(frames) = &record.frames else {
             return true;
         };
-        let codec = self.task.compression.global_download;
-        let seed = self.task.experiment.seed;
         let parts = theta.parts().into_iter().zip(KINDS);
         let reads = |(part, (theta, kind)): (&Numbers, (&[f32], Kind))| {
-            let key = message_key(seed, usize::MAX, kind, t);
-            let has = (Some(record.since), record.since);
-            unpack_download(codec, key, (part, theta.len()), has, theta).is_some()
+            let route = self.task.route(Leg::Download(kind), 0, t);
+            route.read(part, theta.len(), Some(theta)).is_some()
         };
         frames.len() == KINDS.len() && frames.iter().zip(parts).all(reads)
     }

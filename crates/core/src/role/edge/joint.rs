@@ -1,9 +1,10 @@
 //! An edge's part in joint predictions: tells gateways θ2, and passes on what they ask about their own patients.
 
 use super::super::joint::{About, Why};
-use super::super::message::{Message, Numbers};
+use super::super::message::Message;
 use super::super::{Outbox, Party};
 use super::Edge;
+use crate::message_path::Numbers;
 
 impl Edge<'_> {
     /// A gateway wants to know θ2.

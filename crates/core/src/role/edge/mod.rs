@@ -6,19 +6,16 @@ mod doing;
 mod joint;
 mod sending;
 
-use super::message::{Counted, Message, Numbers, OfDevice, Part};
+use super::message::{Counted, Message, OfDevice, Part};
 use super::wire::{self, Reader, Wire, WireError, fields};
 use super::{Absence, Event, Outbox, Party, Phase, Quorum, is_possible, quorum};
 use crate::aggregate::local_mean;
-use crate::cloud::{pack_upload, unpack_download};
-use crate::codec::Codec;
-use crate::compression::message_key;
-use crate::group::{Group, UP};
+use crate::group::Group;
 use crate::hsgd::{charge_interval, compute};
 use crate::ledger::Kind;
+use crate::message_path::{Leg, Numbers, Route};
 use crate::schedule::Segment;
 use crate::task::Task;
-use selvedge_nn::random::Key;
 use selvedge_nn::vector;
 use std::ops::Range;
 
@@ -83,13 +80,6 @@ enum Stage {
     Ended,
 }
 
-/// How rows of one kind are sent.
-struct Sent {
-    codec: Codec,
-    key: Key,
-    width: usize,
-}
-
 /// The devices of an interval.
 struct Drawn {
     group: Group,
@@ -106,13 +96,11 @@ impl Drawn {
         self.group.subset.binary_search(&device).ok()
     }
 
-    /// Whether these are a device's rows, one for each of its samples, as they would be sent with this codec.
-    fn are_rows(&self, position: usize, rows: &[Numbers], sent: &Sent) -> bool {
+    /// Whether these are a device's rows of this width, one for each of its samples, as they would be sent.
+    fn are_rows(&self, position: usize, rows: &[Numbers], (route, width): (Route, usize)) -> bool {
         let places = self.group.starts[position] as usize..self.group.starts[position + 1] as usize;
         let own = &self.group.rows[places];
-        let reads = |(row, number): (&Numbers, &u32)| {
-            row.can_be_read(sent.codec, sent.key.with(u64::from(*number)), sent.width)
-        };
+        let reads = |(row, number): (&Numbers, &u32)| route.of(*number).can_read(row, width);
         own.len() == rows.len() && rows.iter().zip(own).all(reads)
     }
 }
@@ -126,10 +114,8 @@ impl<'a> Edge<'a> {
         quorum: Quorum,
     ) -> Self {
         let theta2 = task.architecture.initial(task.experiment.seed).theta2;
-        let residual = match task.compression.global_upload {
-            Codec::None => Vec::new(),
-            _ => vec![0.0; theta2.len()],
-        };
+        let leg = Leg::Upload(Kind::Theta2);
+        let residual = task.compression.nothing_lost(leg, theta2.len());
         Edge {
             task,
             group,
@@ -142,7 +128,7 @@ impl<'a> Edge<'a> {
                 t: 0,
                 segment: task.segment(),
                 global_t: 0,
-                global: match task.compression.sends_differences() {
+                global: match task.compression.groups_keep_theta() {
                     true => theta2.clone(),
                     false => Vec::new(),
                 },
@@ -341,11 +327,8 @@ impl<'a> Edge<'a> {
             .iter()
             .map(|(n, _)| self.carries(gateway, *n))
             .collect();
-        let how = Sent {
-            codec: self.task.compression.zeta2,
-            key: self.key(Kind::Zeta2),
-            width: self.task.architecture.device.output().len(),
-        };
+        let width = self.task.architecture.device.output().len();
+        let how = (self.route(Leg::Zeta2), width);
         let Stage::Inviting(drawn) = &mut self.stage else {
             return;
         };
@@ -354,7 +337,7 @@ impl<'a> Edge<'a> {
             // The hospital could do nothing with others, and would not say so.
             if let Some(position) = drawn.position(device).filter(|_| own)
                 && drawn.zeta2[position].is_none()
-                && drawn.are_rows(position, &rows, &how)
+                && drawn.are_rows(position, &rows, how)
             {
                 drawn.zeta2[position] = Some(rows);
             }
@@ -396,14 +379,9 @@ impl<'a> Edge<'a> {
         outbox: &mut Outbox,
     ) {
         let architecture = &self.task.architecture;
-        let codecs = &self.task.compression;
-        let how = Sent {
-            codec: codecs.zeta1,
-            key: self.key(Kind::Zeta1),
-            width: architecture.hospital.output().len(),
-        };
-        let (key0, n0) = (self.key(Kind::Theta0), architecture.combined.params());
-        let reads0 = |theta0: &Numbers| theta0.can_be_read(codecs.theta0, key0, n0);
+        let how = (self.route(Leg::Zeta1), architecture.hospital.output().len());
+        let (route0, n0) = (self.route(Leg::Theta0), architecture.combined.params());
+        let reads0 = |theta0: &Numbers| route0.can_read(theta0, n0);
         let anybody = zeta1.iter().any(Option::is_some);
         match &self.stage {
             Stage::Asking(drawn)
@@ -411,7 +389,7 @@ impl<'a> Edge<'a> {
                     && theta0.is_some() == anybody
                     && theta0.as_ref().is_none_or(reads0)
                     && zeta1.iter().enumerate().all(|(position, rows)| {
-                        let right = |rows: &Vec<_>| drawn.are_rows(position, rows, &how);
+                        let right = |rows: &Vec<_>| drawn.are_rows(position, rows, how);
                         rows.as_ref().is_none_or(right)
                     }) => {}
             _ => return,
@@ -432,8 +410,7 @@ impl<'a> Edge<'a> {
 
     fn models(&mut self, gateway: usize, sent: &[(u32, Numbers)], outbox: &mut Outbox) {
         let end = self.held.t + self.held.segment.local_interval;
-        let key = message_key(self.task.experiment.seed, self.group, Kind::Theta2, end).with(UP);
-        let codec = self.task.compression.device_upload;
+        let route = self.task.route(Leg::DeviceStep, self.group, end);
         let own: Vec<bool> = sent
             .iter()
             .map(|(n, _)| self.carries(gateway, *n))
@@ -449,7 +426,7 @@ impl<'a> Edge<'a> {
                 continue;
             };
             if drawn.models[position].is_none() {
-                drawn.models[position] = model.unpack(codec, key.with(u64::from(*device)), width);
+                drawn.models[position] = route.of(*device).read(model, width, None);
             }
         }
         let there = drawn.models.iter().flatten().count();
@@ -491,7 +468,7 @@ impl<'a> Edge<'a> {
         let rows = drawn.models.iter().map(|m| m.as_ref().unwrap_or(&empty));
         let models: Vec<f32> = rows.flatten().copied().collect();
         let level = task.architecture.level();
-        match task.compression.changes_device_models() {
+        match task.compression.devices_send_steps() {
             false => local_mean(level, &models, &arrived, &mut held.theta2),
             true if arrived.contains(&true) => {
                 let mut mean = empty;
@@ -533,10 +510,9 @@ impl<'a> Edge<'a> {
     }
 
     fn upload(&mut self, outbox: &mut Outbox) {
-        let key = self.key(Kind::Theta2);
-        let codecs = &self.task.compression;
+        let route = self.route(Leg::Upload(Kind::Theta2));
         let held = &mut self.held;
-        let theta2 = pack_upload(codecs, key, &held.global, &held.theta2, &mut held.residual);
+        let theta2 = route.pack(&held.theta2, &held.global, &mut held.residual);
         self.stage = Stage::Uploaded(Message::EdgeModel {
             t: held.t,
             theta2,
@@ -568,13 +544,11 @@ impl<'a> Edge<'a> {
         if !is_possible(self.task, (*t, segment), *ended) {
             return;
         }
-        let key = message_key(self.task.experiment.seed, usize::MAX, Kind::Theta2, *t);
-        let codec = self.task.compression.global_download;
+        let route = (self.task).route(Leg::Download(Kind::Theta2), self.group, *t);
         let [part] = &parts[..] else { return };
         let held = &mut self.held;
-        let has = (*since, held.global_t);
-        let part = (part, held.theta2.len());
-        let Some(theta2) = unpack_download(codec, key, part, has, &held.global) else {
+        let known = (*since == Some(held.global_t)).then_some(&held.global[..]);
+        let Some(theta2) = route.read(part, held.theta2.len(), known) else {
             return;
         };
         if *t > held.t || *anew {
@@ -582,7 +556,7 @@ impl<'a> Edge<'a> {
             held.residual.fill(0.0);
         }
         (held.t, held.segment, held.global_t) = (*t, *segment, *t);
-        if self.task.compression.sends_differences() {
+        if self.task.compression.groups_keep_theta() {
             held.global = theta2.clone();
         }
         held.theta2 = theta2;
@@ -606,7 +580,7 @@ impl<'a> Edge<'a> {
         self.again(outbox);
     }
 
-    fn key(&self, kind: Kind) -> Key {
-        message_key(self.task.experiment.seed, self.group, kind, self.held.t)
+    fn route(&self, leg: Leg) -> Route {
+        self.task.route(leg, self.group, self.held.t)
     }
 }

@@ -1,9 +1,9 @@
 //! What an edge sends, and sends again: by gateway, to those who have not answered.
 
-use super::super::message::{Message, Numbers, OfDevice};
+use super::super::message::{Message, OfDevice};
 use super::super::{Outbox, Party};
 use super::{Drawn, Edge, Stage};
-use crate::ledger::Kind;
+use crate::message_path::{Leg, Numbers};
 use std::ops::Range;
 
 impl Edge<'_> {
@@ -60,9 +60,9 @@ impl Edge<'_> {
     }
 
     fn send_invitations(&self, drawn: &Drawn, to: &[(Party, Vec<usize>)], outbox: &mut Outbox) {
-        let key = self.key(Kind::Theta2);
-        let codec = self.task.compression.device_download;
-        let theta2 = Numbers::pack(codec, key, &self.held.theta2);
+        let theta2 = self
+            .route(Leg::DeviceModel)
+            .pack(&self.held.theta2, &[], &mut []);
         for (gateway, positions) in to {
             let devices = positions.iter().map(|p| drawn.group.subset[*p]);
             let message = Message::Invite {

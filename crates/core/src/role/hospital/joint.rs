@@ -1,11 +1,12 @@
 //! A hospital's half of joint predictions.
 
 use super::super::joint::{About, Newcomers, Why};
-use super::super::message::{Message, Numbers, Part};
+use super::super::message::{Message, Part};
 use super::super::{Outbox, Party};
 use super::Hospital;
 use crate::dataset::Samples;
 use crate::evaluate::predict_embedded;
+use crate::message_path::Numbers;
 use crate::model::Model;
 
 /// What is asked, as it came.

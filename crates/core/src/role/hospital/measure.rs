@@ -1,10 +1,11 @@
 //! What a model scores with a hospital's samples, whose ζ2 comes from the gateways.
 
-use super::super::message::{Message, Numbers, Part};
+use super::super::message::{Message, Part};
 use super::super::{Outbox, Party};
 use super::Hospital;
 use crate::dataset::Samples;
 use crate::evaluate::{Scores, predict_embedded};
+use crate::message_path::Numbers;
 use crate::model::Model;
 
 /// A model that is measured. Embeddings may come before the model itself.

@@ -8,24 +8,21 @@ mod joint;
 mod measure;
 
 use super::joint::Newcomers;
-use super::message::{Message, Numbers};
+use super::message::Message;
 use super::wire::{self, Reader, Wire, WireError, fields};
 use super::{Absence, Doing, Event, HeldOutSamples, Outbox, Party, Phase, is_possible};
 use crate::adaptive::Report;
-use crate::cloud::{pack_upload, unpack_download};
-use crate::codec::{Codec, with_feedback};
-use crate::compression::message_key;
 use crate::dataset::{self};
 use crate::exchange::Embeddings;
 use crate::experiment::Side;
 use crate::group::Group;
 use crate::ledger::Kind;
 use crate::local_steps::{Batch, Steps, TowerWorkspace, hospital_steps};
+use crate::message_path::{Leg, Numbers, Route};
 use crate::schedule::Segment;
 use crate::task::Task;
 use joint::Asked;
 use measure::Measured;
-use selvedge_nn::random::Key;
 
 /// ζ2 by position of the subset.
 type ByPosition = Vec<Option<Vec<Numbers>>>;
@@ -96,12 +93,9 @@ impl<'a> Hospital<'a> {
         held_out: HeldOutSamples,
     ) -> Self {
         let model = task.architecture.initial(task.experiment.seed);
-        let lossy = |codec: Codec, width: usize| match codec {
-            Codec::None => Vec::new(),
-            _ => vec![0.0; width],
-        };
-        let codecs = &task.compression;
-        let known = |part: &[f32]| match codecs.sends_differences() {
+        let path = &task.compression;
+        let (n0, n1) = (model.theta0.len(), model.theta1.len());
+        let known = |part: &[f32]| match path.groups_keep_theta() {
             true => part.to_vec(),
             false => Vec::new(),
         };
@@ -112,9 +106,9 @@ impl<'a> Hospital<'a> {
             held: Held {
                 t: 0,
                 segment: task.segment(),
-                residual: lossy(codecs.theta0, model.theta0.len()),
-                lost0: lossy(codecs.global_upload, model.theta0.len()),
-                lost1: lossy(codecs.global_upload, model.theta1.len()),
+                residual: path.nothing_lost(Leg::Theta0, n0),
+                lost0: path.nothing_lost(Leg::Upload(Kind::Theta0), n0),
+                lost1: path.nothing_lost(Leg::Upload(Kind::Theta1), n1),
                 global_t: 0,
                 global0: known(&model.theta0),
                 global1: known(&model.theta1),
@@ -341,9 +335,7 @@ impl<'a> Hospital<'a> {
     /// ζ2 of all places of the batch; zeros where a device is absent, whom nobody asks for.
     fn unpack(&self, group: &Group, zeta2: &ByPosition) -> Option<Vec<f32>> {
         let width = self.task.architecture.device.output().len();
-        let seed = self.task.experiment.seed;
-        let key = message_key(seed, self.group, Kind::Zeta2, group.drawn);
-        let codec = self.task.compression.zeta2;
+        let route = self.task.route(Leg::Zeta2, self.group, group.drawn);
         if zeta2.len() != group.subset.len() {
             return None;
         }
@@ -355,8 +347,7 @@ impl<'a> Hospital<'a> {
                 return None;
             }
             for (place, row) in places.zip(rows) {
-                let key = key.with(u64::from(group.rows[place]));
-                let row = row.unpack(codec, key, width)?;
+                let row = route.of(group.rows[place]).read(row, width, None)?;
                 all[place * width..][..width].copy_from_slice(&row);
             }
         }
@@ -365,38 +356,23 @@ impl<'a> Hospital<'a> {
 
     /// θ0, and ζ1 of those who are there.
     fn answer(&mut self, group: &Group) -> Message {
-        let codecs = &self.task.compression;
         let tower = &self.task.architecture.hospital;
         let mut side = Embeddings::new(false);
         let x1 = &self.data.samples.x1;
         side.embed(tower, &self.held.theta1, x1, &group.rows);
-        let (d1, key1) = (tower.output().len(), self.key(Kind::Zeta1));
+        let (d1, route) = (tower.output().len(), self.route(Leg::Zeta1));
         let pack = |place: usize| {
-            let key = key1.with(u64::from(group.rows[place]));
-            Numbers::pack(codecs.zeta1, key, &side.zeta[place * d1..][..d1])
+            let row = &side.zeta[place * d1..][..d1];
+            route.of(group.rows[place]).pack(row, &[], &mut [])
         };
         let of_device = |(position, there): (usize, &bool)| {
             let places = group.starts[position] as usize..group.starts[position + 1] as usize;
             there.then(|| places.map(pack).collect())
         };
         let zeta1 = group.exchanged.iter().enumerate().map(of_device).collect();
-        let key = self.key(Kind::Theta0);
-        let held = &mut self.held;
-        let theta0 = group
-            .exchanged
-            .contains(&true)
-            .then(|| match codecs.theta0 {
-                Codec::None => Numbers::dense(&held.theta0),
-                codec => {
-                    if !codecs.error_feedback {
-                        held.residual.fill(0.0);
-                    }
-                    let (mut sent, mut frame) = (vec![0.0; held.theta0.len()], Vec::new());
-                    let lost = &mut held.residual;
-                    with_feedback(codec, key, &held.theta0, lost, &mut sent, &mut frame);
-                    Numbers::Frame(frame.into())
-                }
-            });
+        let (route, held) = (self.route(Leg::Theta0), &mut self.held);
+        let anybody = group.exchanged.contains(&true);
+        let theta0 = anybody.then(|| route.pack(&held.theta0, &[], &mut held.residual));
         Message::Frozen {
             t: self.held.t,
             theta0,
@@ -405,14 +381,13 @@ impl<'a> Hospital<'a> {
     }
 
     fn upload(&mut self, outbox: &mut Outbox) {
-        let codecs = &self.task.compression;
-        let (key0, key1) = (self.key(Kind::Theta0), self.key(Kind::Theta1));
+        let routes = [Kind::Theta0, Kind::Theta1].map(|kind| self.route(Leg::Upload(kind)));
         let held = &mut self.held;
         let steered = !self.task.experiment.train.adaptive.is_off();
         let message = Message::HospitalModel {
             t: held.t,
-            theta0: pack_upload(codecs, key0, &held.global0, &held.theta0, &mut held.lost0),
-            theta1: pack_upload(codecs, key1, &held.global1, &held.theta1, &mut held.lost1),
+            theta0: routes[0].pack(&held.theta0, &held.global0, &mut held.lost0),
+            theta1: routes[1].pack(&held.theta1, &held.global1, &mut held.lost1),
             report: steered.then_some(held.report),
         };
         held.report = Report::default();
@@ -444,16 +419,18 @@ impl<'a> Hospital<'a> {
             return;
         }
         let [part0, part1] = &parts[..] else { return };
-        let codec = self.task.compression.global_download;
-        let seed = self.task.experiment.seed;
-        let held = &mut self.held;
-        let read = |part, kind, known: &[f32], count| {
-            let key = message_key(seed, usize::MAX, kind, *t);
-            unpack_download(codec, key, (part, count), (*since, held.global_t), known)
+        let (task, group, held) = (self.task, self.group, &mut self.held);
+        let read = |part, kind, known, count| {
+            let route = task.route(Leg::Download(kind), group, *t);
+            route.read(
+                part,
+                count,
+                (*since == Some(held.global_t)).then_some(known),
+            )
         };
         let both = (
-            read(part0, Kind::Theta0, &held.global0, held.theta0.len()),
-            read(part1, Kind::Theta1, &held.global1, held.theta1.len()),
+            read(part0, Kind::Theta0, &held.global0[..], held.theta0.len()),
+            read(part1, Kind::Theta1, &held.global1[..], held.theta1.len()),
         );
         let (Some(theta0), Some(theta1)) = both else {
             return;
@@ -465,7 +442,7 @@ impl<'a> Hospital<'a> {
             }
         }
         (held.t, held.segment, held.global_t) = (*t, *segment, *t);
-        if self.task.compression.sends_differences() {
+        if self.task.compression.groups_keep_theta() {
             (held.global0, held.global1) = (theta0.clone(), theta1.clone());
         }
         (held.theta0, held.theta1) = (theta0, theta1);
@@ -484,7 +461,7 @@ impl<'a> Hospital<'a> {
         }
     }
 
-    fn key(&self, kind: Kind) -> Key {
-        message_key(self.task.experiment.seed, self.group, kind, self.held.t)
+    fn route(&self, leg: Leg) -> Route {
+        self.task.route(leg, self.group, self.held.t)
     }
 }
