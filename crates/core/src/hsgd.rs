@@ -1,4 +1,4 @@
-//! HSGD: the paper's Algorithm 1, as one loop.
+//! HSGD: the paper's Algorithm 1.
 //!
 //! ```text
 //! t = 0      Q      2Q     …      P
@@ -6,60 +6,35 @@
 //!     exchange, then Q local steps, then local aggregation;  at P also global aggregation
 //! ```
 //!
-//! Nothing crosses parties between two exchanges, so the loop goes from exchange to exchange. Against the
-//! paper's listing: a pass of this loop begins behind its aggregations (lines 3–12), which therefore stand at the
+//! Nothing crosses parties between two exchanges, so the loop ([`run::train`](crate::run::train)) goes from exchange to
+//! exchange. Against the paper's listing: a pass of this loop begins behind its aggregations (lines 3–12), which therefore stand at the
 //! end of the pass before; at t = 0 both are identities. Local aggregation comes before global, both before a
 //! new exchange. The paper's extra update at t = T is dropped, since it is never aggregated. Unselected devices
 //! carry no model of their own (line 15 overwrites them all), so none is kept for them.
 //!
 //! C-HSGD is this loop with codecs between the parties ([`Task::compression`]); HSGD's pass everything as it is.
 
-use crate::adaptive;
 use crate::clock::Rates;
 use crate::cloud;
 use crate::experiment::{Broadcast, Compute};
 use crate::group::{Group, Workspace, Workspaces};
 use crate::ledger::{Direction, Kind, Ledger, Link};
 use crate::local_steps::Steps;
-use crate::run::Watch;
-pub use crate::run::{Ending, Interval};
+use crate::run::AlgorithmSteps;
 use crate::state::{Progress, State};
 use crate::task::Task;
 use rayon::prelude::*;
-use std::ops::ControlFlow;
 
-/// Trains from `state` to the end. `after` is called behind the evaluation at t = 0 and after every interval.
-///
-/// # Errors
-/// Only what `after` returns.
-pub fn train<E>(
-    task: &Task<'_>,
-    state: &mut State,
-    after: impl FnMut(Interval<'_>) -> Result<ControlFlow<()>, E>,
-) -> Result<Ending, E> {
-    let mut groups = Group::all(task);
+/// HSGD, for the driver ([`run::train`](crate::run::train)).
+pub(crate) fn steps_of<'a>(task: &'a Task<'_>) -> AlgorithmSteps<'a> {
     let workspaces = Workspaces::new(|| Workspace::new(task));
-    let mut watch = Watch::new(task, after);
-    adaptive::begin(task, state);
-    if let Some(ending) = watch.begin(state)? {
-        return Ok(ending);
-    }
-    while state.progress.t < task.experiment.train.iterations {
+    AlgorithmSteps {
+        before: |_, _| {},
         // Lines 12–26.
-        interval(task, state, &mut groups, &workspaces);
-        if state
-            .progress
-            .segment
-            .aggregates_globally_at(state.progress.t)
-        {
-            // Lines 3–10: the cloud averages the groups, and all adopt the result. Who steers chooses the next segment.
-            cloud::aggregate(task, state);
-        }
-        if let Some(ending) = watch.interval_ended(state, &groups)? {
-            return Ok(ending);
-        }
+        interval: Box::new(move |state, groups| interval(task, state, groups, &workspaces)),
+        // Lines 3–10: the cloud averages the groups, and all adopt the result. Who steers chooses the next segment.
+        aggregate: cloud::aggregate,
     }
-    Ok(Ending::Finished)
 }
 
 /// Lines 12–26. Between two global aggregations nothing crosses groups, so each goes through the interval on its own.

@@ -4,7 +4,7 @@
 //! experiment ─┐
 //! dataset ────┤
 //!             ▼
-//!           task ──► hsgd::train ──► state (θ, ledger, clock), evaluations
+//!           task ──►  run::train ──► state (θ, ledger, clock), evaluations
 //!                      │ exchange      ζ2 up, θ0 and ζ1 down
 //!                      │ local_steps   hospital on θ0, θ1; devices on θ2
 //!                      │ aggregate     edge: mean of θ2; cloud: mean of θ
@@ -14,7 +14,7 @@
 //! parties in different processes call the same code as the loop.
 //!
 //! ```
-//! use selvedge_core::{dataset::*, experiment::Experiment, hsgd, state::State, task::Task};
+//! use selvedge_core::{dataset::*, experiment::Experiment, run, state::State, task::Task};
 //! use selvedge_nn::Shape;
 //! use std::ops::ControlFlow;
 //!
@@ -38,11 +38,11 @@
 //! let task = Task::new(&experiment, &dataset)?;
 //! let mut state = State::initial(&task);
 //! let mut losses = Vec::new();
-//! let ending = hsgd::train(&task, &mut state, |interval| {
+//! let ending = run::train(&task, &mut state, |interval| {
 //!     losses.extend(interval.evaluation.map(|e| e.loss_train));
 //!     Ok::<_, std::convert::Infallible>(ControlFlow::Continue(()))
 //! })?;
-//! assert_eq!(ending, hsgd::Ending::Finished);
+//! assert_eq!(ending, run::Ending::Finished);
 //! assert!(losses.last() < losses.first());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -1,14 +1,15 @@
-//! A run from outside: what is seen of it after each interval, and how it ends. Every algorithm's loop has the same
-//! frame, made of the two methods of `Watch`:
+//! The driver of every algorithm: what is seen of a run after each interval, and how it ends.
 //!
 //! ```text
-//! watch.begin                 evaluation at t = 0
+//! before                      raw data moves, where an algorithm needs it elsewhere
+//! evaluation at t = 0
 //! while t < T
-//!     an interval of the algorithm
-//!     watch.interval_ended    evaluation, if θ was aggregated; whether a target, a budget or the caller ends the run
+//!     interval                of the algorithm: HSGD's is in hsgd.rs
+//!     aggregate               where the interval ends with a global aggregation
+//!     evaluation, if θ was aggregated; whether a target, a budget or the caller ends the run
 //! ```
 
-use crate::adaptive::Change;
+use crate::adaptive::{self, Change};
 use crate::baseline::{centralised, device_only, fedavg, hospital_only, jfl, tdcd};
 use crate::evaluation::{self, Candidate, Judged, Judging};
 use crate::experiment::{Algorithm, KEYS};
@@ -71,34 +72,60 @@ pub fn train<E>(
     state: &mut State,
     after: impl FnMut(Interval<'_>) -> Result<ControlFlow<()>, E>,
 ) -> Result<Ending, E> {
-    match task.experiment.train.algorithm {
-        Algorithm::Hsgd | Algorithm::CHsgd => hsgd::train(task, state, after),
-        Algorithm::Jfl => jfl::train(task, state, after),
-        Algorithm::Tdcd | Algorithm::CTdcd => tdcd::train(task, state, after),
-        Algorithm::Centralised => centralised::train(task, state, after),
-        Algorithm::FedAvg => fedavg::train(task, state, after),
-        Algorithm::HospitalOnly => hospital_only::train(task, state, after),
-        Algorithm::DeviceOnly => device_only::train(task, state, after),
+    let mut steps = match task.experiment.train.algorithm {
+        Algorithm::Hsgd | Algorithm::CHsgd => hsgd::steps_of(task),
+        Algorithm::Jfl => jfl::steps_of(task),
+        Algorithm::Tdcd | Algorithm::CTdcd => tdcd::steps_of(task),
+        Algorithm::Centralised => centralised::steps_of(task),
+        Algorithm::FedAvg => fedavg::steps_of(task),
+        Algorithm::HospitalOnly => hospital_only::steps_of(task),
+        Algorithm::DeviceOnly => device_only::steps_of(task),
+    };
+    let mut groups = Group::all(task);
+    let mut watch = Watch { task, after };
+    adaptive::begin(task, state);
+    if state.progress.evaluated.is_none() {
+        (steps.before)(task, &mut state.progress);
     }
+    if let Some(ending) = watch.begin(state)? {
+        return Ok(ending);
+    }
+    while state.progress.t < task.experiment.train.iterations {
+        (steps.interval)(state, &mut groups);
+        let Progress { t, segment, .. } = state.progress;
+        if segment.aggregates_globally_at(t) {
+            (steps.aggregate)(task, state);
+        }
+        if let Some(ending) = watch.interval_ended(state, &groups)? {
+            return Ok(ending);
+        }
+    }
+    Ok(Ending::Finished)
+}
+
+/// What an algorithm does, for the driver.
+pub(crate) struct AlgorithmSteps<'a> {
+    /// Before the first iteration.
+    pub(crate) before: fn(&Task<'_>, &mut Progress),
+    /// What all groups do until the next exchange.
+    pub(crate) interval: Box<dyn FnMut(&mut State, &mut [Group]) + 'a>,
+    /// Where that is a multiple of P.
+    pub(crate) aggregate: fn(&Task<'_>, &mut State),
 }
 
 /// Evaluates a run where that is due, tells the caller, and knows when it is over.
-pub(crate) struct Watch<'a, F> {
+struct Watch<'a, F> {
     task: &'a Task<'a>,
     after: F,
 }
 
-impl<'a, E, F> Watch<'a, F>
+impl<E, F> Watch<'_, F>
 where
     F: FnMut(Interval<'_>) -> Result<ControlFlow<()>, E>,
 {
-    pub(crate) fn new(task: &'a Task<'_>, after: F) -> Self {
-        Watch { task, after }
-    }
-
     /// Before the first interval: the evaluation at t = 0, unless the run goes on from a later state. Some if the run is
     /// over already.
-    pub(crate) fn begin(&mut self, state: &mut State) -> Result<Option<Ending>, E> {
+    fn begin(&mut self, state: &mut State) -> Result<Option<Ending>, E> {
         if let Some(ending) = ended(&state.progress) {
             return Ok(Some(ending));
         }
@@ -110,11 +137,7 @@ where
     }
 
     /// After an interval, and after the aggregation that it may have ended with. Some if the run is over.
-    pub(crate) fn interval_ended(
-        &mut self,
-        state: &mut State,
-        groups: &[Group],
-    ) -> Result<Option<Ending>, E> {
+    fn interval_ended(&mut self, state: &mut State, groups: &[Group]) -> Result<Option<Ending>, E> {
         let judged = match state.progress.aggregated == state.progress.t {
             true => {
                 let step = evaluation::aggregated(self.task, state);

@@ -6,56 +6,33 @@
 //! every P   θ0 and θ2: edges → cloud → edges
 //! ```
 
+use super::average;
 use super::wave::Wave;
 use crate::clock::Rates;
-use crate::cloud;
 use crate::experiment::Side;
 use crate::group::{Group, Workspaces};
 use crate::hsgd;
 use crate::ledger::{Kind, Link, Messages, Payload};
 use crate::local_steps::{Batch, Steps, TowerWorkspace, tower_steps};
 use crate::model::Model;
-use crate::run::{Ending, Interval, Watch};
+use crate::run::AlgorithmSteps;
 use crate::state::{Progress, State};
 use crate::task::Task;
 use rayon::prelude::*;
-use std::ops::ControlFlow;
 
-/// Trains from `state` to the end, as [`run::train`](crate::run::train) does.
-///
-/// # Errors
-/// Only what `after` returns.
-pub fn train<E>(
-    task: &Task<'_>,
-    state: &mut State,
-    after: impl FnMut(Interval<'_>) -> Result<ControlFlow<()>, E>,
-) -> Result<Ending, E> {
-    let mut groups = Group::all(task);
+/// The algorithm, for the driver ([`run::train`](crate::run::train)).
+pub(crate) fn steps_of<'a>(task: &'a Task<'_>) -> AlgorithmSteps<'a> {
     let w = task.architecture.widths();
-    let workspaces = Workspaces::new(|| {
+    let workspaces = Workspaces::new(move || {
         Wave::new(task, w.n0 + w.n2, || {
             TowerWorkspace::new(&task.architecture, Side::Device, 1)
         })
     });
-    let mut watch = Watch::new(task, after);
-    if let Some(ending) = watch.begin(state)? {
-        return Ok(ending);
+    AlgorithmSteps {
+        before: |_, _| {},
+        interval: Box::new(move |state, groups| interval(task, state, groups, &workspaces)),
+        aggregate: |task, state| average(task, state, Link::EdgeCloud, &[0, 2]),
     }
-    while state.progress.t < task.experiment.train.iterations {
-        interval(task, state, &mut groups, &workspaces);
-        if state
-            .progress
-            .segment
-            .aggregates_globally_at(state.progress.t)
-        {
-            cloud::adopt_mean(task, state, &[0, 2]);
-            account_global(task, &mut state.progress);
-        }
-        if let Some(ending) = watch.interval_ended(state, &groups)? {
-            return Ok(ending);
-        }
-    }
-    Ok(Ending::Finished)
 }
 
 /// Every drawn device's Q steps, and the mean at its edge.
@@ -130,19 +107,4 @@ fn account(task: &Task<'_>, progress: &mut Progress, groups: &[Group], started: 
         let sent = rates.local_aggregation(&sizes, devices);
         progress.clock.advance(m, seconds + sent);
     }
-}
-
-/// Every edge's θ0 and θ2 up, and the mean down.
-fn account_global(task: &Task<'_>, progress: &mut Progress) {
-    let groups = task.dataset.groups.len();
-    let w = task.architecture.widths();
-    for (kind, numbers) in [(Kind::Theta0, w.n0), (Kind::Theta2, w.n2)] {
-        let each = Payload::dense(numbers);
-        let ledger = &mut progress.ledger;
-        ledger.charge_both_ways(Link::EdgeCloud, kind, groups, each);
-    }
-    let sizes = [0, 0, w.n0 + w.n2].map(Payload::dense);
-    let rates = Rates::new(&task.experiment.time);
-    let seconds = rates.global_aggregation(&sizes, &sizes);
-    progress.clock.meet(seconds);
 }

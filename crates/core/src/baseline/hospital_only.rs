@@ -6,51 +6,27 @@
 //! every P   θ0 and θ1: hospitals → cloud → hospitals
 //! ```
 
-use crate::clock::Rates;
-use crate::cloud;
+use super::average;
 use crate::experiment::Side;
 use crate::group::{Group, Workspaces};
 use crate::hsgd;
-use crate::ledger::{Kind, Link, Payload};
+use crate::ledger::Link;
 use crate::local_steps::{Batch, Steps, TowerWorkspace, tower_steps};
-use crate::run::{Ending, Interval, Watch};
+use crate::run::AlgorithmSteps;
 use crate::state::{Progress, State};
 use crate::task::Task;
 use rayon::prelude::*;
-use std::ops::ControlFlow;
 
-/// Trains from `state` to the end, as [`run::train`](crate::run::train) does.
-///
-/// # Errors
-/// Only what `after` returns.
-pub fn train<E>(
-    task: &Task<'_>,
-    state: &mut State,
-    after: impl FnMut(Interval<'_>) -> Result<ControlFlow<()>, E>,
-) -> Result<Ending, E> {
-    let mut groups = Group::all(task);
+/// The algorithm, for the driver ([`run::train`](crate::run::train)).
+pub(crate) fn steps_of<'a>(task: &'a Task<'_>) -> AlgorithmSteps<'a> {
     let selected = task.selected.iter().copied().max().unwrap_or(0);
     let workspaces =
-        Workspaces::new(|| TowerWorkspace::new(&task.architecture, Side::Hospital, selected));
-    let mut watch = Watch::new(task, after);
-    if let Some(ending) = watch.begin(state)? {
-        return Ok(ending);
+        Workspaces::new(move || TowerWorkspace::new(&task.architecture, Side::Hospital, selected));
+    AlgorithmSteps {
+        before: |_, _| {},
+        interval: Box::new(move |state, groups| interval(task, state, groups, &workspaces)),
+        aggregate: |task, state| average(task, state, Link::HospitalCloud, &[0, 1]),
     }
-    while state.progress.t < task.experiment.train.iterations {
-        interval(task, state, &mut groups, &workspaces);
-        if state
-            .progress
-            .segment
-            .aggregates_globally_at(state.progress.t)
-        {
-            cloud::adopt_mean(task, state, &[0, 1]);
-            account(task, &mut state.progress);
-        }
-        if let Some(ending) = watch.interval_ended(state, &groups)? {
-            return Ok(ending);
-        }
-    }
-    Ok(Ending::Finished)
 }
 
 /// Every hospital's Q steps. Nothing is sent.
@@ -84,19 +60,4 @@ fn interval(
     progress.t = t + segment.local_interval;
     let seconds = hsgd::compute(task, segment.local_interval, started);
     (0..groups.len()).for_each(|m| progress.clock.advance(m, seconds));
-}
-
-/// Every hospital's θ0 and θ1 up, and the mean down.
-fn account(task: &Task<'_>, progress: &mut Progress) {
-    let groups = task.dataset.groups.len();
-    let w = task.architecture.widths();
-    for (kind, numbers) in [(Kind::Theta0, w.n0), (Kind::Theta1, w.n1)] {
-        let each = Payload::dense(numbers);
-        let ledger = &mut progress.ledger;
-        ledger.charge_both_ways(Link::HospitalCloud, kind, groups, each);
-    }
-    let sizes = [w.n0, w.n1, 0].map(Payload::dense);
-    let rates = Rates::new(&task.experiment.time);
-    let seconds = rates.global_aggregation(&sizes, &sizes);
-    progress.clock.meet(seconds);
 }

@@ -23,40 +23,26 @@ use crate::local_steps::{
     Batch, DeviceWorkspace, Owned, Steps, TowerWorkspace, device_steps, hospital_steps,
 };
 use crate::model::Model;
-use crate::run::{Ending, Interval, Watch};
+use crate::run::AlgorithmSteps;
 use crate::schedule::Segment;
 use crate::state::{Progress, State};
 use crate::task::Task;
 use rayon::prelude::*;
-use std::ops::ControlFlow;
 
-/// Trains from `state` to the end, as [`run::train`](crate::run::train) does.
-///
-/// # Errors
-/// Only what `after` returns.
-pub fn train<E>(
-    task: &Task<'_>,
-    state: &mut State,
-    after: impl FnMut(Interval<'_>) -> Result<ControlFlow<()>, E>,
-) -> Result<Ending, E> {
-    let mut groups = Group::all(task);
+/// The algorithm, for the driver ([`run::train`](crate::run::train)).
+pub(crate) fn steps_of<'a>(task: &'a Task<'_>) -> AlgorithmSteps<'a> {
     let w = task.architecture.widths();
     let workspaces =
-        Workspaces::new(|| Wave::new(task, w.n0 + w.n1 + w.n2, || PairWorkspace::new(task)));
-    let mut watch = Watch::new(task, after);
-    if let Some(ending) = watch.begin(state)? {
-        return Ok(ending);
+        Workspaces::new(move || Wave::new(task, w.n0 + w.n1 + w.n2, || PairWorkspace::new(task)));
+    AlgorithmSteps {
+        before: |_, _| {},
+        interval: Box::new(move |state, groups| {
+            let started = task.stopwatch.map(|now| now());
+            pairs_train(task, state, groups, &workspaces);
+            account(task, &mut state.progress, groups, started);
+        }),
+        aggregate: |task, state| cloud::adopt_mean(task, state, &[0, 1, 2]),
     }
-    while state.progress.t < task.experiment.train.iterations {
-        let started = task.stopwatch.map(|now| now());
-        pairs_train(task, state, &mut groups, &workspaces);
-        cloud::adopt_mean(task, state, &[0, 1, 2]);
-        account(task, &mut state.progress, &groups, started);
-        if let Some(ending) = watch.interval_ended(state, &groups)? {
-            return Ok(ending);
-        }
-    }
-    Ok(Ending::Finished)
 }
 
 /// The buffers of a pair.

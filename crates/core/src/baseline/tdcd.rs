@@ -10,45 +10,20 @@
 //! C-TDCD is this loop with codecs between the parties ([`Task::compression`]).
 
 use super::raw;
-use crate::group::{Group, Workspace, Workspaces};
+use crate::group::{Workspace, Workspaces};
 use crate::hsgd;
-use crate::run::{Ending, Interval, Watch};
+use crate::run::AlgorithmSteps;
 use crate::state::State;
 use crate::task::Task;
-use std::ops::ControlFlow;
 
-/// Trains from `state` to the end, as [`run::train`](crate::run::train) does.
-///
-/// # Errors
-/// Only what `after` returns.
-pub fn train<E>(
-    task: &Task<'_>,
-    state: &mut State,
-    after: impl FnMut(Interval<'_>) -> Result<ControlFlow<()>, E>,
-) -> Result<Ending, E> {
-    let mut groups = Group::all(task);
+/// The algorithm, for the driver ([`run::train`](crate::run::train)).
+pub(crate) fn steps_of<'a>(task: &'a Task<'_>) -> AlgorithmSteps<'a> {
     let workspaces = Workspaces::new(|| Workspace::new(task));
-    let mut watch = Watch::new(task, after);
-    if state.progress.evaluated.is_none() {
-        raw::merge_groups(task, &mut state.progress);
+    AlgorithmSteps {
+        before: raw::merge_groups,
+        interval: Box::new(move |state, groups| hsgd::interval(task, state, groups, &workspaces)),
+        aggregate: |_, state| adopt(state),
     }
-    if let Some(ending) = watch.begin(state)? {
-        return Ok(ending);
-    }
-    while state.progress.t < task.experiment.train.iterations {
-        hsgd::interval(task, state, &mut groups, &workspaces);
-        if state
-            .progress
-            .segment
-            .aggregates_globally_at(state.progress.t)
-        {
-            adopt(state);
-        }
-        if let Some(ending) = watch.interval_ended(state, &groups)? {
-            return Ok(ending);
-        }
-    }
-    Ok(Ending::Finished)
 }
 
 /// The one group's model is θ.
