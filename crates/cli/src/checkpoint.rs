@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use selvedge_core::model::Model;
+use selvedge_core::optimiser::Memories;
 use selvedge_core::state::{Progress, Residuals, State};
 use selvedge_core::task::Task;
 use selvedge_nn::random::Key;
@@ -94,6 +95,11 @@ pub(crate) fn save(path: &Path, header: &Header, state: &State) -> Result<()> {
         push("lost.uploads", &uploads.iter().collect::<Vec<_>>());
     }
     push("lost.cloud", &[cloud]);
+    let Memories { groups, cloud } = &state.memories;
+    if state.memories.is_any() {
+        push("memory.groups", &groups.iter().collect::<Vec<_>>());
+        push("memory.cloud", &[cloud]);
+    }
     let width = hospitals.first().map_or(0, Vec::len);
     let bytes = hospitals.iter().flat_map(|lost| to_bytes(lost)).collect();
     tensors.push((LOST_THETA0.into(), vec![hospitals.len(), width], bytes));
@@ -163,6 +169,7 @@ fn parse(bytes: &[u8], task: &Task<'_>) -> Result<(Header, State)> {
     let theta: Model = one("global")?.context("it has no model")?;
     let good = one("good")?.context("it has no good model")?;
     let mut residuals = Residuals::none(&task.compression, widths, groups);
+    let mut memories = Memories::new(&task.optimisers, widths, groups);
     let groups = match read("groups", &vec![zeros.clone(); groups])? {
         Some(groups) => groups,
         None => vec![theta.clone(); groups],
@@ -180,6 +187,12 @@ fn parse(bytes: &[u8], task: &Task<'_>) -> Result<(Header, State)> {
     residuals.cloud = lost
         .and_then(|mut lost| lost.pop())
         .context("it lacks what downloads have lost")?;
+    if memories.is_any() {
+        let lacks = "it lacks what optimisers remember";
+        memories.groups = read("memory.groups", &memories.groups)?.context(lacks)?;
+        let cloud = read("memory.cloud", std::slice::from_ref(&memories.cloud))?;
+        memories.cloud = cloud.and_then(|mut cloud| cloud.pop()).context(lacks)?;
+    }
     let lost = tensors.tensor(LOST_THETA0)?;
     let width = residuals.hospitals.first().map_or(0, Vec::len);
     if lost.shape() != [residuals.hospitals.len(), width] {
@@ -197,6 +210,7 @@ fn parse(bytes: &[u8], task: &Task<'_>) -> Result<(Header, State)> {
         safe,
         best,
         residuals,
+        memories,
     };
     Ok((header, state))
 }

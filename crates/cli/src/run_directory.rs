@@ -507,7 +507,7 @@ impl RunDirectory {
             }
             trained::write_validation(
                 &self.path,
-                &task.architecture,
+                task.networks(),
                 [Some(&state.theta), state.best.as_ref()],
                 &task.given.validation,
             )?;

@@ -13,6 +13,7 @@ use selvedge_core::dataset::Samples;
 use selvedge_core::evaluate::{Predictions, predict};
 use selvedge_core::experiment::Experiment;
 use selvedge_core::model::{Architecture, Model};
+use selvedge_core::objective::{Objective, objective_of_trained};
 use selvedge_data::Inputs;
 use selvedge_nn::Shape;
 use std::path::{Path, PathBuf};
@@ -42,6 +43,7 @@ pub(crate) struct Trained {
     pub(crate) manifest: Manifest,
     pub(crate) experiment: Experiment,
     pub(crate) architecture: Architecture,
+    pub(crate) objective: Box<dyn Objective>,
     /// The file of the model.
     pub(crate) file: PathBuf,
     pub(crate) model: Model,
@@ -87,6 +89,7 @@ impl Trained {
             .with_context(|| format!("{}: its parts do not fit each other", run.display()))?;
         let model = weights::load(&file, &architecture)?;
         let classes = inputs.statistics.classes.len();
+        let objective = objective_of_trained(&experiment.train, classes);
         let validation = read_validation(run, name, classes)?;
         let fit = |v: &Validation| Calibration::fit(&v.probabilities, &v.labels, classes);
         Ok(Trained {
@@ -95,6 +98,7 @@ impl Trained {
             manifest,
             experiment,
             architecture,
+            objective,
             file,
             model,
             inputs,
@@ -137,7 +141,12 @@ impl Trained {
 
     /// What the model itself says of patients.
     pub(crate) fn predict(&self, samples: &Samples) -> Predictions {
-        predict(&self.architecture, &self.model, samples, None)
+        predict(
+            (&self.architecture, &*self.objective),
+            &self.model,
+            samples,
+            None,
+        )
     }
 
     /// Probabilities of patients, row after row; corrected, if there is anything to correct them by and nobody minds.
@@ -197,7 +206,7 @@ fn read_inputs(run: &Path) -> Result<Inputs> {
 /// Writes what a run's models say of the validation patients, by which their probabilities are corrected later.
 pub(crate) fn write_validation(
     run: &Path,
-    architecture: &Architecture,
+    networks: (&Architecture, &dyn Objective),
     models: [Option<&Model>; 2],
     samples: &Samples,
 ) -> Result<()> {
@@ -205,11 +214,11 @@ pub(crate) fn write_validation(
         return Ok(());
     }
     let labels: Vec<u8> = samples.y.iter().flat_map(|y| y.to_le_bytes()).collect();
-    let shape = vec![samples.len(), architecture.combined.output().len()];
+    let shape = vec![samples.len(), networks.1.logits()];
     let mut scores = Vec::new();
     for (name, model) in MODELS.into_iter().zip(models) {
         if let Some(model) = model {
-            let said = predict(architecture, model, samples, None).probabilities;
+            let said = predict(networks, model, samples, None).probabilities;
             scores.push((name, weights::to_bytes(&said)));
         }
     }

@@ -1,9 +1,11 @@
 //! The two aggregations: device models at the edge (line 12 of Algorithm 1), group models at the cloud
 //! (lines 3–4).
 //!
-//! Each number of the result is its own sum, in the same order whoever computes it: at the edge by blocks of
-//! [`BLOCK`] positions and then over the blocks, at the cloud by groups.
+//! A rule that [streams](Aggregation::streams), as the mean does, adds models up as they come; others are given all of them
+//! at once. Each number of a mean is its own sum, in the same order whoever computes it: at the edge by blocks of [`BLOCK`]
+//! positions and then over the blocks, at the cloud by groups.
 
+use crate::experiment::TrainSettings;
 use crate::local_steps::BLOCK;
 use crate::model::Model;
 use rayon::prelude::*;
@@ -12,20 +14,92 @@ use selvedge_nn::{simd::Level, vector};
 /// Parameters that one task sums: small enough to share out, large enough to be worth it.
 const STRETCH: usize = 256;
 
-/// θ2 of a group = the mean of the models that arrived, one row of `models` per position of the subset. If
-/// none did, θ2 stays.
-pub fn local_mean(level: Level, models: &[f32], arrived: &[bool], theta2: &mut [f32]) {
-    let mut sum = vec![0.0; theta2.len()];
-    add_models(level, models, arrived, &mut sum);
-    finish_mean(level, &sum, arrived, theta2);
+/// How many models become one.
+pub trait Aggregation: Send + Sync {
+    /// Whether an edge may add models up as they come, and divide by their number in the end. Else it holds all of an
+    /// interval's models at the same time: [`Task::numbers`](crate::task::Task::numbers) counts them.
+    fn streams(&self) -> bool {
+        false
+    }
+
+    /// One model of at least one, each with its weight; at an edge all weights are 1. A rule may use threads, but its result
+    /// must not depend on them.
+    fn combine(&self, level: Level, models: &[(u64, &[f32])], out: &mut [f32]);
 }
 
-/// Adds the models that arrived: the next positions of the subset, from the start of a block.
-pub(crate) fn add_models(level: Level, models: &[f32], arrived: &[bool], sum: &mut [f32]) {
-    let n2 = sum.len();
-    sum.par_chunks_mut(STRETCH)
-        .enumerate()
-        .for_each(|(i, sum)| {
+/// The mean, by weight.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Mean;
+
+impl Aggregation for Mean {
+    fn streams(&self) -> bool {
+        true
+    }
+
+    fn combine(&self, level: Level, models: &[(u64, &[f32])], out: &mut [f32]) {
+        let all: u64 = models.iter().map(|(weight, _)| weight).sum();
+        let stretches = out.par_chunks_mut(STRETCH).enumerate();
+        stretches.for_each(|(i, mean)| {
+            mean.fill(0.0);
+            for (weight, model) in models {
+                let weight = (*weight as f64 / all as f64) as f32;
+                let stretch = &model[i * STRETCH..][..mean.len()];
+                vector::add_scaled(level, weight, stretch, mean);
+            }
+        });
+    }
+}
+
+/// The rule that an experiment names.
+pub fn rule_of(_: &TrainSettings) -> Box<dyn Aggregation> {
+    Box::new(Mean)
+}
+
+/// The models of a subset on their way to becoming one.
+#[derive(Debug)]
+pub(crate) struct Gathering {
+    /// Their sum, where that is enough.
+    sum: Vec<f32>,
+    /// They themselves, where it is not.
+    held: Vec<f32>,
+    arrived: usize,
+}
+
+impl Gathering {
+    /// Room for models of so many numbers.
+    pub(crate) fn new(numbers: usize) -> Self {
+        Gathering {
+            sum: vec![0.0; numbers],
+            held: Vec::new(),
+            arrived: 0,
+        }
+    }
+
+    /// Forgets what has come.
+    pub(crate) fn clear(&mut self) {
+        self.sum.fill(0.0);
+        self.held.clear();
+        self.arrived = 0;
+    }
+
+    /// Takes in those that arrived of the next positions of the subset, which begin with a block.
+    pub(crate) fn add(
+        &mut self,
+        rule: &dyn Aggregation,
+        level: Level,
+        models: &[f32],
+        arrived: &[bool],
+    ) {
+        let numbers = self.sum.len();
+        self.arrived += arrived.iter().filter(|a| **a).count();
+        if !rule.streams() {
+            let models = models.chunks_exact(numbers).zip(arrived);
+            let there = models.filter(|(_, arrived)| **arrived);
+            there.for_each(|(model, _)| self.held.extend_from_slice(model));
+            return;
+        }
+        let stretches = self.sum.par_chunks_mut(STRETCH).enumerate();
+        stretches.for_each(|(i, sum)| {
             let at = i * STRETCH;
             let mut block_sum = [0.0; STRETCH];
             let block_sum = &mut block_sum[..sum.len()];
@@ -33,50 +107,49 @@ pub(crate) fn add_models(level: Level, models: &[f32], arrived: &[bool], sum: &m
                 block_sum.fill(0.0);
                 let last = arrived.len().min(first + BLOCK);
                 for position in (first..last).filter(|p| arrived[*p]) {
-                    vector::add(level, &models[position * n2 + at..][..sum.len()], block_sum);
+                    let model = &models[position * numbers + at..][..sum.len()];
+                    vector::add(level, model, block_sum);
                 }
                 vector::add(level, block_sum, sum);
             }
         });
-}
+    }
 
-/// θ2 = the sum over how many arrived; it stays if none did.
-pub(crate) fn finish_mean(level: Level, sum: &[f32], arrived: &[bool], theta2: &mut [f32]) {
-    let count = arrived.iter().filter(|a| **a).count();
-    if count > 0 {
-        theta2.copy_from_slice(sum);
-        vector::divide(level, theta2, count as f32);
+    /// What they have become; nothing if none arrived.
+    pub(crate) fn finish(&mut self, rule: &dyn Aggregation, level: Level) -> Option<&mut [f32]> {
+        if self.arrived == 0 {
+            return None;
+        }
+        match rule.streams() {
+            true => vector::divide(level, &mut self.sum, self.arrived as f32),
+            false => {
+                let models = self.held.chunks_exact(self.sum.len().max(1));
+                let models: Vec<(u64, &[f32])> = models.map(|model| (1, model)).collect();
+                rule.combine(level, &models, &mut self.sum);
+            }
+        }
+        Some(&mut self.sum)
     }
 }
 
-/// θ = Σ_m (K_m/K) `θ[m]` over the groups that are there, K being the devices of those. If none is there, θ stays.
-pub fn global_mean(level: Level, groups: &[(u64, &Model)], theta: &mut Model) {
-    global_mean_of(level, groups, &[0, 1, 2], theta);
-}
-
-/// The same for some parts of θ; the others stay.
-pub(crate) fn global_mean_of(
+/// Some parts of θ become one of the models of the groups that are there, by weights K_m; with none there, θ stays.
+pub(crate) fn of_groups(
+    rule: &dyn Aggregation,
     level: Level,
     groups: &[(u64, &Model)],
     parts: &[usize],
     theta: &mut Model,
 ) {
-    let devices: u64 = groups.iter().map(|g| g.0).sum();
-    if devices == 0 {
+    if groups.iter().all(|(devices, _)| *devices == 0) {
         return;
     }
     let theta = theta.parts_mut().into_iter().enumerate();
-    for (part, mean) in theta.filter(|(part, _)| parts.contains(part)) {
-        mean.par_chunks_mut(STRETCH)
-            .enumerate()
-            .for_each(|(i, mean)| {
-                mean.fill(0.0);
-                for (weight, model) in groups {
-                    let weight = (*weight as f64 / devices as f64) as f32;
-                    let stretch = &model.parts()[part][i * STRETCH..][..mean.len()];
-                    vector::add_scaled(level, weight, stretch, mean);
-                }
-            });
+    for (part, out) in theta.filter(|(part, _)| parts.contains(part)) {
+        let models: Vec<(u64, &[f32])> = groups
+            .iter()
+            .map(|(weight, model)| (*weight, model.parts()[part]))
+            .collect();
+        rule.combine(level, &models, out);
     }
 }
 
@@ -84,19 +157,40 @@ pub(crate) fn global_mean_of(
 mod tests {
     use super::*;
 
+    /// The largest of each number: needs all models at once.
+    struct Largest;
+
+    impl Aggregation for Largest {
+        fn combine(&self, _: Level, models: &[(u64, &[f32])], out: &mut [f32]) {
+            for (i, out) in out.iter_mut().enumerate() {
+                *out = models.iter().fold(f32::MIN, |most, m| most.max(m.1[i]));
+            }
+        }
+    }
+
     #[test]
     fn absentees_are_holes_in_the_mean() {
         let models: Vec<f32> = (0..70 * 3).map(|i| i as f32).collect();
         let mut arrived = vec![true; 70];
-        let mut theta2 = vec![9.0; 3];
-        local_mean(Level::detect(), &models, &arrived, &mut theta2);
-        assert_eq!(theta2, [103.5, 104.5, 105.5]);
+        let mut gathering = Gathering::new(3);
+        let mut of = |rule: &dyn Aggregation, arrived: &[bool]| {
+            gathering.clear();
+            for (models, arrived) in models.chunks(64 * 3).zip(arrived.chunks(64)) {
+                gathering.add(rule, Level::detect(), models, arrived);
+            }
+            let became = gathering.finish(rule, Level::detect());
+            became.map(|theta2| theta2.to_vec())
+        };
+        assert_eq!(of(&Mean, &arrived).unwrap(), [103.5, 104.5, 105.5]);
         arrived[..69].fill(false);
-        local_mean(Level::detect(), &models, &arrived, &mut theta2);
-        assert_eq!(theta2, [207.0, 208.0, 209.0]);
+        assert_eq!(of(&Mean, &arrived).unwrap(), [207.0, 208.0, 209.0]);
+        arrived[3] = true;
+        assert_eq!(of(&Largest, &arrived).unwrap(), [207.0, 208.0, 209.0]);
+        arrived[69] = false;
+        assert_eq!(of(&Largest, &arrived).unwrap(), [9.0, 10.0, 11.0]);
         arrived.fill(false);
-        local_mean(Level::detect(), &models, &arrived, &mut theta2);
-        assert_eq!(theta2, [207.0, 208.0, 209.0], "nobody there: θ2 stays");
+        assert_eq!(of(&Mean, &arrived), None, "nobody there: θ2 stays");
+        assert_eq!(of(&Largest, &arrived), None);
     }
 
     #[test]
@@ -108,12 +202,16 @@ mod tests {
         };
         let (a, b) = (model(1.0), model(5.0));
         let mut theta = model(0.0);
-        global_mean(Level::detect(), &[(3, &a), (1, &b)], &mut theta);
+        let all = [0, 1, 2];
+        let groups = [(3, &a), (1, &b)];
+        of_groups(&Mean, Level::detect(), &groups, &all, &mut theta);
         assert_eq!(
             (theta.theta0[0], theta.theta1[0], theta.theta2[299]),
             (2.0, 4.0, 2.0)
         );
-        global_mean(Level::detect(), &[], &mut theta);
+        of_groups(&Mean, Level::detect(), &[], &all, &mut theta);
         assert_eq!(theta.theta0[0], 2.0);
+        of_groups(&Largest, Level::detect(), &groups, &[1], &mut theta);
+        assert_eq!((theta.theta0[0], theta.theta1[0]), (2.0, 10.0));
     }
 }

@@ -2,11 +2,12 @@
 //! back.
 
 use crate::adaptive::{self, Report, Verdict};
-use crate::aggregate::{global_mean, global_mean_of};
+use crate::aggregate;
 use crate::clock::Rates;
 use crate::ledger::{Direction, Kind, Payload};
 use crate::message_path::{Leg, Numbers, Route};
 use crate::model::Model;
+use crate::optimiser::{self, Memories};
 use crate::state::{Progress, Residuals, State};
 use crate::task::Task;
 use rayon::prelude::*;
@@ -22,6 +23,7 @@ pub(crate) fn aggregate(task: &Task<'_>, state: &mut State) {
     for m in away {
         // What it has lost since is lost with the rest.
         state.residuals.forget(m);
+        state.memories.forget(m);
         if let Some(controller) = &mut state.progress.controller {
             controller.reports[m] = Report::default();
         }
@@ -80,6 +82,7 @@ fn steer(task: &Task<'_>, state: &mut State, there: &[usize], before: Model) -> 
         theta,
         safe,
         residuals,
+        memories,
         ..
     } = state;
     match adaptive::steer(task, progress, there, (&before, theta)) {
@@ -94,7 +97,9 @@ fn steer(task: &Task<'_>, state: &mut State, there: &[usize], before: Model) -> 
             }
             // What was lost of models that nobody wants is not to be added to others, being as large as they had become.
             let groups = task.dataset.groups.len();
-            *residuals = Residuals::none(&task.compression, task.architecture.widths(), groups);
+            let widths = task.architecture.widths();
+            *residuals = Residuals::none(&task.compression, widths, groups);
+            *memories = Memories::new(&task.optimisers, widths, groups);
             true
         }
     }
@@ -111,7 +116,8 @@ pub(crate) fn adopt_mean(task: &Task<'_>, state: &mut State, parts: &[usize]) {
     let data = task.dataset.groups.iter();
     let devices = data.map(|group| group.devices() as u64);
     let models: Vec<(u64, &Model)> = devices.zip(&*groups).collect();
-    global_mean_of(task.architecture.level(), &models, parts, theta);
+    let level = task.architecture.level();
+    aggregate::of_groups(&*task.aggregation, level, &models, parts, theta);
     groups
         .par_iter_mut()
         .for_each(|model| model.copy_from(theta));
@@ -146,17 +152,26 @@ fn mean(task: &Task<'_>, state: &mut State, there: &[usize]) -> Announced {
         theta,
         groups,
         residuals,
+        memories,
         ..
     } = state;
     let routes = KINDS.map(|kind| task.route(Leg::Download(kind), 0, progress.t));
     let devices = |m: usize| task.dataset.groups[m].devices() as u64;
     let models: Vec<(u64, &Model)> = there.iter().map(|&m| (devices(m), &groups[m])).collect();
     let whole = there.is_empty() || routes.iter().all(Route::changes_nothing);
-    let before = (!whole).then(|| theta.clone());
-    global_mean(level, &models, theta);
+    let plain = memories.cloud == Model::default();
+    let before = (!whole || !plain).then(|| theta.clone());
+    aggregate::of_groups(&*task.aggregation, level, &models, &[0, 1, 2], theta);
     let Some(before) = before else {
         return Announced::Whole;
     };
+    let parts = theta.parts_mut().into_iter().zip(before.parts());
+    for ((theta, before), memory) in parts.zip(memories.cloud.parts_mut()) {
+        optimiser::move_on(&*task.optimisers.cloud, level, before, theta, memory);
+    }
+    if whole {
+        return Announced::Whole;
+    }
     let mut part = 0;
     Announced::Steps(routes.map(|route| {
         let (mean, known) = (&mut *theta.parts_mut()[part], before.parts()[part]);

@@ -4,8 +4,8 @@ use crate::dataset::Samples;
 use crate::experiment::Side;
 use crate::metrics::{LossSum, Tally};
 use crate::model::{Architecture, Model};
+use crate::objective::{Objective, Target};
 use rayon::prelude::*;
-use selvedge_nn::loss;
 
 /// Samples a task takes at once.
 const BLOCK: usize = 64;
@@ -42,7 +42,7 @@ impl Workspace {
 
 /// The model's probabilities and losses for the given rows of `samples` (all of them without a list).
 pub fn predict(
-    architecture: &Architecture,
+    (architecture, objective): (&Architecture, &dyn Objective),
     model: &Model,
     samples: &Samples,
     rows: Option<&[u32]>,
@@ -60,14 +60,8 @@ pub fn predict(
                 for (i, out) in out.chunks_exact_mut(classes).enumerate() {
                     let at = block * BLOCK + i;
                     let row = rows.map_or(at, |rows| rows[at] as usize);
-                    losses.add(predict_one(
-                        architecture,
-                        model,
-                        samples,
-                        row,
-                        workspace,
-                        out,
-                    ));
+                    let networks = (architecture, objective);
+                    losses.add(predict_one(networks, model, samples, row, workspace, out));
                 }
                 losses
             },
@@ -80,7 +74,7 @@ pub fn predict(
 }
 
 fn predict_one(
-    architecture: &Architecture,
+    (architecture, objective): (&Architecture, &dyn Objective),
     model: &Model,
     samples: &Samples,
     row: usize,
@@ -94,12 +88,13 @@ fn predict_one(
         Some(Side::Device) => e2.fill(0.0),
         _ => e2.copy_from_slice(device.forward(&model.theta2, x2, &mut workspace.device)),
     }
-    finish_one(architecture, model, samples, row, workspace, out)
+    let networks = (architecture, objective);
+    finish_one(networks, model, samples, row, workspace, out)
 }
 
 /// The hospital's half: from its own features and ζ2, which is in its place already.
 fn finish_one(
-    architecture: &Architecture,
+    (architecture, objective): (&Architecture, &dyn Objective),
     model: &Model,
     samples: &Samples,
     row: usize,
@@ -124,13 +119,14 @@ fn finish_one(
         &mut workspace.combined,
     );
     let level = architecture.level();
-    loss::softmax(level, logits, out);
-    loss::cross_entropy(level, logits, samples.y[row], 1.0, &mut workspace.d_logits)
+    objective.probabilities(level, logits, out);
+    let target = Target::Class(samples.y[row]);
+    objective.loss(level, logits, target, false, &mut workspace.d_logits)
 }
 
 /// What a hospital says of its own rows, given their ζ2, one after the other.
 pub(crate) fn predict_embedded(
-    architecture: &Architecture,
+    (architecture, objective): (&Architecture, &dyn Objective),
     model: &Model,
     samples: &Samples,
     rows: &[u32],
@@ -147,11 +143,12 @@ pub(crate) fn predict_embedded(
     let each = rows.iter().zip(zeta2.chunks_exact(d2));
     for ((row, zeta2), out) in each.zip(probabilities.chunks_exact_mut(classes)) {
         workspace.embeddings[d1..].copy_from_slice(zeta2);
+        let (networks, row) = ((architecture, objective), *row as usize);
         losses.add(finish_one(
-            architecture,
+            networks,
             model,
             samples,
-            *row as usize,
+            row,
             &mut workspace,
             out,
         ));
@@ -173,10 +170,10 @@ pub struct HeldOut {
 
 impl HeldOut {
     /// No samples yet.
-    pub fn new(classes: usize) -> Self {
+    pub fn new(objective: &dyn Objective) -> Self {
         HeldOut {
             losses: LossSum::default(),
-            tally: Tally::new(classes),
+            tally: objective.tally(),
         }
     }
 
@@ -200,11 +197,11 @@ pub struct Scores {
 
 impl Scores {
     /// No samples yet.
-    pub fn new(classes: usize) -> Self {
+    pub fn new(objective: &dyn Objective) -> Self {
         Scores {
             training: LossSum::default(),
-            validation: HeldOut::new(classes),
-            test: HeldOut::new(classes),
+            validation: HeldOut::new(objective),
+            test: HeldOut::new(objective),
         }
     }
 

@@ -148,11 +148,11 @@ fn is_due(task: &Task<'_>, progress: &Progress) -> bool {
 
 /// The scores of θ over all data, by who has all data.
 pub(crate) fn measure(task: &Task<'_>, theta: &Model) -> Scores {
-    let (architecture, dataset) = (&task.architecture, task.given);
-    let mut scores = Scores::new(dataset.classes.len());
+    let (networks, dataset) = (task.networks(), task.given);
+    let mut scores = Scores::new(networks.1);
     for (m, group) in dataset.groups.iter().enumerate() {
         let rows = task.loss_rows.as_ref().map(|rows| &rows[m][..]);
-        let said = predict(architecture, theta, &group.samples, rows);
+        let said = predict(networks, theta, &group.samples, rows);
         scores.training = scores.training.merged(said.losses);
     }
     let held_out = [
@@ -160,7 +160,8 @@ pub(crate) fn measure(task: &Task<'_>, theta: &Model) -> Scores {
         (&mut scores.test, &dataset.test),
     ];
     for (scores, samples) in held_out {
-        scores.add(&predict(architecture, theta, samples, None), &samples.y);
+        let said = predict(networks, theta, samples, None);
+        scores.add(&said, &samples.y);
     }
     scores
 }

@@ -5,9 +5,10 @@
 
 use crate::group::Group;
 use crate::model::{Architecture, Model};
+use crate::objective::Target;
 use crate::task::Task;
 use crate::theory::estimate::{Probe, Problem};
-use selvedge_nn::{Update, loss};
+use selvedge_nn::Update;
 
 /// A task as the estimators see it.
 pub struct Federation<'a>(pub &'a Task<'a>);
@@ -76,9 +77,9 @@ impl Pass {
         zeta1.copy_from_slice(hospital.forward(&model.theta1, x1, &mut self.hospital));
         zeta2.copy_from_slice(device.forward(&model.theta2, x2, &mut self.device));
         let logits = combined.forward(&model.theta0, &self.embeddings, &mut self.combined);
-        let weight = task.descent.class_weights[label as usize];
-        let level = task.architecture.level();
-        let loss = loss::cross_entropy(level, logits, label, weight, &mut self.d_logits);
+        let (level, target) = (task.architecture.level(), Target::Class(label));
+        let objective = &task.objective;
+        let loss = objective.loss(level, logits, target, true, &mut self.d_logits);
         let [prepared0, prepared1, prepared2] = &self.prepared;
         combined.backward(
             prepared0,
@@ -152,7 +153,7 @@ pub(crate) fn probe(task: &Task<'_>, m: usize, t: u64, model: &Model) -> Probe {
             spread[part] = ((squares[part] - count * mean) / (count - 1.0)).max(0.0);
         }
     }
-    let decay = f64::from(task.descent.weight_decay);
+    let decay = f64::from(task.experiment.train.weight_decay as f32);
     let [theta0, theta1, theta2] = [0.0, decay, decay];
     let parts = [theta0, theta1, theta2].into_iter().zip(model.parts());
     let mut gradient = own;

@@ -3,17 +3,18 @@
 //! The three methods of [`Group`] are the three phases of an interval. Threads share out a group's samples and
 //! devices as well as the groups, so that one group with many devices keeps them busy too.
 
-use crate::aggregate::{add_models, finish_mean};
+use crate::aggregate::Gathering;
 use crate::clock::Traffic;
 use crate::exchange::{Embeddings, Frozen};
 use crate::experiment::Side;
 use crate::ledger::Messages;
 use crate::local_steps::{
-    BLOCK, Batch, Descended, DeviceWorkspace, Owned, Steps, TowerWorkspace, device_steps,
+    BLOCK, Batch, Descended, DeviceWorkspace, Owned, Stepped, Steps, TowerWorkspace, device_steps,
     hospital_steps,
 };
 use crate::message_path::Leg;
 use crate::model::{Architecture, Model};
+use crate::optimiser::move_on;
 use crate::selection::Draw;
 use crate::task::Task;
 use rayon::prelude::*;
@@ -70,8 +71,8 @@ pub(crate) struct Workspace {
     frame: Vec<u8>,
     /// `θ2[m][n]` of some of the selected devices, position by position.
     models: Vec<f32>,
-    /// The sum of those that arrived.
-    sum: Vec<f32>,
+    /// What those that arrived become.
+    gathering: Gathering,
     hospital: TowerWorkspace,
     devices: Vec<Devices>,
 }
@@ -97,7 +98,7 @@ impl Workspace {
             received: Vec::new(),
             frame: Vec::new(),
             models: vec![0.0; held * n2],
-            sum: vec![0.0; n2],
+            gathering: Gathering::new(n2),
             hospital: TowerWorkspace::new(architecture, Side::Hospital, selected),
             devices: (0..held.div_ceil(DEVICES_PER_TASK))
                 .map(|_| Devices {
@@ -228,17 +229,17 @@ impl Group {
         &mut self,
         task: &Task<'_>,
         (m, steps): (usize, Steps),
-        model: &mut Model,
+        (model, memory): (&mut Model, &mut Model),
         workspace: &mut Workspace,
     ) {
-        let (architecture, descent) = (&task.architecture, &task.descent);
+        let architecture = &task.architecture;
         let Workspace {
             hospital_side,
             device_side,
             frozen,
             received,
             models,
-            sum,
+            gathering,
             hospital,
             devices,
             ..
@@ -261,16 +262,15 @@ impl Group {
             theta1,
             theta2,
         } = model;
-        let hospital_work = || {
-            hospital_steps(
-                architecture,
-                descent,
-                steps,
-                batch,
-                (theta0, theta1),
-                hospital,
-            )
+        let stepped = Stepped {
+            theta0,
+            theta: theta1,
+            memory0: &mut memory.theta0,
+            memory: &mut memory.theta1,
         };
+        let descent = task.hospital_descent();
+        let hospital_work =
+            || hospital_steps(architecture, descent, steps, batch, stepped, hospital);
         let theirs = match task
             .route(Leg::DeviceModel, m, steps.first)
             .changes_nothing()
@@ -280,8 +280,8 @@ impl Group {
         };
         let upload = task.route(Leg::DeviceStep, m, end);
         let device_work = || {
-            sum.fill(0.0);
-            let n2 = sum.len();
+            gathering.clear();
+            let (n2, descent) = (theirs.len(), task.plain_descent());
             if n2 == 0 {
                 return; // a tower without weights has nothing to learn
             }
@@ -317,30 +317,41 @@ impl Group {
                             }
                         }
                     });
-                add_models(architecture.level(), models, arrived, sum);
+                gathering.add(&*task.aggregation, architecture.level(), models, arrived);
             }
         };
         (self.descended, ()) = rayon::join(hospital_work, device_work);
     }
 
-    /// `θ2[m]` = the mean over the subset whose models arrived; where devices send differences, the edge adds their mean
-    /// to the model that it has, so that what was lost on the way down is not lost to it.
+    /// `θ2[m]` becomes what the models that arrived aggregate to.
     pub(crate) fn local_aggregation(
         &self,
         task: &Task<'_>,
-        model: &mut Model,
+        (model, memory): (&mut Model, &mut Model),
         workspace: &mut Workspace,
     ) {
-        let level = task.architecture.level();
-        let sum = &mut workspace.sum;
-        if task.compression.devices_send_steps() && self.uploaded.contains(&true) {
-            let count = self.uploaded.iter().filter(|u| **u).count();
-            vector::divide(level, sum, count as f32);
-            vector::add(level, sum, &mut model.theta2);
-        } else {
-            finish_mean(level, sum, &self.uploaded, &mut model.theta2);
-        }
+        let gathering = &mut workspace.gathering;
+        aggregate_locally(task, gathering, &mut model.theta2, &mut memory.theta2);
     }
+}
+
+/// `θ2[m]` becomes what the models that arrived aggregate to; it stays if none did. Where devices send steps, the edge adds
+/// what those aggregate to to the model that it has, so that what was lost on the way down is not lost to it.
+pub(crate) fn aggregate_locally(
+    task: &Task<'_>,
+    gathering: &mut Gathering,
+    theta2: &mut [f32],
+    memory: &mut [f32],
+) {
+    let level = task.architecture.level();
+    let Some(new) = gathering.finish(&*task.aggregation, level) else {
+        return;
+    };
+    if task.compression.devices_send_steps() {
+        vector::add(level, theta2, new);
+    }
+    move_on(&*task.optimisers.edge, level, theta2, new, memory);
+    theta2.copy_from_slice(new);
 }
 
 /// What the device at some places of the batch owns and was sent. Its rows lie one after the other.

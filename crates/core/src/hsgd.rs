@@ -62,15 +62,16 @@ pub(crate) fn steps(
         .par_iter_mut()
         .zip(&mut state.groups)
         .zip(&mut state.residuals.hospitals)
+        .zip(&mut state.memories.groups)
         .enumerate()
-        .for_each(|(m, ((group, model), residual))| {
+        .for_each(|(m, (((group, model), residual), memory))| {
             workspaces.with(|workspace| {
                 // Lines 13–21: draw A_m; ζ2 up, θ0 and ζ1 down; all of it frozen for Q steps.
                 group.exchange(task, (m, t), model, residual, workspace);
                 // Lines 22–26, Q times: the hospital steps on θ0 and θ1, selected devices on θ2.
-                group.local_steps(task, (m, steps), model, workspace);
+                group.local_steps(task, (m, steps), (model, memory), workspace);
                 // Line 12: the edge averages the models of its subset.
-                group.local_aggregation(task, model, workspace);
+                group.local_aggregation(task, (model, memory), workspace);
             });
         });
     state.progress.t = t + segment.local_interval;

@@ -71,6 +71,8 @@ pub mod local_steps;
 pub mod message_path;
 pub mod metrics;
 pub mod model;
+pub mod objective;
+pub mod optimiser;
 pub mod role;
 pub mod run;
 pub mod schedule;

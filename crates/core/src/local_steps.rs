@@ -10,9 +10,11 @@ use crate::dataset::Samples;
 use crate::exchange::Frozen;
 use crate::experiment::Side;
 use crate::model::Architecture;
+use crate::objective::{Objective, Target};
+use crate::optimiser::{Optimiser, Step};
 use crate::schedule::Segment;
 use rayon::prelude::*;
-use selvedge_nn::{Network, Update, loss, vector};
+use selvedge_nn::{Network, Update, vector};
 use serde::{Deserialize, Serialize};
 
 /// Positions of the subset in one block of a sum.
@@ -40,12 +42,38 @@ impl Steps {
 }
 
 /// How a step is taken.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Descent {
+#[derive(Clone, Copy)]
+pub struct Descent<'a> {
+    /// What is learnt.
+    pub objective: &'a dyn Objective,
+    /// How a gradient becomes a step.
+    pub optimiser: &'a dyn Optimiser,
     /// λ of the regulariser (λ/2)‖θ‖² on θ1 and θ2.
     pub weight_decay: f32,
-    /// The factor of each class's loss.
-    pub class_weights: Vec<f32>,
+}
+
+/// What who steps on θ0 and a tower moves, and what the optimiser remembers of them.
+pub struct Stepped<'a> {
+    /// θ0
+    pub theta0: &'a mut [f32],
+    /// The tower.
+    pub theta: &'a mut [f32],
+    /// Of θ0.
+    pub memory0: &'a mut [f32],
+    /// Of the tower.
+    pub memory: &'a mut [f32],
+}
+
+impl<'a> Stepped<'a> {
+    /// Of an optimiser that remembers nothing.
+    pub(crate) fn plain(theta0: &'a mut [f32], theta: &'a mut [f32]) -> Self {
+        Stepped {
+            theta0,
+            theta,
+            memory0: &mut [],
+            memory: &mut [],
+        }
+    }
 }
 
 /// The samples of the selected devices, as the hospital sees them.
@@ -187,26 +215,32 @@ pub struct Descended {
 /// The hospital's Q steps on θ0 and θ1, both from one backward pass, with ζ2 held still. None if nobody is there.
 pub fn hospital_steps(
     architecture: &Architecture,
-    descent: &Descent,
+    descent: Descent<'_>,
     steps: Steps,
     batch: Batch<'_>,
-    thetas: (&mut [f32], &mut [f32]),
+    stepped: Stepped<'_>,
     workspace: &mut TowerWorkspace,
 ) -> Option<Descended> {
     let context = (architecture, Side::Hospital);
-    tower_steps(context, descent, steps, batch, thetas, workspace)
+    tower_steps(context, descent, steps, batch, stepped, workspace)
 }
 
 /// Q steps on θ0 and the tower of one side, both from one backward pass, with the other side's embeddings held still.
 /// Nobody being there, nothing is seen.
 pub(crate) fn tower_steps(
     (architecture, side): (&Architecture, Side),
-    descent: &Descent,
+    descent: Descent<'_>,
     steps: Steps,
     batch: Batch<'_>,
-    (theta0, theta): (&mut [f32], &mut [f32]),
+    stepped: Stepped<'_>,
     workspace: &mut TowerWorkspace,
 ) -> Option<Descended> {
+    let Stepped {
+        theta0,
+        theta,
+        memory0,
+        memory,
+    } = stepped;
     let count = batch.len();
     if count == 0 {
         return None;
@@ -268,10 +302,19 @@ pub(crate) fn tower_steps(
             1 => seen.second = seen.last,
             _ => {}
         }
-        let length = rate / count as f32;
-        let decay = rate * descent.weight_decay;
-        vector::descend(level, theta0, &sum.theta0, length, 0.0);
-        vector::descend(level, theta, &sum.tower, length, decay);
+        let step = |params, gradient, decay, memory: &mut [f32]| {
+            let count = count as f32;
+            let step = Step {
+                params,
+                gradient,
+                count,
+                rate,
+                decay,
+            };
+            descent.optimiser.step(level, step, memory);
+        };
+        step(theta0, &sum.theta0, 0.0, memory0);
+        step(theta, &sum.tower, descent.weight_decay, memory);
     }
     Some(seen)
 }
@@ -284,7 +327,7 @@ fn squares(part: &[f32]) -> f64 {
 struct Tower<'a> {
     architecture: &'a Architecture,
     side: Side,
-    descent: &'a Descent,
+    descent: Descent<'a>,
     theta0: &'a [f32],
     theta: &'a [f32],
     prepared0: &'a [f32],
@@ -351,7 +394,7 @@ impl Tower<'_> {
     fn sample(&self, place: usize, tape: &[f32], gradient: &mut Gradient, pass: &mut Pass) {
         let combined = &self.architecture.combined;
         let tower = self.architecture.tower(self.side);
-        let label = self.batch.samples.y[self.batch.rows[place] as usize];
+        let target = Target::Class(self.batch.samples.y[self.batch.rows[place] as usize]);
         let (own, others) = self.architecture.places(self.side);
 
         pass.embeddings[own.clone()].copy_from_slice(tower.result(tape));
@@ -361,9 +404,8 @@ impl Tower<'_> {
             zeta => others.copy_from_slice(&zeta[place * others.len()..][..others.len()]),
         }
         let logits = combined.forward(self.theta0, &pass.embeddings, &mut pass.combined);
-        let weight = self.descent.class_weights[label as usize];
-        let level = self.architecture.level();
-        gradient.loss += loss::cross_entropy(level, logits, label, weight, &mut pass.d_logits);
+        let (objective, level) = (self.descent.objective, self.architecture.level());
+        gradient.loss += objective.loss(level, logits, target, true, &mut pass.d_logits);
         combined.backward(
             self.prepared0,
             &pass.embeddings,
@@ -428,7 +470,7 @@ pub struct Owned<'a> {
 /// samples.
 pub fn device_steps(
     architecture: &Architecture,
-    descent: &Descent,
+    descent: Descent<'_>,
     steps: Steps,
     owned: Owned<'_>,
     frozen: &Frozen,
@@ -474,8 +516,8 @@ pub fn device_steps(
             pass.embeddings[..d1].copy_from_slice(&owned.zeta1[i * d1..][..d1]);
             pass.embeddings[d1..].copy_from_slice(device.result(tape));
             let logits = combined.forward(&frozen.theta0, &pass.embeddings, &mut pass.combined);
-            let weight = descent.class_weights[label as usize];
-            loss::cross_entropy(level, logits, label, weight, &mut pass.d_logits);
+            let target = Target::Class(label);
+            (descent.objective).loss(level, logits, target, true, &mut pass.d_logits);
             combined.backward(
                 &frozen.prepared0,
                 &pass.embeddings,

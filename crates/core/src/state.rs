@@ -7,6 +7,7 @@ use crate::ledger::{Kind, Ledger};
 use crate::message_path::{Compression, Leg};
 use crate::metrics::Metrics;
 use crate::model::{Model, Widths};
+use crate::optimiser::Memories;
 use crate::schedule::Segment;
 use crate::task::Task;
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,8 @@ pub struct State {
     pub best: Option<Model>,
     /// What compression has lost of models so far.
     pub residuals: Residuals,
+    /// What optimisers remember.
+    pub memories: Memories,
 }
 
 /// What compression has lost of the models that each sender has sent, to be added to the next.
@@ -140,6 +143,7 @@ impl State {
             theta,
             best: None,
             residuals: Residuals::none(&task.compression, task.architecture.widths(), groups),
+            memories: Memories::new(&task.optimisers, task.architecture.widths(), groups),
         }
     }
 }

@@ -1,14 +1,17 @@
 //! Everything a run needs and nothing it changes: experiment, data, networks, who is drawn and who is absent.
 
 use crate::absence::{Absences, Nobody};
+use crate::aggregate::{Aggregation, rule_of};
 use crate::cost::DeviceCost;
 use crate::dataset::Dataset;
-use crate::experiment::{Algorithm, ClassWeights, Experiment};
+use crate::experiment::{Algorithm, Experiment};
 use crate::keys::{Purpose, key};
 use crate::ledger::WORD;
 use crate::local_steps::Descent;
 use crate::message_path::Compression;
 use crate::model::{Architecture, ArchitectureError, Widths};
+use crate::objective::{Objective, objective_of};
+use crate::optimiser::{Optimiser, Optimisers, Sgd};
 use crate::schedule::Segment;
 use crate::selection::{Draw, Selection, Uniform, subset_size};
 use serde::{Deserialize, Serialize};
@@ -24,8 +27,12 @@ pub struct Task<'a> {
     pub dataset: Cow<'a, Dataset>,
     /// Its networks.
     pub architecture: Architecture,
-    /// How a step is taken.
-    pub descent: Descent,
+    /// What they are to learn.
+    pub objective: Box<dyn Objective>,
+    /// How gradients become steps.
+    pub optimisers: Optimisers,
+    /// How many models become one.
+    pub aggregation: Box<dyn Aggregation>,
     /// What messages go through.
     pub compression: Compression,
     /// |A_m| of each group.
@@ -174,9 +181,9 @@ impl<'a> Task<'a> {
                 classes,
             });
         }
+        let train = &experiment.train;
         let mut architecture =
             Architecture::new(&experiment.model, dataset.hospital, dataset.device, classes)?;
-        let train = &experiment.train;
         architecture.blind_to = train.algorithm.blind_to();
         let given = dataset;
         let dataset = match train.algorithm.merges_groups() {
@@ -188,10 +195,9 @@ impl<'a> Task<'a> {
             .iter()
             .map(|g| subset_size(train.participation, g.devices()));
         Ok(Task {
-            descent: Descent {
-                weight_decay: train.weight_decay as f32,
-                class_weights: class_weights(&train.class_weights, labels)?,
-            },
+            objective: objective_of(train, labels)?,
+            optimisers: Optimisers::new(train),
+            aggregation: rule_of(train),
             compression: match train.algorithm.compresses() {
                 true => Compression::new(&experiment.compression)
                     .map_err(|(_, problem)| TaskError::Compression { problem })?,
@@ -207,6 +213,29 @@ impl<'a> Task<'a> {
             dataset,
             architecture,
         })
+    }
+
+    /// Its networks, and what they are to learn.
+    pub fn networks(&self) -> (&Architecture, &dyn Objective) {
+        (&self.architecture, &*self.objective)
+    }
+
+    /// How a hospital steps from batch to batch.
+    pub(crate) fn hospital_descent(&self) -> Descent<'_> {
+        self.descent(&*self.optimisers.hospital)
+    }
+
+    /// How those step who remember nothing: devices, and pairs of JFL.
+    pub(crate) fn plain_descent(&self) -> Descent<'_> {
+        self.descent(&Sgd)
+    }
+
+    fn descent<'b>(&'b self, optimiser: &'b dyn Optimiser) -> Descent<'b> {
+        Descent {
+            objective: &*self.objective,
+            optimiser,
+            weight_decay: self.experiment.train.weight_decay as f32,
+        }
     }
 
     /// Who is absent, for the algorithms that can be deployed; nobody is in the others.
@@ -232,7 +261,7 @@ impl<'a> Task<'a> {
             groups: self.given.groups.len(),
             devices: self.given.groups.iter().map(|g| g.devices()).collect(),
             selected: self.selected.clone(),
-            class_weights: self.descent.class_weights.clone(),
+            class_weights: self.objective.class_weights().to_vec(),
             loss_samples: self
                 .loss_rows
                 .as_ref()
@@ -251,8 +280,12 @@ impl<'a> Task<'a> {
         let model = (n0 + n1 + n2) as u128;
         let tapes = (self.architecture.hospital.tape() + self.architecture.device.tape()) as u128;
         let groups = self.selected.len() as u128;
-        let selected = self.selected.iter().map(|s| *s as u128).max();
-        (groups + 64) * model + 64 * tapes + selected.unwrap_or(0) * (d1 + d2) as u128
+        let selected = self.selected.iter().map(|s| *s as u128).max().unwrap_or(0);
+        let held = match self.aggregation.streams() {
+            true => 0,
+            false => selected * n2 as u128,
+        };
+        (groups + 64) * model + 64 * tapes + selected * (d1 + d2) as u128 + 2 * held
     }
 
     /// The first segment. Who steers begins with P = Q, by strategy 1.
@@ -261,7 +294,6 @@ impl<'a> Task<'a> {
     }
 }
 
-/// The factor of each class, of which there are so many training rows.
 /// Refuses a target on test samples of which there are none.
 ///
 /// # Errors
@@ -279,39 +311,6 @@ pub fn check_targets(experiment: &Experiment, test_samples: usize) -> Result<(),
     match target.filter(|_| test_samples == 0) {
         Some((key, _)) => Err(TaskError::NoTest { key }),
         None => Ok(()),
-    }
-}
-
-fn class_weights(weights: &ClassWeights, labels: &[u64]) -> Result<Vec<f32>, TaskError> {
-    let classes = labels.len();
-    match weights {
-        ClassWeights::None => Ok(vec![1.0; classes]),
-        ClassWeights::Balanced => {
-            let all: u64 = labels.iter().sum();
-            let weight = |&n: &u64| {
-                if n == 0 {
-                    0.0
-                } else {
-                    all as f64 / (classes as f64 * n as f64)
-                }
-            };
-            Ok(labels.iter().map(|n| weight(n) as f32).collect())
-        }
-        ClassWeights::Listed(list) => {
-            if list.len() != classes {
-                return Err(TaskError::ClassWeights {
-                    listed: list.len(),
-                    classes,
-                });
-            }
-            let weights = list.iter().all(|w| *w >= 0.0 && w.is_finite());
-            if !weights || list.iter().all(|w| *w == 0.0) {
-                return Err(TaskError::ClassWeightValue {
-                    weights: list.clone(),
-                });
-            }
-            Ok(list.clone())
-        }
     }
 }
 

@@ -262,7 +262,7 @@ fn the_model_that_divergence_leaves_has_a_finite_loss() {
         let predicted = data
             .groups
             .iter()
-            .map(|g| predict(&task.architecture, &last.theta, &g.samples, None));
+            .map(|g| predict(task.networks(), &last.theta, &g.samples, None));
         let loss: f64 = predicted.map(|p| p.losses.total()).sum();
         assert!(
             loss.is_finite(),
@@ -323,7 +323,7 @@ fn a_model_that_diverged_is_never_the_best_one() {
         };
         let best = last.progress.best.unwrap();
         let model = last.best.as_ref().unwrap();
-        let loss = predict(&task.architecture, model, &data.validation, None)
+        let loss = predict(task.networks(), model, &data.validation, None)
             .losses
             .total();
         let auc = |e: &Evaluation| (e.t, e.validation.unwrap().auc_validation);

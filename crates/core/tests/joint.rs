@@ -207,7 +207,7 @@ fn asker<'a>(world: &World<'a>, first: u64) -> Asker<'a> {
 fn expected(world: &World<'_>) -> Vec<Option<Vec<f32>>> {
     let mut all = Vec::new();
     for (about, samples) in world.asked() {
-        let said = predict(&world.task.architecture, &world.model, &samples, None);
+        let said = predict(world.task.networks(), &world.model, &samples, None);
         let rows = said
             .probabilities
             .chunks_exact(2)

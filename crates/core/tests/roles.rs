@@ -5,6 +5,7 @@
 mod common;
 
 use common::messages::{KINDS, broken, changed, message};
+use common::seams::{Median, Momentum};
 use common::*;
 use selvedge_core::absence::Listed;
 use selvedge_core::dataset::{Dataset, Group, Samples};
@@ -347,6 +348,20 @@ fn any_experiment(stream: &mut Stream, seed: u64) -> (Experiment, Dataset) {
     (checked(&e), dataset(seed, &plan))
 }
 
+/// The task; in some worlds with an optimiser that remembers, and with a rule that needs all models at once.
+fn task_with_seams<'a>(seed: u64, experiment: &'a Experiment, dataset: &'a Dataset) -> Task<'a> {
+    let mut task = task(experiment, dataset);
+    if seed % 3 == 1 {
+        task.optimisers.hospital = Box::new(Momentum(0.5));
+        task.optimisers.edge = Box::new(Momentum(0.25));
+        task.optimisers.cloud = Box::new(Momentum(0.125));
+    }
+    if seed % 4 == 2 {
+        task.aggregation = Box::new(Median);
+    }
+    task
+}
+
 /// What a world went through.
 #[derive(Default)]
 struct Story {
@@ -366,10 +381,10 @@ fn same_as_the_loop(seed: u64, weather: Weather) -> Story {
             _ => {}
         }
     }
-    let task_of_roles = task(&experiment, &dataset);
+    let task_of_roles = task_with_seams(seed, &experiment, &dataset);
     let mut world = World::new(&task_of_roles, &dataset, &mut stream);
     world.run(&mut stream, weather);
-    let mut task_of_loop = task(&experiment, &dataset);
+    let mut task_of_loop = task_with_seams(seed, &experiment, &dataset);
     task_of_loop.absences = Box::new(world.listed());
     let looped = run(&task_of_loop);
     let state = world.cloud().state();

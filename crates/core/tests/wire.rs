@@ -9,6 +9,7 @@ use selvedge_core::adaptive::Report;
 use selvedge_core::evaluate::Scores;
 use selvedge_core::ledger::{Direction, Kind, Ledger, Link, Payload};
 use selvedge_core::local_steps::Descended;
+use selvedge_core::objective::Softmax;
 use selvedge_core::role::wire::{MOST_CLASSES, VERSION, WireError, decode, encode};
 use selvedge_core::role::{About, Counted, Message, Numbers, Part, Why};
 use selvedge_core::schedule::Segment;
@@ -48,7 +49,7 @@ fn large_messages_come_back_too() {
         },
         Message::Evaluated {
             number: 3,
-            scores: Box::new(Scores::new(MOST_CLASSES)),
+            scores: Box::new(Scores::new(&Softmax::new(MOST_CLASSES))),
         },
     ];
     for message in all {
@@ -255,7 +256,7 @@ fn the_format_is_as_it_was() {
         3,
         Payload::dense(5),
     );
-    let mut scores = Scores::new(2);
+    let mut scores = Scores::new(&Softmax::new(2));
     scores.training.add(0.5);
     scores.training.add(f64::INFINITY);
     scores.test.losses.add(-1.0);

@@ -65,7 +65,7 @@ impl Simulated {
             tensor.write(&self.model[&tensor.name], model.parts_mut()[part]);
         }
         let says = |samples: &Samples| -> Vec<Vec<u32>> {
-            let said = predict(&task.architecture, &model, samples, None);
+            let said = predict(task.networks(), &model, samples, None);
             let rows = said.probabilities.chunks_exact(dataset.classes.len());
             rows.map(|row| row.iter().map(|p| p.to_bits()).collect())
                 .collect()

@@ -13,7 +13,7 @@ use crate::experiment::Side;
 use crate::group::{Group, Workspaces};
 use crate::hsgd;
 use crate::ledger::{Kind, Link, Messages, Payload};
-use crate::local_steps::{Batch, Steps, TowerWorkspace, tower_steps};
+use crate::local_steps::{Batch, Stepped, Steps, TowerWorkspace, tower_steps};
 use crate::model::Model;
 use crate::run::AlgorithmSteps;
 use crate::state::{Progress, State};
@@ -83,7 +83,9 @@ fn device(
     thetas.0.copy_from_slice(&model.theta0);
     thetas.1.copy_from_slice(&model.theta2);
     let context = (&task.architecture, Side::Device);
-    tower_steps(context, &task.descent, steps, batch, thetas, workspace);
+    let stepped = Stepped::plain(thetas.0, thetas.1);
+    let descent = task.plain_descent();
+    tower_steps(context, descent, steps, batch, stepped, workspace);
 }
 
 /// θ0 and θ2 to every drawn device and back.

@@ -11,7 +11,7 @@ use crate::experiment::Side;
 use crate::group::{Group, Workspaces};
 use crate::hsgd;
 use crate::ledger::Link;
-use crate::local_steps::{Batch, Steps, TowerWorkspace, tower_steps};
+use crate::local_steps::{Batch, Stepped, Steps, TowerWorkspace, tower_steps};
 use crate::run::AlgorithmSteps;
 use crate::state::{Progress, State};
 use crate::task::Task;
@@ -38,8 +38,9 @@ fn interval(
 ) {
     let Progress { t, segment, .. } = state.progress;
     let started = task.stopwatch.map(|now| now());
-    let work = groups.par_iter_mut().zip(&mut state.groups).enumerate();
-    work.for_each(|(m, (group, model))| {
+    let work = groups.par_iter_mut().zip(&mut state.groups);
+    let work = work.zip(&mut state.memories.groups).enumerate();
+    work.for_each(|(m, ((group, model), memory))| {
         group.draw(task, m, t);
         let batch = Batch {
             samples: &task.dataset.groups[m].samples,
@@ -51,9 +52,15 @@ fn interval(
         };
         let steps = Steps { segment, first: t };
         let context = (&task.architecture, Side::Hospital);
-        let thetas = (&mut model.theta0[..], &mut model.theta1[..]);
+        let stepped = Stepped {
+            theta0: &mut model.theta0,
+            theta: &mut model.theta1,
+            memory0: &mut memory.theta0,
+            memory: &mut memory.theta1,
+        };
+        let descent = task.hospital_descent();
         workspaces.with(|workspace| {
-            tower_steps(context, &task.descent, steps, batch, thetas, workspace);
+            tower_steps(context, descent, steps, batch, stepped, workspace);
         });
     });
     let progress = &mut state.progress;

@@ -20,7 +20,7 @@ use crate::group::{Group, Workspaces};
 use crate::hsgd;
 use crate::ledger::{Direction, Kind, Link, Payload};
 use crate::local_steps::{
-    Batch, DeviceWorkspace, Owned, Steps, TowerWorkspace, device_steps, hospital_steps,
+    Batch, DeviceWorkspace, Owned, Stepped, Steps, TowerWorkspace, device_steps, hospital_steps,
 };
 use crate::model::Model;
 use crate::run::AlgorithmSteps;
@@ -117,7 +117,7 @@ fn pair_trains(
     theta1.copy_from_slice(&model.theta1);
     theta2.copy_from_slice(&model.theta2);
     let rows = &group.rows[group.starts[position] as usize..group.starts[position + 1] as usize];
-    let (architecture, descent) = (&task.architecture, &task.descent);
+    let (architecture, descent) = (&task.architecture, task.plain_descent());
     let samples = &task.dataset.groups[m].samples;
     let inputs = architecture.device.input().len();
     let first_row = rows[0] as usize;
@@ -144,15 +144,8 @@ fn pair_trains(
             other: &device_side.zeta,
             tapes: &hospital_side.tapes,
         };
-        let hospital_thetas = (&mut *theta0, &mut *theta1);
-        hospital_steps(
-            architecture,
-            descent,
-            steps,
-            batch,
-            hospital_thetas,
-            hospital,
-        );
+        let stepped = Stepped::plain(theta0, theta1);
+        hospital_steps(architecture, descent, steps, batch, stepped, hospital);
         let owned = Owned {
             x2: &samples.x2[first_row * inputs..][..rows.len() * inputs],
             y: &samples.y[first_row..][..rows.len()],

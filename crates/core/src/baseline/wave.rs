@@ -1,7 +1,7 @@
 //! Models that each selected device has of its own, made and added up in waves, so that memory does not grow with the
 //! subset.
 
-use crate::aggregate::{add_models, finish_mean};
+use crate::aggregate::Gathering;
 use crate::group::{DEVICES_PER_TASK, held};
 use crate::task::Task;
 use rayon::prelude::*;
@@ -9,7 +9,8 @@ use rayon::prelude::*;
 /// Room for the models that are held at the same time.
 pub(super) struct Wave<W> {
     models: Vec<f32>,
-    sum: Vec<f32>,
+    numbers: usize,
+    gathering: Gathering,
     /// One for each task.
     workspaces: Vec<W>,
 }
@@ -22,12 +23,13 @@ impl<W: Send> Wave<W> {
         let tasks = held.div_ceil(DEVICES_PER_TASK);
         Wave {
             models: vec![0.0; held * numbers],
-            sum: vec![0.0; numbers],
+            gathering: Gathering::new(numbers),
+            numbers,
             workspaces: (0..tasks).map(|_| workspace()).collect(),
         }
     }
 
-    /// The mean of the models that `work` makes for each position of a subset.
+    /// What becomes of the models that `work` makes for each position of a subset.
     pub(super) fn mean(
         &mut self,
         task: &Task<'_>,
@@ -35,9 +37,9 @@ impl<W: Send> Wave<W> {
         work: impl Fn(usize, &mut [f32], &mut W) + Sync,
     ) -> &[f32] {
         let level = task.architecture.level();
-        let numbers = self.sum.len();
+        let (numbers, rule) = (self.numbers, &*task.aggregation);
         let per_wave = self.workspaces.len() * DEVICES_PER_TASK;
-        self.sum.fill(0.0);
+        self.gathering.clear();
         let arrived = vec![true; positions];
         for (wave, arrived) in arrived.chunks(per_wave).enumerate() {
             let models = &mut self.models[..arrived.len() * numbers];
@@ -51,10 +53,9 @@ impl<W: Send> Wave<W> {
                         work(first + j, own, workspace);
                     }
                 });
-            add_models(level, models, arrived, &mut self.sum);
+            self.gathering.add(rule, level, models, arrived);
         }
-        let mean = &mut self.models[..numbers];
-        finish_mean(level, &self.sum, &arrived, mean);
-        mean
+        // A subset has at least one device.
+        self.gathering.finish(rule, level).unwrap_or_default()
     }
 }

@@ -256,7 +256,7 @@ impl<'a> Gateway<'a> {
         self.workspaces.with(|workspace| {
             device_steps(
                 architecture,
-                &task.descent,
+                task.plain_descent(),
                 steps,
                 owned,
                 &self.frozen,

@@ -6,6 +6,7 @@ use selvedge_core::evaluate::{HeldOut, Scores};
 use selvedge_core::ledger::{Direction, Kind, Ledger, Link, Payload};
 use selvedge_core::local_steps::Descended;
 use selvedge_core::metrics::LossSum;
+use selvedge_core::objective::Softmax;
 use selvedge_core::role::{About, Counted, Message, Numbers, Part, Why};
 use selvedge_core::schedule::Segment;
 use selvedge_nn::random::Stream;
@@ -126,7 +127,7 @@ fn losses(stream: &mut Stream) -> LossSum {
 }
 
 fn held_out(stream: &mut Stream, classes: u64) -> HeldOut {
-    let mut held_out = HeldOut::new(classes as usize);
+    let mut held_out = HeldOut::new(&Softmax::new(classes as usize));
     for _ in 0..stream.below(6) {
         held_out.losses.add(double(stream));
         let probabilities: Vec<f32> = (0..classes).map(|_| stream.uniform()).collect();
@@ -527,7 +528,7 @@ pub fn broken(stream: &mut Stream, message: &Message) -> Message {
             0 => *number = number.wrapping_add(1),
             1 => scores.training.add(0.5),
             2 => scores.test.losses.add(0.5),
-            _ => scores.validation = HeldOut::new(3),
+            _ => scores.validation = HeldOut::new(&Softmax::new(3)),
         },
         Message::Trained { theta2, .. } => of_other_length(stream, theta2),
         Message::Question { about, zeta2, .. } => match (choice, about) {

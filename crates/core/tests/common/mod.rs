@@ -6,6 +6,7 @@ pub mod closed_forms;
 pub mod draws;
 pub mod messages;
 pub mod reference;
+pub mod seams;
 
 use reference::Theta;
 use selvedge_core::absence::Absences;

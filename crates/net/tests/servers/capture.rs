@@ -7,6 +7,7 @@ use async_nats::{Client, jetstream};
 use futures_util::StreamExt;
 use selvedge_core::adaptive::Report;
 use selvedge_core::evaluate::Scores;
+use selvedge_core::objective::Softmax;
 use selvedge_core::role::wire::encode;
 use selvedge_core::role::{Counted, Message, Numbers, Part};
 use selvedge_core::schedule::Segment;
@@ -103,7 +104,7 @@ impl Random {
 /// What the parties of a group say to each other, and to the cloud: from, to, message. Every kind is there.
 fn conversation(random: &mut Random) -> Vec<(&'static str, &'static str, Message)> {
     let [gateway, other] = GATEWAYS;
-    let mut scores = Scores::new(2);
+    let mut scores = Scores::new(&Softmax::new(2));
     for losses in [
         &mut scores.training,
         &mut scores.validation.losses,

@@ -64,7 +64,7 @@ impl Cloud<'_> {
         else {
             return;
         };
-        let mut sum = Scores::new(self.task.architecture.combined.output().len());
+        let mut sum = Scores::new(&*self.task.objective);
         for (m, scores) in scores.iter().enumerate() {
             match scores {
                 Some(scores) => sum.merge(scores),

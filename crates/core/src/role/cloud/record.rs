@@ -33,6 +33,7 @@ impl Cloud<'_> {
             || record.counted.len() != groups
             || safe.is_some() != like.safe.is_some()
             || !same(&record.lost, &like.residuals.cloud)
+            || !same(&record.memory, &like.memories.cloud)
             || !models
                 .iter()
                 .flatten()
@@ -47,6 +48,7 @@ impl Cloud<'_> {
         (self.state.theta, self.state.good) = (theta, good);
         (self.state.safe, self.state.best) = (safe, best);
         self.state.residuals.cloud = record.lost;
+        self.state.memories.cloud = record.memory;
         self.counted = record.counted;
         (self.measuring, self.overdue) = (None, false);
         self.uploads = vec![Upload::default(); groups];
@@ -107,6 +109,7 @@ impl Cloud<'_> {
             safe,
             best,
             residuals,
+            memories,
             ..
         } = &self.state;
         wire::to_bytes(&Record {
@@ -114,6 +117,7 @@ impl Cloud<'_> {
             evaluation: self.last.evaluation.clone(),
             models: Kept::new([Some(theta), Some(good), safe.as_ref(), best.as_ref()]),
             lost: residuals.cloud.clone(),
+            memory: memories.cloud.clone(),
             counted: self.counted.clone(),
             present: self.last.present.clone(),
             frames: self.last.frames.clone(),
@@ -134,6 +138,8 @@ struct Record {
     evaluation: Option<Evaluation>,
     models: Kept,
     lost: Model,
+    /// What the optimiser remembers.
+    memory: Model,
     counted: Vec<Ledger>,
     present: Vec<bool>,
     frames: Option<Vec<Numbers>>,
@@ -147,6 +153,7 @@ fields!(Record {
     evaluation,
     models,
     lost,
+    memory,
     counted,
     present,
     frames,

@@ -9,14 +9,13 @@ mod sending;
 use super::message::{Counted, Message, OfDevice, Part};
 use super::wire::{self, Reader, Wire, WireError, fields};
 use super::{Absence, Event, Outbox, Party, Phase, Quorum, is_possible, quorum};
-use crate::aggregate::local_mean;
-use crate::group::Group;
+use crate::aggregate::Gathering;
+use crate::group::{Group, aggregate_locally};
 use crate::hsgd::{charge_interval, compute};
 use crate::ledger::Kind;
 use crate::message_path::{Leg, Numbers, Route};
 use crate::schedule::Segment;
 use crate::task::Task;
-use selvedge_nn::vector;
 use std::ops::Range;
 
 /// An edge and what it holds of its group.
@@ -48,6 +47,8 @@ struct Held {
     global: Vec<f32>,
     /// What compression has lost of uploads.
     residual: Vec<f32>,
+    /// What the optimiser remembers.
+    memory: Vec<f32>,
     counted: Counted,
     /// Whose models are not in θ2, though they were taught.
     absent: Vec<u32>,
@@ -61,6 +62,7 @@ fields!(Held {
     global_t,
     global,
     residual,
+    memory,
     counted,
     absent,
     ended
@@ -132,6 +134,7 @@ impl<'a> Edge<'a> {
                     true => theta2.clone(),
                     false => Vec::new(),
                 },
+                memory: vec![0.0; task.optimisers.edge.remembers(theta2.len())],
                 theta2,
                 residual,
                 counted: Counted::default(),
@@ -166,7 +169,7 @@ impl<'a> Edge<'a> {
     /// If it is no record of this edge.
     pub fn restore(&mut self, record: &[u8], outbox: &mut Outbox) -> Result<(), WireError> {
         let held: Held = wire::from_bytes(record)?;
-        let lengths = |h: &Held| [&h.theta2, &h.global, &h.residual].map(Vec::len);
+        let lengths = |h: &Held| [&h.theta2, &h.global, &h.residual, &h.memory].map(Vec::len);
         let iterations = self.task.experiment.train.iterations;
         let in_time = match held.ended {
             true => held.segment.is_sound(held.t, iterations),
@@ -467,16 +470,10 @@ impl<'a> Edge<'a> {
         let empty = vec![0.0; held.theta2.len()];
         let rows = drawn.models.iter().map(|m| m.as_ref().unwrap_or(&empty));
         let models: Vec<f32> = rows.flatten().copied().collect();
+        let mut gathering = Gathering::new(empty.len());
         let level = task.architecture.level();
-        match task.compression.devices_send_steps() {
-            false => local_mean(level, &models, &arrived, &mut held.theta2),
-            true if arrived.contains(&true) => {
-                let mut mean = empty;
-                local_mean(level, &models, &arrived, &mut mean);
-                vector::add(level, &mean, &mut held.theta2);
-            }
-            true => {}
-        }
+        gathering.add(&*task.aggregation, level, &models, &arrived);
+        aggregate_locally(task, &mut gathering, &mut held.theta2, &mut held.memory);
         drawn.group.uploaded = arrived;
         let computed = compute(task, held.segment.local_interval, None);
         let Counted { ledger, seconds } = &mut held.counted;
@@ -554,6 +551,7 @@ impl<'a> Edge<'a> {
         if *t > held.t || *anew {
             // What it has sent was not used, or is not wanted any more.
             held.residual.fill(0.0);
+            held.memory.fill(0.0);
         }
         (held.t, held.segment, held.global_t) = (*t, *segment, *t);
         if self.task.compression.groups_keep_theta() {

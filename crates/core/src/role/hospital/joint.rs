@@ -74,7 +74,7 @@ impl Hospital<'_> {
             theta1: self.held.theta1.clone(),
             theta2: Vec::new(),
         };
-        let said = predict_embedded(&self.task.architecture, &model, samples, &known, &zeta2);
+        let said = predict_embedded(self.task.networks(), &model, samples, &known, &zeta2);
         Ok((unknown, said.probabilities))
     }
 

@@ -126,12 +126,12 @@ impl Hospital<'_> {
         if !measured.parts.iter().all(complete) {
             return;
         }
-        let architecture = &self.task.architecture;
+        let networks = self.task.networks();
         let predict = |samples: &Samples, (rows, zeta2, _): &(Vec<u32>, Vec<f32>, Vec<bool>)| {
-            predict_embedded(architecture, model, samples, rows, zeta2)
+            predict_embedded(networks, model, samples, rows, zeta2)
         };
         let [training, validation, test] = &measured.parts;
-        let mut scores = Scores::new(architecture.combined.output().len());
+        let mut scores = Scores::new(networks.1);
         scores.training = predict(&self.data.samples, training).losses;
         let held_out = [
             (&mut scores.validation, validation, &self.held_out[0]),

@@ -17,7 +17,7 @@ use crate::exchange::Embeddings;
 use crate::experiment::Side;
 use crate::group::Group;
 use crate::ledger::Kind;
-use crate::local_steps::{Batch, Steps, TowerWorkspace, hospital_steps};
+use crate::local_steps::{Batch, Stepped, Steps, TowerWorkspace, hospital_steps};
 use crate::message_path::{Leg, Numbers, Route};
 use crate::schedule::Segment;
 use crate::task::Task;
@@ -65,6 +65,9 @@ struct Held {
     residual: Vec<f32>,
     lost0: Vec<f32>,
     lost1: Vec<f32>,
+    /// What the optimiser remembers of θ0 and θ1.
+    memory0: Vec<f32>,
+    memory1: Vec<f32>,
     report: Report,
     ended: bool,
 }
@@ -80,6 +83,8 @@ fields!(Held {
     residual,
     lost0,
     lost1,
+    memory0,
+    memory1,
     report,
     ended
 });
@@ -93,7 +98,7 @@ impl<'a> Hospital<'a> {
         held_out: HeldOutSamples,
     ) -> Self {
         let model = task.architecture.initial(task.experiment.seed);
-        let path = &task.compression;
+        let (path, optimiser) = (&task.compression, &task.optimisers.hospital);
         let (n0, n1) = (model.theta0.len(), model.theta1.len());
         let known = |part: &[f32]| match path.groups_keep_theta() {
             true => part.to_vec(),
@@ -109,6 +114,8 @@ impl<'a> Hospital<'a> {
                 residual: path.nothing_lost(Leg::Theta0, n0),
                 lost0: path.nothing_lost(Leg::Upload(Kind::Theta0), n0),
                 lost1: path.nothing_lost(Leg::Upload(Kind::Theta1), n1),
+                memory0: vec![0.0; optimiser.remembers(n0)],
+                memory1: vec![0.0; optimiser.remembers(n1)],
                 global_t: 0,
                 global0: known(&model.theta0),
                 global1: known(&model.theta1),
@@ -147,6 +154,8 @@ impl<'a> Hospital<'a> {
                 &h.residual,
                 &h.lost0,
                 &h.lost1,
+                &h.memory0,
+                &h.memory1,
             ]
             .map(Vec::len)
         };
@@ -305,12 +314,18 @@ impl<'a> Hospital<'a> {
             segment: held.segment,
             first: held.t,
         };
+        let stepped = Stepped {
+            theta0: &mut held.theta0,
+            theta: &mut held.theta1,
+            memory0: &mut held.memory0,
+            memory: &mut held.memory1,
+        };
         let seen = hospital_steps(
             &self.task.architecture,
-            &self.task.descent,
+            self.task.hospital_descent(),
             steps,
             batch,
-            (&mut held.theta0, &mut held.theta1),
+            stepped,
             &mut self.workspace,
         );
         held.report.add(seen);
@@ -437,9 +452,10 @@ impl<'a> Hospital<'a> {
         };
         if *t > held.t || *anew {
             // What it has sent was not used, or is not wanted any more.
-            for lost in [&mut held.residual, &mut held.lost0, &mut held.lost1] {
-                lost.fill(0.0);
-            }
+            let lost = [&mut held.residual, &mut held.lost0, &mut held.lost1];
+            let memory = [&mut held.memory0, &mut held.memory1];
+            let all = lost.into_iter().chain(memory);
+            all.for_each(|part| part.fill(0.0));
         }
         (held.t, held.segment, held.global_t) = (*t, *segment, *t);
         if self.task.compression.groups_keep_theta() {

@@ -1,0 +1,145 @@
+//! The objective: what a model is to learn of a sample, how far it is from it, and what is counted to judge it.
+//!
+//! ```text
+//!  combined model ──► logits ──► loss and its gradient by the logits     training
+//!                           └──► probabilities ──► Tally ──► metrics     evaluation, by sums that hospitals can add up
+//! ```
+
+use crate::experiment::{ClassWeights, TrainSettings};
+use crate::metrics::Tally;
+use crate::task::TaskError;
+use selvedge_nn::loss;
+use selvedge_nn::simd::Level;
+
+/// What is known of one sample.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Target {
+    /// Its class.
+    Class(u32),
+}
+
+/// What a model is to learn.
+pub trait Objective: Send + Sync {
+    /// How many logits the combined model must give.
+    fn logits(&self) -> usize;
+
+    /// The loss of one sample, and its gradient by the logits. Weights of classes count in training, and not in what is
+    /// reported, so that runs with different weights can be compared.
+    fn loss(
+        &self,
+        level: Level,
+        logits: &[f32],
+        target: Target,
+        weighted: bool,
+        d_logits: &mut [f32],
+    ) -> f64;
+
+    /// What is said of a sample, from its logits: as many numbers.
+    fn probabilities(&self, level: Level, logits: &[f32], out: &mut [f32]);
+
+    /// Counts of what is said of samples, from which metrics are made: none yet.
+    fn tally(&self) -> Tally;
+
+    /// The factor of each class's loss, as manifests show it.
+    fn class_weights(&self) -> &[f32];
+}
+
+/// One class of several: softmax and cross-entropy.
+#[derive(Clone, Debug)]
+pub struct Softmax {
+    weights: Vec<f32>,
+}
+
+impl Softmax {
+    /// Classes that all count the same.
+    pub fn new(classes: usize) -> Self {
+        Softmax {
+            weights: vec![1.0; classes],
+        }
+    }
+}
+
+impl Objective for Softmax {
+    fn logits(&self) -> usize {
+        self.weights.len()
+    }
+
+    fn loss(
+        &self,
+        level: Level,
+        logits: &[f32],
+        target: Target,
+        weighted: bool,
+        d_logits: &mut [f32],
+    ) -> f64 {
+        let Target::Class(label) = target;
+        let weight = match weighted {
+            true => self.weights[label as usize],
+            false => 1.0,
+        };
+        loss::cross_entropy(level, logits, label, weight, d_logits)
+    }
+
+    fn probabilities(&self, level: Level, logits: &[f32], out: &mut [f32]) {
+        loss::softmax(level, logits, out);
+    }
+
+    fn tally(&self) -> Tally {
+        Tally::new(self.weights.len())
+    }
+
+    fn class_weights(&self) -> &[f32] {
+        &self.weights
+    }
+}
+
+/// The objective that an experiment names, for classes of which there are so many training rows.
+///
+/// # Errors
+/// If the class weights do not fit the classes.
+pub fn objective_of(
+    train: &TrainSettings,
+    labels: &[u64],
+) -> Result<Box<dyn Objective>, TaskError> {
+    let weights = class_weights(&train.class_weights, labels)?;
+    Ok(Box::new(Softmax { weights }))
+}
+
+/// The objective of an experiment whose model is used and not trained, so that no class has a weight.
+pub fn objective_of_trained(_: &TrainSettings, classes: usize) -> Box<dyn Objective> {
+    Box::new(Softmax::new(classes))
+}
+
+/// The factor of each class, of which there are so many training rows.
+fn class_weights(weights: &ClassWeights, labels: &[u64]) -> Result<Vec<f32>, TaskError> {
+    let classes = labels.len();
+    match weights {
+        ClassWeights::None => Ok(vec![1.0; classes]),
+        ClassWeights::Balanced => {
+            let all: u64 = labels.iter().sum();
+            let weight = |&n: &u64| {
+                if n == 0 {
+                    0.0
+                } else {
+                    all as f64 / (classes as f64 * n as f64)
+                }
+            };
+            Ok(labels.iter().map(|n| weight(n) as f32).collect())
+        }
+        ClassWeights::Listed(list) => {
+            if list.len() != classes {
+                return Err(TaskError::ClassWeights {
+                    listed: list.len(),
+                    classes,
+                });
+            }
+            let weights = list.iter().all(|w| *w >= 0.0 && w.is_finite());
+            if !weights || list.iter().all(|w| *w == 0.0) {
+                return Err(TaskError::ClassWeightValue {
+                    weights: list.clone(),
+                });
+            }
+            Ok(list.clone())
+        }
+    }
+}
