@@ -21,8 +21,11 @@ use crate::schedule::Segment;
 use crate::state::{Evaluation, Validation};
 use std::sync::Arc;
 
-/// The format that this version writes and reads.
+/// The format of messages: the protocol that parties speak.
 pub const VERSION: u8 = 1;
+
+/// The format of records. Those of format 1 did not say it.
+pub const RECORD_VERSION: u8 = 2;
 
 const MAGIC: [u8; 2] = *b"SV";
 
@@ -36,8 +39,13 @@ pub enum WireError {
     #[error("no frame of selvedge: expected it to begin with \"SV\"")]
     Foreign,
     /// They are of another version.
-    #[error("a frame of version {0}: expected {VERSION}")]
+    #[error("a message of protocol {0}, and this is protocol {VERSION}: upgrade {older}",
+        older = if *.0 > VERSION { "this party" } else { "its sender" })]
     Version(u8),
+    /// A record of another format.
+    #[error("a record of format {0}, and this selvedge reads format {RECORD_VERSION}: {remedy}",
+        remedy = if *.0 > RECORD_VERSION { "upgrade it" } else { "go on with the version that wrote it" })]
+    RecordVersion(u8),
     /// They belong to another run.
     #[error("a frame of the run {0:016x}: expected this one")]
     OtherRun(u64),
@@ -87,14 +95,18 @@ pub fn decode(run: u64, bytes: &[u8]) -> Result<Message, WireError> {
     whole(reader)
 }
 
-/// All bytes as one value.
-pub(crate) fn from_bytes<T: Wire>(bytes: &[u8]) -> Result<T, WireError> {
-    whole(Reader { bytes })
+/// What a record says.
+pub(crate) fn read_record<T: Wire>(bytes: &[u8]) -> Result<T, WireError> {
+    let mut reader = Reader { bytes };
+    match u8::get(&mut reader)? {
+        RECORD_VERSION => whole(reader),
+        other => Err(WireError::RecordVersion(other)),
+    }
 }
 
-/// A value as bytes.
-pub(crate) fn to_bytes(value: &impl Wire) -> Vec<u8> {
-    let mut out = Vec::new();
+/// A record.
+pub(crate) fn record(value: &impl Wire) -> Vec<u8> {
+    let mut out = vec![RECORD_VERSION];
     value.put(&mut out);
     out
 }

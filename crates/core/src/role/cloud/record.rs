@@ -16,7 +16,7 @@ impl Cloud<'_> {
     /// # Errors
     /// If it is no record of this run.
     pub fn restore(&mut self, record: &[u8], outbox: &mut Outbox) -> Result<(), WireError> {
-        let record: Record = wire::from_bytes(record)?;
+        let record: Record = wire::read_record(record)?;
         let wrong = || WireError::Short("a record of these groups and networks");
         let groups = self.uploads.len();
         let progress: Progress = serde_json::from_str(&record.progress).map_err(|_| wrong())?;
@@ -112,7 +112,7 @@ impl Cloud<'_> {
             memories,
             ..
         } = &self.state;
-        wire::to_bytes(&Record {
+        wire::record(&Record {
             progress: serde_json::to_string(progress).unwrap_or_default(),
             evaluation: self.last.evaluation.clone(),
             models: Kept::new([Some(theta), Some(good), safe.as_ref(), best.as_ref()]),

@@ -168,7 +168,7 @@ impl<'a> Edge<'a> {
     /// # Errors
     /// If it is no record of this edge.
     pub fn restore(&mut self, record: &[u8], outbox: &mut Outbox) -> Result<(), WireError> {
-        let held: Held = wire::from_bytes(record)?;
+        let held: Held = wire::read_record(record)?;
         let lengths = |h: &Held| [&h.theta2, &h.global, &h.residual, &h.memory].map(Vec::len);
         let iterations = self.task.experiment.train.iterations;
         let in_time = match held.ended {
@@ -480,7 +480,7 @@ impl<'a> Edge<'a> {
         charge_interval(task, (self.group, &drawn.group, computed), ledger, |more| {
             *seconds += more;
         });
-        outbox.record = Some(wire::to_bytes(held));
+        outbox.record = Some(wire::record(held));
         self.note_absences(outbox);
         self.go_on(outbox);
     }
@@ -564,7 +564,7 @@ impl<'a> Edge<'a> {
         self.measured = None;
         match ended {
             true => {
-                outbox.record = Some(wire::to_bytes(held));
+                outbox.record = Some(wire::record(held));
                 self.end(outbox);
             }
             false => self.invite(outbox),

@@ -144,7 +144,7 @@ impl<'a> Hospital<'a> {
     /// # Errors
     /// If it is no record of this hospital.
     pub fn restore(&mut self, record: &[u8], outbox: &mut Outbox) -> Result<(), WireError> {
-        let (held, batch): (Held, Option<ByPosition>) = wire::from_bytes(record)?;
+        let (held, batch): (Held, Option<ByPosition>) = wire::read_record(record)?;
         let lengths = |h: &Held| {
             [
                 &h.theta0,
@@ -283,7 +283,7 @@ impl<'a> Hospital<'a> {
         let Some(other) = self.unpack(&group, zeta2) else {
             return false;
         };
-        let mut record = wire::to_bytes(&self.held);
+        let mut record = wire::record(&self.held);
         true.put(&mut record);
         zeta2.put(&mut record);
         outbox.record = Some(record);
@@ -470,7 +470,7 @@ impl<'a> Hospital<'a> {
             self.interval(&zeta2, outbox);
         }
         if *ended {
-            let mut record = wire::to_bytes(&self.held);
+            let mut record = wire::record(&self.held);
             false.put(&mut record);
             outbox.record = Some(record);
             outbox.send(Party::Cloud, Message::Done);
