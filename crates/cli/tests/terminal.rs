@@ -209,7 +209,7 @@ fn the_summary_is_the_same_with_and_without_a_terminal() {
     assert_eq!(comparable(&screen.text()), comparable(&plain.stdout));
     let last = plain.stderr.lines().last().unwrap();
     says(
-        &last,
+        last,
         &[
             "t 120/120",
             "loss 1.",

@@ -96,7 +96,7 @@ fn of_archive(
     centre_at_hospital: bool,
     purpose: Purpose,
 ) -> Result<Rows, DataError> {
-    let problem = |problem: Problem| DataError::file(&file, problem);
+    let problem = |problem: Problem| DataError::file(file, problem);
     let mut archive = Archive::open(bytes).map_err(problem)?;
     let mut images = Images::default();
     for (prefix, part) in PARTS {

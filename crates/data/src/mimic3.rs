@@ -234,7 +234,7 @@ pub(crate) fn read_new(
 
 /// The stays that any list names, wherever their files lie.
 fn listed_new(file: &Path, stays: &Stays, lists: &[Text]) -> Result<Listed, DataError> {
-    let problem = |problem: String| DataError::file(&file, problem);
+    let problem = |problem: String| DataError::file(file, problem);
     if lists.is_empty() {
         return Err(problem(
             "no listfile.csv in it: expected one that says what became of each stay".into(),
@@ -384,13 +384,13 @@ pub(crate) struct Normaliser {
 
 impl Normaliser {
     fn read(file: &Path) -> Result<Self, DataError> {
-        let bytes = std::fs::read(file).map_err(|source| DataError::io(&file, source))?;
+        let bytes = std::fs::read(file).map_err(|source| DataError::io(file, source))?;
         Self::parse(file, &bytes)
     }
 
     /// Reads and checks what stands in `file`.
     pub(crate) fn parse(file: &Path, bytes: &[u8]) -> Result<Self, DataError> {
-        let problem = |problem: String| DataError::file(&file, problem);
+        let problem = |problem: String| DataError::file(file, problem);
         let found: Normaliser = serde_json::from_slice(bytes).map_err(|e| {
             problem(format!(
                 "not a normaliser's state: {e}; expected continuous_columns, means and stds"

@@ -169,7 +169,7 @@ fn sources(path: &Path) -> Result<Vec<PathBuf>, DataError> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
-    let entries = std::fs::read_dir(path).map_err(|source| DataError::io(&path, source))?;
+    let entries = std::fs::read_dir(path).map_err(|source| DataError::io(path, source))?;
     let name_of = |file: &Path| {
         file.file_name()
             .unwrap_or_default()
@@ -196,7 +196,7 @@ fn sources(path: &Path) -> Result<Vec<PathBuf>, DataError> {
             Some(archive) => sources.push(archive.clone()),
             None => {
                 return Err(DataError::file(
-                    &path,
+                    path,
                     format!(
                         "no {set} in it: expected {set}.tar.gz or the folder {set}, as of the other set"
                     ),

@@ -222,7 +222,7 @@ fn check_header(file: &Path, lines: &mut Lines, labelled: bool) -> Result<usize,
     let expected = format!("Unnamed,X1,...,X{WIDTH},y");
     let Some(header) = lines.next_line()? else {
         let problem = format!("an empty file: expected the header {expected}");
-        return Err(DataError::file(&file, problem));
+        return Err(DataError::file(file, problem));
     };
     let mut count = 0;
     for field in fields(header) {

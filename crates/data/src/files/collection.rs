@@ -216,7 +216,7 @@ fn names_below(
 /// All bytes of a file, which may be gzipped.
 fn bounded(file: File, path: &Path) -> Result<Vec<u8>, DataError> {
     let mut plain = BufReader::new(file);
-    let failed = |source| DataError::io(&path, source);
+    let failed = |source| DataError::io(path, source);
     let mut bytes = Vec::new();
     if plain.fill_buf().map_err(failed)?.starts_with(&[0x1f, 0x8b]) {
         let read = MultiGzDecoder::new(plain)
@@ -232,7 +232,7 @@ fn bounded(file: File, path: &Path) -> Result<Vec<u8>, DataError> {
     match bytes.len() as u64 == LONGEST_FILE {
         false => Ok(bytes),
         true => Err(DataError::file(
-            &path,
+            path,
             format!("longer than {LONGEST_FILE} bytes: expected the file of one patient"),
         )),
     }
@@ -243,7 +243,7 @@ fn damaged(path: &Path, source: &io::Error) -> DataError {
         io::ErrorKind::UnexpectedEof => "ends early (a truncated download?)",
         _ => "is corrupt",
     };
-    DataError::file(&path, format!("the archive {what}: {source}"))
+    DataError::file(path, format!("the archive {what}: {source}"))
 }
 
 fn unpack(
@@ -252,7 +252,7 @@ fn unpack(
     wanted: &dyn Fn(&str) -> bool,
     batch: &mut Batch<'_>,
 ) -> Result<(), DataError> {
-    let failed = |source| DataError::io(&path, source);
+    let failed = |source| DataError::io(path, source);
     let mut plain = BufReader::with_capacity(1 << 18, bytes);
     let mut reader: Box<dyn Read> =
         match plain.fill_buf().map_err(failed)?.starts_with(&[0x1f, 0x8b]) {
@@ -276,7 +276,7 @@ fn unpack(
     });
     files.map_err(|stop| match stop {
         Stop::Io(source) => damaged(path, &source),
-        Stop::Format(problem) => DataError::file(&path, problem),
+        Stop::Format(problem) => DataError::file(path, problem),
         Stop::Taker(error) => error,
     })
 }

@@ -34,7 +34,7 @@ impl Lines {
     /// The lines of bytes from anywhere; errors call them `file`. Their first bytes, not the name, say whether they are
     /// compressed: browsers and archivers unpack files without renaming them.
     pub(crate) fn of(file: &Path, bytes: impl Read + 'static) -> Result<Self, DataError> {
-        let failed = |source| DataError::io(&file, source);
+        let failed = |source| DataError::io(file, source);
         let mut plain = BufReader::with_capacity(1 << 16, bytes);
         let compressed = plain.fill_buf().map_err(failed)?.starts_with(&GZIP_MAGIC);
         let reader: Box<dyn BufRead> = if compressed {

@@ -19,7 +19,7 @@ pub(super) fn arrays(
     if file.extension().is_none_or(|end| end != "npz") || !file.is_file() {
         return Ok(None);
     }
-    let problem = |problem: Problem| DataError::file(&file, problem);
+    let problem = |problem: Problem| DataError::file(file, problem);
     let mut archive = Archive::open(BufReader::new(crate::files::open(file)?)).map_err(problem)?;
     if archive.find("hospital.npy").is_none() || archive.find("device.npy").is_none() {
         return Ok(None);

@@ -74,7 +74,7 @@ pub fn read_patients(
         labelled: labels == Labels::Needed,
     };
     if let Some(missing) = files.iter().find(|file| !file.exists()) {
-        return Err(DataError::file(&missing, "there is no such file"));
+        return Err(DataError::file(missing, "there is no such file"));
     }
     let mut rows = read(settings, inputs, files, purpose)?;
     check(&rows, inputs)?;

@@ -58,10 +58,10 @@ pub fn cut(
 pub(super) fn check_empty(out: &Path) -> Result<(), DataError> {
     match fs::read_dir(out).map(|mut entries| entries.next().is_some()) {
         Ok(true) => Err(DataError::file(
-            &out,
+            out,
             "there is something in it: expected a new folder, or an empty one",
         )),
-        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(DataError::io(&out, source)),
+        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(DataError::io(out, source)),
         _ => Ok(()),
     }
 }
@@ -89,7 +89,7 @@ pub(super) fn fill<T>(
     if written.is_err() {
         let _ = fs::remove_dir_all(&partial);
     }
-    written.map_err(|source| DataError::io(&out, source))
+    written.map_err(|source| DataError::io(out, source))
 }
 
 /// The same for a folder that may be full of what was filled in before: that goes when the new one is whole.
@@ -102,7 +102,7 @@ pub(super) fn replace<T>(
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     };
-    let failed = |source| DataError::io(&out, source);
+    let failed = |source| DataError::io(out, source);
     // Whoever was interrupted between the two moves gets back what was there.
     if !out.exists() && old.exists() {
         fs::rename(&old, out).map_err(failed)?;

@@ -304,7 +304,7 @@ impl Grid {
             steps => format!(" at step {}", at / self.width % steps),
         };
         Err(DataError::file(
-            &file,
+            file,
             format!(
                 "{:?} has no {:?}{step}: expected a value everywhere, since data.table.missing = \"refuse\"",
                 ids(row),

@@ -42,7 +42,7 @@ impl Counting {
 
 impl Source {
     pub(super) fn open(path: &Path, open: Open<'_>) -> Result<Self, DataError> {
-        let failed = |source| DataError::io(&path, source);
+        let failed = |source| DataError::io(path, source);
         let mut bytes = open(path).map_err(failed)?;
         let mut magic = Vec::new();
         (&mut bytes)
@@ -53,7 +53,7 @@ impl Source {
         // The second is an encrypted file, of which the reader says so.
         if [b"PAR1", b"PARE"].contains(&magic[..].try_into().unwrap_or(b"\0\0\0\0")) {
             let parquet = Parquet::open(BufReader::new(bytes));
-            let parquet = parquet.map_err(|problem| DataError::file(&path, problem))?;
+            let parquet = parquet.map_err(|problem| DataError::file(path, problem))?;
             return Ok(Source::Parquet(path.to_owned(), Box::new(parquet)));
         }
         Ok(Source::Csv(Csv::open(Lines::of(path, bytes)?, path)?))
