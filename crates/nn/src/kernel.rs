@@ -655,12 +655,7 @@ impl Kernel for Transpose<'_> {
 
     #[inline(always)]
     fn run<L: Lanes>(self) {
-        let Transpose {
-            x,
-            rows,
-            columns,
-            out,
-        } = self;
+        let (x, rows, columns, out) = (self.x, self.rows, self.columns, self.out);
         for c0 in (0..columns).step_by(LANES) {
             for r0 in (0..rows).step_by(LANES) {
                 let (from, to) = (&x[r0 * columns + c0..], &mut out[c0 * rows + r0..]);

@@ -32,16 +32,11 @@ impl Kernel for Forward<'_> {
 
     #[inline(always)]
     fn run<L: Lanes>(self) {
-        let Forward {
-            sizes,
-            params,
-            input,
-            tape,
-        } = self;
+        let (sizes, tape) = (self.sizes, self.tape);
         let (hidden, width) = (sizes.hidden, sizes.width());
-        let (_, weight_hh, _) = sizes.split(params);
+        let (_, weight_hh, _) = sizes.split(self.params);
 
-        sizes.sum_inputs::<L>(params, input, tape.gates);
+        sizes.sum_inputs::<L>(self.params, self.input, tape.gates);
         tape.recurrent.fill(0.0);
 
         for t in 0..sizes.steps {

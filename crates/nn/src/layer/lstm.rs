@@ -73,6 +73,20 @@ impl<const N: usize> Kernel for Forward<'_, N> {
     }
 }
 
+/// Calls a method for sixteen units after the other, then for those that are left.
+macro_rules! all_units {
+    ($L:ident, $count:expr, $step:ident.$method:ident) => {
+        let (n, mut at) = ($count, 0);
+        while at + LANES <= n {
+            $step.$method::<$L, false>(at, LANES);
+            at += LANES;
+        }
+        if at < n {
+            $step.$method::<$L, true>(at, n - at);
+        }
+    };
+}
+
 /// What one step reads and writes, besides the weights.
 struct State<'a> {
     /// The gates' sums, which become the gates.
@@ -86,15 +100,7 @@ struct State<'a> {
 impl State<'_> {
     #[inline(always)]
     fn advance<L: Lanes>(mut self) {
-        let n = self.hidden.len();
-        let mut at = 0;
-        while at + LANES <= n {
-            self.advance_units::<L, false>(at, LANES);
-            at += LANES;
-        }
-        if at < n {
-            self.advance_units::<L, true>(at, n - at);
-        }
+        all_units!(L, self.hidden.len(), self.advance_units);
     }
 
     /// Some units from their sums to their hidden state, without a detour through memory: each would wait for the last.
@@ -141,15 +147,7 @@ struct Slopes<'a> {
 impl Slopes<'_> {
     #[inline(always)]
     fn go_back<L: Lanes>(mut self) {
-        let n = self.d_cell.len();
-        let mut at = 0;
-        while at + LANES <= n {
-            self.units_back::<L, false>(at, LANES);
-            at += LANES;
-        }
-        if at < n {
-            self.units_back::<L, true>(at, n - at);
-        }
+        all_units!(L, self.d_cell.len(), self.units_back);
     }
 
     #[inline(always)]
