@@ -198,6 +198,17 @@ pub(crate) struct TuneArgs {
     pub(crate) json: bool,
 }
 
+/// What many runs may use of the machine.
+#[derive(Arguments)]
+pub(crate) struct MachineArgs {
+    /// Runs side by side; by default as many as there are processors
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub(crate) threads: Option<u64>,
+    /// Instructions to use: avx512, avx2 or plain; the result is the same with any
+    #[arg(long, value_name = "NAME")]
+    pub(crate) simd: Option<String>,
+}
+
 /// What comparisons have in common.
 #[derive(Arguments)]
 pub(crate) struct ComparisonArgs {
@@ -216,12 +227,8 @@ pub(crate) struct ComparisonArgs {
     /// The folder to write, or to go on with; by default one under runs/
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Runs side by side; by default as many as there are processors
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
-    pub(crate) threads: Option<u64>,
-    /// Instructions to use: avx512, avx2 or plain; the result is the same with any
-    #[arg(long, value_name = "NAME")]
-    pub(crate) simd: Option<String>,
+    #[command(flatten)]
+    pub(crate) machine: MachineArgs,
     /// Print the tables as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -302,12 +309,8 @@ pub(crate) struct ReproduceArgs {
     /// The folder to write, or to go on with
     #[arg(long, value_name = "DIR", default_value = "runs/reproduction")]
     pub(crate) out: PathBuf,
-    /// Runs side by side; by default as many as there are processors
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
-    pub(crate) threads: Option<u64>,
-    /// Instructions to use: avx512, avx2 or plain; the result is the same with any
-    #[arg(long, value_name = "NAME")]
-    pub(crate) simd: Option<String>,
+    #[command(flatten)]
+    pub(crate) machine: MachineArgs,
     /// Print the sections as JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -7,24 +7,12 @@ mod common;
 
 use common::process::Live;
 use common::run::{Run, number, same_results};
-use common::{Place, mixed_experiment, selvedge};
+use common::{ALGORITHMS, Place, mixed_experiment, selvedge};
 use serde_json::Value;
 use std::time::Duration;
 
 /// How long a running process may take to come to a point that it reaches in milliseconds.
 const SOON: Duration = Duration::from_secs(20);
-
-const ALGORITHMS: [&str; 9] = [
-    "hsgd",
-    "jfl",
-    "tdcd",
-    "c-hsgd",
-    "c-tdcd",
-    "centralised",
-    "fedavg",
-    "hospital-only",
-    "device-only",
-];
 
 /// Every kind of message goes through a codec.
 const ALL_CODECS: [&str; 8] = [

@@ -16,7 +16,7 @@ mod damaged;
 #[path = "dashboard/following.rs"]
 mod following;
 
-use common::{Place, selvedge};
+use common::{Place, selvedge, small_experiment};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -25,23 +25,14 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A small experiment.
-const SMALL: &str = r#"
-[data]
-groups = 3
-devices = 40
-validation = 0.2
-[train]
-iterations = 200
-global_interval = 20
-local_interval = 5
-learning_rate = 0.2
-participation = 0.2
-"#;
+fn small() -> String {
+    small_experiment(3, 40, 20)
+}
 
 /// A folder with the small experiment and runs of it.
 fn place(name: &str, runs: &[(&str, &[&str])]) -> Place {
     let place = Place::new(name);
-    place.write("small.toml", SMALL);
+    place.write("small.toml", small());
     for (run, args) in runs {
         train(&place, run, args);
     }

@@ -4,8 +4,8 @@
 
 mod common;
 
-use common::Place;
 use common::run::{Run, same_results};
+use common::{Place, says, table_experiment, words};
 use serde_json::Value;
 use std::fmt::Write;
 use std::fs;
@@ -47,46 +47,28 @@ fn patients() -> (String, String) {
     (hospital, device)
 }
 
-const EXPERIMENT: &str = r#"
-seed = 1
-[data]
-set = "table"
-path = "hospital.csv"
-split = "column"
-groups = 3
-test = 0.25
-[data.table]
-files = ["wearable.csv"]
-id = "patient"
-label = "ill"
-group = "site"
-hospital = ["age", "sex", "lactate"]
-device = ["hr", "spo2"]
-categorical = ["sex"]
+fn experiment() -> String {
+    let experiment = table_experiment(
+        "path = \"hospital.csv\"\ngroups = 3\ntest = 0.25",
+        r#"files = ["wearable.csv"]
 time = "hour"
 variable = "variable"
 value = "value"
 steps = 6
 missing = "carry"
-masks = true
-[train]
-iterations = 400
-global_interval = 4
-local_interval = 2
-learning_rate = 0.3
-participation = 0.2
-[model]
-hospital = [{ linear = { out = 8 } }, "tanh"]
-device = [{ lstm = { hidden = 8 } }]
-combined = [{ linear = { out = 2 } }]
-"#;
+masks = true"#,
+        "iterations = 400\nglobal_interval = 4\nlocal_interval = 2",
+        "{ lstm = { hidden = 8 } }",
+    );
+    format!("seed = 1\n{experiment}")
+}
 
 fn place_with_table(name: &str) -> Place {
     let place = Place::new(name);
     let (hospital, device) = patients();
     place.write("hospital.csv", hospital);
     place.write("wearable.csv", device);
-    place.write("my.toml", EXPERIMENT);
+    place.write("my.toml", experiment());
     place
 }
 
@@ -94,20 +76,21 @@ fn place_with_table(name: &str) -> Place {
 fn a_table_of_ones_own_goes_from_inspect_to_a_model_that_has_learnt() {
     let place = place_with_table("own-table");
     let shown = place.succeeds(&["data", "inspect", "my.toml"]).stdout;
-    for part in [
-        "table: 3 groups, 225 devices",
-        "hospital [7] | device [6, 4]",
-        "north",
-        "south",
-        "west",
-        "label no",
-        "label yes",
-        "device, 4 columns: hr, spo2, hr measured, spo2 measured",
-        "not measured",
-        "a sample of north",
-    ] {
-        assert!(shown.contains(part), "{part:?} is not in\n{shown}");
-    }
+    says(
+        &shown,
+        &[
+            "table: 3 groups, 225 devices",
+            "hospital [7] | device [6, 4]",
+            "north",
+            "south",
+            "west",
+            "label no",
+            "label yes",
+            "device, 4 columns: hr, spo2, hr measured, spo2 measured",
+            "not measured",
+            "a sample of north",
+        ],
+    );
     let json: Value = serde_json::from_str(
         &place
             .succeeds(&["data", "inspect", "my.toml", "--json"])
@@ -167,15 +150,9 @@ fn training_from_shards_is_training_from_the_whole() {
     place.succeeds(&["data", "inspect", "elsewhere/moved/experiment.toml"]);
     fs::rename(place.join("elsewhere/moved"), place.join("shards")).unwrap();
     // The same key gives the same shards.
-    place.succeeds(&[
-        "data",
-        "split",
-        "my.toml",
-        "--out",
-        "again",
-        "--key",
-        "shards/pseudonym.key",
-    ]);
+    place.succeeds(&words(
+        "data split my.toml --out again --key shards/pseudonym.key",
+    ));
     for name in [
         "group-0/hospital.npz",
         "group-2/devices.npz",
@@ -197,29 +174,13 @@ fn training_from_shards_is_training_from_the_whole() {
     )
     .unwrap();
     place.refuses(
-        &[
-            "data",
-            "split",
-            "my.toml",
-            "--out",
-            "third",
-            "--key",
-            "shards/pseudonym.key",
-        ],
+        &words("data split my.toml --out third --key shards/pseudonym.key"),
         &["pseudonym.key", "644", "expected mode 600"],
     );
     place.write("short.key", "abc");
     fs::set_permissions(place.join("short.key"), fs::Permissions::from_mode(0o600)).unwrap();
     let refusal = place.refuses(
-        &[
-            "data",
-            "split",
-            "my.toml",
-            "--out",
-            "third",
-            "--key",
-            "short.key",
-        ],
+        &words("data split my.toml --out third --key short.key"),
         &["64 hexadecimal digits"],
     );
     assert!(

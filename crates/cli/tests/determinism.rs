@@ -11,7 +11,7 @@ mod steered;
 
 use common::process::Live;
 use common::run::{Run, number, same_results};
-use common::{Place, mixed_experiment, real_data, selvedge, text};
+use common::{Place, mixed_experiment, real_data, selvedge, text, words};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -24,13 +24,18 @@ fn instructions(run: &Run) -> Vec<String> {
     serde_json::from_value(available).unwrap()
 }
 
+/// A run of the mixed model with a trace.
+fn mixed_run(place: &Place, iterations: u64, out: &str) -> Run {
+    place.write("mixed.toml", mixed_experiment(iterations));
+    place.succeeds(&["train", "mixed.toml", "--trace", "--out", out]);
+    Run::at(place, out)
+}
+
 #[test]
 fn threads_instructions_and_repetition_change_nothing() {
     let place = Place::new("same-bits");
     // Plain code has no fused multiply-add in hardware and is slow.
-    place.write("mixed.toml", mixed_experiment(96));
-    place.succeeds(&["train", "mixed.toml", "--trace", "--out", "first"]);
-    let first = Run::at(&place, "first");
+    let first = mixed_run(&place, 96, "first");
     let available = instructions(&first);
     assert!(available.contains(&"plain".to_owned()), "{available:?}");
     let mut ways: Vec<Vec<&str>> = vec![vec![]];
@@ -96,12 +101,7 @@ fn the_real_set_gives_the_same_bits_too() {
     };
     let place = Place::new("esr");
     let esr = ["train", "esr", "--data-dir", text(&data), "--trace"];
-    let set = [
-        "--set",
-        "train.iterations=60",
-        "--set",
-        "train.evaluate_every=5",
-    ];
+    let set = words("--set train.iterations=60 --set train.evaluate_every=5");
     let train = |more: &[&str]| place.succeeds(&[&esr[..], &set, more].concat());
     train(&["--out", "whole", "--threads", "2"]);
     train(&["--out", "one", "--threads", "1"]);

@@ -121,6 +121,11 @@ impl Scene {
         self.target().with_extension("npz.part")
     }
 
+    /// An earlier call has left these bytes.
+    fn has_part(&self, bytes: impl AsRef<[u8]>) {
+        self.place.write(&format!("data/scans/{FILE}.part"), bytes);
+    }
+
     fn part_length(&self) -> u64 {
         fs::metadata(self.part()).map_or(0, |part| part.len())
     }
@@ -142,6 +147,15 @@ impl Scene {
             "other bytes"
         );
         assert!(!self.part().exists(), "the part is still there");
+    }
+
+    /// It is fetched, whole, with these requests.
+    #[track_caller]
+    fn fetches(&self, more: &[&str], asked_from: &[Option<usize>]) -> Ran {
+        let ran = self.fetch(more).succeeded();
+        self.is_whole();
+        assert_eq!(self.asked_from(), asked_from);
+        ran
     }
 
     /// Nothing has the file's name.

@@ -8,32 +8,13 @@ mod common;
 
 use common::process::finish;
 use common::run::Run;
-use common::{Place, Ran, copy};
+use common::{Place, ROOT, Ran, copy, says};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
-
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// A Python that has PyTorch, or a word that the test is skipped.
 fn python(test: &str) -> Option<&'static Path> {
-    static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let found = FOUND.get_or_init(|| {
-        let path = std::env::var_os("SELVEDGE_PYTHON").map_or_else(
-            || Path::new(ROOT).join("target/python/bin/python"),
-            PathBuf::from,
-        );
-        let imports = Command::new(&path)
-            .args(["-c", "import numpy, torch"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status();
-        imports.is_ok_and(|status| status.success()).then_some(path)
-    });
-    if found.is_none() {
-        eprintln!("skipped: {test} needs PyTorch: run tools/python/setup, or set SELVEDGE_PYTHON");
-    }
-    found.as_deref()
+    common::python::python(test, "numpy, torch", "PyTorch")
 }
 
 /// A script of `tools/python` on a run and an export.
@@ -62,7 +43,7 @@ fn traced(place: &Place, experiment: &str) -> (Run, PathBuf) {
 #[track_caller]
 fn both_agree(python: &Path, run: &Run, export: &Path) {
     let checked = script(python, "check_model.py", run, export).ended(0);
-    assert!(checked.stdout.contains("all agree"), "{}", checked.stdout);
+    says(&checked.stdout, &["all agree"]);
     for metric in ["loss", "auc", "precision", "recall", "f1", "accuracy"] {
         let rows = checked.stdout.lines().filter(|l| l.contains(metric));
         assert_eq!(
@@ -116,21 +97,26 @@ fn pytorch_agrees_on_dense_layers_and_notices_what_does_not_fit() {
     copy(&run.0, &changed.0);
     changed.edit_manifest(|m| m["experiment"]["train"]["learning_rate"] = 0.21.into());
     let replayed = script(python, "replay.py", &changed, &export).ended(1);
-    assert!(replayed.stdout.contains("DIFFERS"), "{}", replayed.stdout);
+    says(&replayed.stdout, &["DIFFERS"]);
 
     let other = ["--set", "seed=12", "--out", "other.npz"];
     place.succeeds(&[&["data", "export", "my.toml"][..], &other].concat());
     let checked = script(python, "check_model.py", &run, &place.join("other.npz")).ended(1);
-    assert!(checked.stdout.contains("DIFFERS"), "{}", checked.stdout);
+    says(&checked.stdout, &["DIFFERS"]);
 }
 
-#[test]
-fn pytorch_agrees_on_convolutions_pooling_and_a_gru() {
-    let Some(python) = python("pytorch_agrees_on_convolutions_pooling_and_a_gru") else {
-        return;
-    };
-    let place = Place::new("conv-gru");
-    let experiment = r#"
+/// A run of this experiment is trained in PyTorch as here.
+#[track_caller]
+fn agrees_on(test: &str, experiment: &str) {
+    if let Some(python) = python(test) {
+        let place = Place::new(test);
+        let (run, export) = traced(&place, experiment);
+        both_agree(python, &run, &export);
+    }
+}
+
+/// Convolutions, pooling and a GRU.
+const CONVOLUTIONS: &str = r#"
 seed = 3
 [data]
 groups = 3
@@ -148,17 +134,17 @@ hospital = [{ window = { size = 4 } }, { conv1d = { out = 6, size = 3, padding =
 device   = [{ window = { size = 3 } }, { conv1d = { out = 5, size = 3, stride = 2 } }, "tanh", { gru = { hidden = 6 } }]
 combined = [{ linear = { out = 8 } }, "relu", { linear = { out = 2 } }]
 "#;
-    let (run, export) = traced(&place, experiment);
-    both_agree(python, &run, &export);
-}
 
 #[test]
-fn pytorch_agrees_on_an_lstm_in_full_participation() {
-    let Some(python) = python("pytorch_agrees_on_an_lstm_in_full_participation") else {
-        return;
-    };
-    let place = Place::new("lstm");
-    let experiment = r#"
+fn pytorch_agrees_on_convolutions_pooling_and_a_gru() {
+    agrees_on(
+        "pytorch_agrees_on_convolutions_pooling_and_a_gru",
+        CONVOLUTIONS,
+    );
+}
+
+/// An LSTM, with everybody at every step.
+const LSTM: &str = r#"
 [data]
 groups = 2
 devices = 12
@@ -177,6 +163,8 @@ hospital = [{ window = { size = 8 } }, { lstm = { hidden = 9 } }]
 device   = [{ window = { size = 4 } }, { conv1d = { out = 4, size = 2 } }, { maxpool = { size = 3 } }, { lstm = { hidden = 5 } }]
 combined = [{ linear = { out = 4 } }]
 "#;
-    let (run, export) = traced(&place, experiment);
-    both_agree(python, &run, &export);
+
+#[test]
+fn pytorch_agrees_on_an_lstm_in_full_participation() {
+    agrees_on("pytorch_agrees_on_an_lstm_in_full_participation", LSTM);
 }

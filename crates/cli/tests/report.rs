@@ -7,28 +7,14 @@ mod common;
 #[path = "report/browser.rs"]
 mod browser;
 
-use common::Place;
 use common::disk::Disk;
 use common::run::{Run, append};
+use common::{Place, says, small_experiment, words};
 use std::fs;
-
-/// A small experiment with a validation share and two classes; names of groups are generated.
-const SMALL: &str = r#"
-[data]
-groups = 4
-devices = 30
-validation = 0.2
-[train]
-iterations = 200
-global_interval = 10
-local_interval = 5
-learning_rate = 0.2
-participation = 0.2
-"#;
 
 fn small(name: &str) -> Place {
     let place = Place::new(name);
-    place.write("small.toml", SMALL);
+    place.write("small.toml", small_experiment(4, 30, 10));
     place
 }
 
@@ -66,19 +52,20 @@ fn one_run_is_a_page_of_its_own() {
         ran.stdout
     );
     let page = fs::read_to_string(place.join("run/report.html")).unwrap();
-    for part in [
-        "hsgd on synthetic, with seed 42.",
-        "Each line is one seed",
-        "Where the bytes went",
-        "device → edge",
-        "Labels by group",
-        "The experiment in full",
-        "best on validation",
-        "learning_rate = 0.2",
-        "finished",
-    ] {
-        assert!(page.contains(part), "{part} is missing");
-    }
+    says(
+        &page,
+        &[
+            "hsgd on synthetic, with seed 42.",
+            "Each line is one seed",
+            "Where the bytes went",
+            "device → edge",
+            "Labels by group",
+            "The experiment in full",
+            "best on validation",
+            "learning_rate = 0.2",
+            "finished",
+        ],
+    );
     for metric in [
         "loss",
         "loss_test",
@@ -137,14 +124,7 @@ fn seeds_are_one_series_and_runs_are_named_by_what_differs() {
         "lean",
         &["--seeds", "2", "--set", "train.participation=0.1"],
     );
-    let ran = place.succeeds(&[
-        "report",
-        "plain",
-        "lean",
-        "plain/seed-42",
-        "--svg",
-        "figures",
-    ]);
+    let ran = place.succeeds(&words("report plain lean plain/seed-42 --svg figures"));
     assert!(
         ran.stdout.contains("Report  report.html (")
             && ran.stdout.contains("Charts  figures (43 files)"),
@@ -152,14 +132,15 @@ fn seeds_are_one_series_and_runs_are_named_by_what_differs() {
         ran.stdout
     );
     let page = fs::read_to_string(place.join("report.html")).unwrap();
-    for part in [
-        "participation=0.2",
-        "participation=0.1",
-        "2 variants on synthetic that differ in train.participation",
-        "or from the lower to the higher",
-    ] {
-        assert!(page.contains(part), "{part} is missing");
-    }
+    says(
+        &page,
+        &[
+            "participation=0.2",
+            "participation=0.1",
+            "2 variants on synthetic that differ in train.participation",
+            "or from the lower to the higher",
+        ],
+    );
     assert!(
         !page.contains("participation=0.2, "),
         "one key is all that differs"
@@ -279,14 +260,7 @@ fn a_thousand_groups_and_a_million_devices_fit_on_a_page() {
     train(
         &place,
         "run",
-        &[
-            "--set",
-            "data.groups=200",
-            "--set",
-            "data.devices=10",
-            "--set",
-            "train.iterations=20",
-        ],
+        &words("--set data.groups=200 --set data.devices=10 --set train.iterations=20"),
     );
     let run = Run::at(&place, "run");
     // As the experiment `million` would note it.
@@ -301,9 +275,10 @@ fn a_thousand_groups_and_a_million_devices_fit_on_a_page() {
     });
     place.succeeds(&["report", "run"]);
     let page = fs::read_to_string(place.join("run/report.html")).unwrap();
-    for part in ["1,000,000", "The first 40 of 1,000 groups", "hospital 39"] {
-        assert!(page.contains(part), "{part} is missing");
-    }
+    says(
+        &page,
+        &["1,000,000", "The first 40 of 1,000 groups", "hospital 39"],
+    );
     assert!(!page.contains("hospital 40"));
 }
 

@@ -4,8 +4,8 @@
 
 mod common;
 
-use common::Place;
 use common::process::finish;
+use common::{Place, says};
 use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -161,26 +161,23 @@ fn nothing_wraps_and_nothing_is_left_at_any_size() {
         assert_eq!(screen.text(), "", "{columns} × {rows}");
         assert!(screen.coloured, "{columns} × {rows}");
         if columns >= 80 && rows > LINES {
-            for part in [
-                "t 0/120",
-                " left",
-                "iterations/s",
-                "loss  1.",
-                "AUC   0.",
-                " test ",
-                "F1 0.",
-                " a group  device-edge ",
-                "P 1  Q 1  η 0.2",
-                "why   since t ",
-                "theta2 ",
-                "180 of 9,200 devices take part",
-            ] {
-                assert!(
-                    screen.seen.contains(part),
-                    "{part:?} is not in\n{}",
-                    screen.seen
-                );
-            }
+            says(
+                &screen.seen,
+                &[
+                    "t 0/120",
+                    " left",
+                    "iterations/s",
+                    "loss  1.",
+                    "AUC   0.",
+                    " test ",
+                    "F1 0.",
+                    " a group  device-edge ",
+                    "P 1  Q 1  η 0.2",
+                    "why   since t ",
+                    "theta2 ",
+                    "180 of 9,200 devices take part",
+                ],
+            );
         }
         let summary = std::fs::read_to_string(place.join(format!("{out}.txt"))).unwrap();
         assert!(
@@ -211,17 +208,18 @@ fn the_summary_is_the_same_with_and_without_a_terminal() {
     };
     assert_eq!(comparable(&screen.text()), comparable(&plain.stdout));
     let last = plain.stderr.lines().last().unwrap();
-    for part in [
-        "t 120/120",
-        "loss 1.",
-        "AUC 0.",
-        "a group (device-edge ",
-        "180 of 9,200 devices",
-        "  P ",
-        "(since t ",
-    ] {
-        assert!(last.contains(part), "{part:?} is not in {last}");
-    }
+    says(
+        last,
+        &[
+            "t 120/120",
+            "loss 1.",
+            "AUC 0.",
+            "a group (device-edge ",
+            "180 of 9,200 devices",
+            "  P ",
+            "(since t ",
+        ],
+    );
 }
 
 #[test]

@@ -4,23 +4,15 @@
 
 mod common;
 
-use common::Place;
 use common::run::Run;
+use common::{Place, words};
 use serde_json::Value;
 
-const TINY: [&str; 8] = [
-    "--set",
-    "train.iterations=200",
-    "--set",
-    "data.groups=4",
-    "--set",
-    "data.devices=40",
-    "--set",
-    "train.participation=0.2",
-];
+const TINY: &str = "--set train.iterations=200 --set data.groups=4 --set data.devices=40 \
+    --set train.participation=0.2";
 
 fn with_tiny<'a>(command: &'a str, arguments: &[&'a str]) -> Vec<&'a str> {
-    [&[command], &TINY[..], arguments].concat()
+    [&[command], &words(TINY)[..], arguments].concat()
 }
 
 fn json(place: &Place, arguments: &[&str]) -> Value {

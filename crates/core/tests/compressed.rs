@@ -4,8 +4,8 @@ mod common;
 
 use common::reference::theta;
 use common::{
-    Log, Plan, Run, TANH, absences, assert_same_run, checked, dataset, distance, experiment,
-    for_seeds, model_bits, run, task, watch, with_algorithm,
+    Plan, Run, TANH, absences, assert_same_run, checked, dataset, distance, experiment, for_seeds,
+    model_bits, resumed, run, task, with_algorithm,
 };
 use selvedge_core::absence::Listed;
 use selvedge_core::codec::Codec;
@@ -14,7 +14,7 @@ use selvedge_core::experiment::{Algorithm, Experiment};
 use selvedge_core::ledger::{Direction, Kind, Link};
 use selvedge_core::model::Architecture;
 use selvedge_core::run::Ending;
-use selvedge_core::state::{Progress, State};
+use selvedge_core::state::State;
 use selvedge_core::task::Task;
 use selvedge_nn::simd::Level;
 
@@ -50,16 +50,6 @@ fn case(algorithm: Algorithm) -> (Experiment, Dataset) {
     (with_algorithm(&e, algorithm), dataset(8, &plan))
 }
 
-/// A saved run: progress goes through JSON, models and residuals stay as they are.
-fn saved(state: &State) -> State {
-    let progress = serde_json::to_string(&state.progress).expect("progress is JSON");
-    let progress: Progress = serde_json::from_str(&progress).expect("and comes back");
-    State {
-        progress,
-        ..state.clone()
-    }
-}
-
 /// Runs to the end in one go, and once more from each interval of it.
 #[track_caller]
 fn assert_goes_on_from_anywhere(task: &Task<'_>, what: &str) {
@@ -67,13 +57,8 @@ fn assert_goes_on_from_anywhere(task: &Task<'_>, what: &str) {
     assert_eq!(whole.ending, Ending::Finished, "{what}");
     let ends: Vec<u64> = whole.log.states.iter().map(|s| s.progress.t).collect();
     for at in ends {
-        let (mut state, mut log) = (State::initial(task), Log::default());
-        watch(task, &mut state, &mut log, Some(at));
-        let mut last = saved(&state);
-        drop(state);
-        let ending = watch(task, &mut last, &mut log, None);
-        let resumed = Run { ending, log, last };
-        assert_same_run(&whole, &resumed, &format!("{what} from t = {at}"));
+        let what = format!("{what} from t = {at}");
+        assert_same_run(&whole, &resumed(task, at), &what);
     }
 }
 

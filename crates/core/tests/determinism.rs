@@ -3,31 +3,18 @@
 mod common;
 
 use common::{
-    Log, Plan, TANH, absences, assert_same_state, dataset, experiment, for_seeds, model_bits, run,
-    task, watch,
+    Log, Plan, Run, TANH, absences, assert_same_run, assert_same_state, dataset, experiment,
+    for_seeds, model_bits, run, saved, task, watch,
 };
 use selvedge_core::dataset::Dataset;
 use selvedge_core::experiment::{ClassWeights, Compute, Experiment};
 use selvedge_core::model::Architecture;
 use selvedge_core::run::{self, Ending};
-use selvedge_core::state::{Evaluation, Progress, State};
+use selvedge_core::state::{Evaluation, State};
 use selvedge_core::task::Task;
 use selvedge_nn::{Shape, simd::Level};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Two runs saw and gave the same.
-#[track_caller]
-fn assert_same(a: (&Ending, &Log, &State), b: (&Ending, &Log, &State), what: &str) {
-    assert_eq!(a.0, b.0, "{what}");
-    assert_eq!(a.1.states.len(), b.1.states.len(), "{what}");
-    for (x, y) in a.1.states.iter().zip(&b.1.states) {
-        assert_same_state(x, y, what);
-    }
-    assert_eq!(a.1.parts, b.1.parts, "{what}");
-    assert_eq!(a.1.evaluations, b.1.evaluations, "{what}");
-    assert_same_state(a.2, b.2, what);
-}
 
 /// Larger towers, so that parameters fill more than one stretch of a mean and more than one vector.
 const WIDE: [&str; 3] = [
@@ -108,11 +95,7 @@ fn the_number_of_threads_changes_no_bit() {
         for threads in [2, 5] {
             let other = on(threads);
             let what = format!("{name}, {threads} threads");
-            assert_same(
-                (&one.ending, &one.log, &one.last),
-                (&other.ending, &other.log, &other.last),
-                &what,
-            );
+            assert_same_run(&one, &other, &what);
         }
     }
 }
@@ -130,11 +113,7 @@ fn the_instructions_change_no_bit() {
         for level in Level::available() {
             let other = on(level);
             let what = format!("{name}, {}", level.name());
-            assert_same(
-                (&plain.ending, &plain.log, &plain.last),
-                (&other.ending, &other.log, &other.last),
-                &what,
-            );
+            assert_same_run(&plain, &other, &what);
         }
     }
 }
@@ -143,11 +122,7 @@ fn the_instructions_change_no_bit() {
 fn running_twice_is_the_same_and_another_seed_is_not() {
     let (_, e, data) = cases().remove(0);
     let (a, b) = (run(&task(&e, &data)), run(&task(&e, &data)));
-    assert_same(
-        (&a.ending, &a.log, &a.last),
-        (&b.ending, &b.log, &b.last),
-        "twice",
-    );
+    assert_same_run(&a, &b, "twice");
     for seed in [0, 4, 6, u64::MAX] {
         let other = Experiment { seed, ..e.clone() };
         let c = run(&task(&other, &data));
@@ -173,11 +148,7 @@ fn keeping_the_forward_passes_changes_no_bit() {
         let mut forgetful = e.clone();
         forgetful.data.samples_per_device = 1 << 30;
         let run = run(&with_absences(&forgetful, &data));
-        let ends = [
-            (&kept.ending, &kept.log, &kept.last),
-            (&run.ending, &run.log, &run.last),
-        ];
-        assert_same(ends[0], ends[1], name);
+        assert_same_run(&kept, &run, name);
     }
 }
 
@@ -194,16 +165,6 @@ fn measured_time_steers_nothing_but_the_clock() {
     assert_eq!(model_bits(&run.last.theta), model_bits(&set.last.theta));
     assert_eq!(run.last.progress.ledger, set.last.progress.ledger);
     assert!(run.last.progress.clock.seconds() > set.last.progress.clock.seconds());
-}
-
-/// A saved run: progress goes through JSON, models stay as they are.
-fn saved(state: &State) -> State {
-    let progress = serde_json::to_string(&state.progress).expect("progress is JSON");
-    let progress: Progress = serde_json::from_str(&progress).expect("and comes back");
-    State {
-        progress,
-        ..state.clone()
-    }
 }
 
 #[test]
@@ -238,28 +199,20 @@ fn a_run_that_stops_anywhere_goes_on_to_the_same_bits() {
                 }
             );
             assert_eq!(first.progress.t, at);
-            let mut state = saved(&first);
-            assert_same_state(&first, &state, "saved and read");
-            let ending = watch(&task, &mut state, &mut log, None);
+            let mut last = saved(&first);
+            assert_same_state(&first, &last, "saved and read");
+            let ending = watch(&task, &mut last, &mut log, None);
             let what = format!("interrupted at t = {at}");
-            assert_same(
-                (&whole.ending, &whole.log, &whole.last),
-                (&ending, &log, &state),
-                &what,
-            );
+            assert_same_run(&whole, &Run { ending, log, last }, &what);
         }
         // Interrupted after every single interval.
-        let (mut state, mut log) = (State::initial(&task), Log::default());
+        let (mut last, mut log) = (State::initial(&task), Log::default());
         for &at in &ends {
-            watch(&task, &mut state, &mut log, Some(at));
-            state = saved(&state);
+            watch(&task, &mut last, &mut log, Some(at));
+            last = saved(&last);
         }
-        let ending = watch(&task, &mut state, &mut log, None);
-        assert_same(
-            (&whole.ending, &whole.log, &whole.last),
-            (&ending, &log, &state),
-            "all the time",
-        );
+        let ending = watch(&task, &mut last, &mut log, None);
+        assert_same_run(&whole, &Run { ending, log, last }, "all the time");
     });
 }
 

@@ -88,3 +88,21 @@ pub enum DataError {
         source: io::Error,
     },
 }
+
+impl DataError {
+    /// The file as a whole is not what it should be.
+    pub(crate) fn file(file: impl Into<PathBuf>, problem: impl Into<String>) -> Self {
+        DataError::File {
+            file: file.into(),
+            problem: problem.into(),
+        }
+    }
+
+    /// The operating system could not open or read the file.
+    pub(crate) fn io(file: impl Into<PathBuf>, source: io::Error) -> Self {
+        DataError::Io {
+            file: file.into(),
+            source,
+        }
+    }
+}

@@ -96,10 +96,7 @@ fn of_archive(
     centre_at_hospital: bool,
     purpose: Purpose,
 ) -> Result<Rows, DataError> {
-    let problem = |problem: Problem| DataError::File {
-        file: file.to_owned(),
-        problem,
-    };
+    let problem = |problem: Problem| DataError::file(file, problem);
     let mut archive = Archive::open(bytes).map_err(problem)?;
     let mut images = Images::default();
     for (prefix, part) in PARTS {
@@ -136,26 +133,16 @@ fn of_archive(
         scaling: Scaling::Given(vec![GREY]),
     };
     let (centre, frame) = (of(centre, inner), of(frame, side));
-    let (hospital, device) = match centre_at_hospital {
-        true => (centre, frame),
-        false => (frame, centre),
+    let sides = match centre_at_hospital {
+        true => [centre, frame],
+        false => [frame, centre],
     };
     Ok(Rows {
-        set: "medmnist".into(),
-        file: file.to_owned(),
-        hospital,
-        device,
         classes,
         y,
         ids,
         parts,
-        units: Vec::new(),
-        devices_are_units: false,
-        given_groups: None,
-        columns: Default::default(),
-        new_categories: Default::default(),
-        paper: "pairs",
-        notes: Vec::new(),
+        ..Rows::new("medmnist", file, sides, "pairs")
     })
 }
 

@@ -216,10 +216,10 @@ pub(crate) fn read_new(
     }
     let first = paths.first().cloned().unwrap_or_default();
     if let Some(twice) = stays.twice {
-        return Err(DataError::File {
-            file: first,
-            problem: format!("{twice} is in it twice: expected every stay once"),
-        });
+        return Err(DataError::file(
+            first,
+            format!("{twice} is in it twice: expected every stay once"),
+        ));
     }
     let listed = match labelled {
         true => listed_new(&first, &stays, &lists)?,
@@ -234,10 +234,7 @@ pub(crate) fn read_new(
 
 /// The stays that any list names, wherever their files lie.
 fn listed_new(file: &Path, stays: &Stays, lists: &[Text]) -> Result<Listed, DataError> {
-    let problem = |problem: String| DataError::File {
-        file: file.to_owned(),
-        problem,
-    };
+    let problem = |problem: String| DataError::file(file, problem);
     if lists.is_empty() {
         return Err(problem(
             "no listfile.csv in it: expected one that says what became of each stay".into(),
@@ -387,19 +384,13 @@ pub(crate) struct Normaliser {
 
 impl Normaliser {
     fn read(file: &Path) -> Result<Self, DataError> {
-        let bytes = std::fs::read(file).map_err(|source| DataError::Io {
-            file: file.to_owned(),
-            source,
-        })?;
+        let bytes = std::fs::read(file).map_err(|source| DataError::io(file, source))?;
         Self::parse(file, &bytes)
     }
 
     /// Reads and checks what stands in `file`.
     pub(crate) fn parse(file: &Path, bytes: &[u8]) -> Result<Self, DataError> {
-        let problem = |problem: String| DataError::File {
-            file: file.to_owned(),
-            problem,
-        };
+        let problem = |problem: String| DataError::file(file, problem);
         let found: Normaliser = serde_json::from_slice(bytes).map_err(|e| {
             problem(format!(
                 "not a normaliser's state: {e}; expected continuous_columns, means and stds"
@@ -576,10 +567,7 @@ pub(crate) fn rows(
     hospital_columns: &[usize],
     normaliser: Option<Normaliser>,
 ) -> Result<Rows, DataError> {
-    let problem = |problem: String| DataError::File {
-        file: path.clone(),
-        problem,
-    };
+    let problem = |problem: String| DataError::file(&path, problem);
     // The last list of a name counts once, wherever it lies.
     let mut listed = Listed::new();
     for (name, part) in [
@@ -625,10 +613,7 @@ fn rows_of(
     hospital_columns: &[usize],
     normaliser: Option<Normaliser>,
 ) -> Result<Rows, DataError> {
-    let problem = |problem: String| DataError::File {
-        file: path.clone(),
-        problem,
-    };
+    let problem = |problem: String| DataError::file(&path, problem);
     if listed.is_empty() {
         return Err(problem(
             "no stays in it: expected files like 10114_episode1_timeseries.csv".into(),
@@ -681,22 +666,16 @@ fn rows_of(
             },
         },
     };
+    let sides = [
+        side(stays.hospital, hospital_columns),
+        side(stays.device, &device_columns),
+    ];
     Ok(Rows {
-        set: "mimic3".into(),
-        hospital: side(stays.hospital, hospital_columns),
-        device: side(stays.device, &device_columns),
         classes: vec!["survived".into(), "died".into()],
         y,
         ids,
         parts,
-        units: Vec::new(),
-        devices_are_units: false,
-        given_groups: None,
-        columns: Default::default(),
-        new_categories: Default::default(),
-        paper: "ramp",
-        notes: Vec::new(),
-        file: path,
+        ..Rows::new("mimic3", path, sides, "ramp")
     })
 }
 

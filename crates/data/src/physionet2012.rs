@@ -169,10 +169,7 @@ fn sources(path: &Path) -> Result<Vec<PathBuf>, DataError> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
-    let entries = std::fs::read_dir(path).map_err(|source| DataError::Io {
-        file: path.to_owned(),
-        source,
-    })?;
+    let entries = std::fs::read_dir(path).map_err(|source| DataError::io(path, source))?;
     let name_of = |file: &Path| {
         file.file_name()
             .unwrap_or_default()
@@ -198,12 +195,12 @@ fn sources(path: &Path) -> Result<Vec<PathBuf>, DataError> {
             _ if is_unpacked(set) => {}
             Some(archive) => sources.push(archive.clone()),
             None => {
-                return Err(DataError::File {
-                    file: path.to_owned(),
-                    problem: format!(
+                return Err(DataError::file(
+                    path,
+                    format!(
                         "no {set} in it: expected {set}.tar.gz or the folder {set}, as of the other set"
                     ),
-                });
+                ));
             }
         }
     }
@@ -258,10 +255,7 @@ pub(crate) fn rows(
     outcomes: Option<&BTreeMap<u32, u32>>,
     statics: bool,
 ) -> Result<Rows, DataError> {
-    let problem = |problem: String| DataError::File {
-        file: path.clone(),
-        problem,
-    };
+    let problem = |problem: String| DataError::file(&path, problem);
     if stays.who.is_empty() {
         return Err(problem(
             "no stays in it: expected <RecordID>.txt; for training below set-a and set-b, with Outcomes-a.txt and Outcomes-b.txt"
@@ -298,20 +292,15 @@ pub(crate) fn rows(
         ids.push(id.to_string());
     }
     let count = y.len();
+    let sides = [
+        side(stays.hospital, order.clone(), &HOSPITAL, statics),
+        side(stays.device, order, &DEVICE, false),
+    ];
     Ok(Rows {
-        set: "physionet2012".into(),
-        hospital: side(stays.hospital, order.clone(), &HOSPITAL, statics),
-        device: side(stays.device, order, &DEVICE, false),
         classes: vec!["survived".into(), "died".into()],
         y,
         ids,
         parts,
-        units: Vec::new(),
-        devices_are_units: false,
-        given_groups: None,
-        columns: Default::default(),
-        new_categories: Default::default(),
-        paper: "ramp",
         notes: match outcomes.map_or(0, |outcomes| outcomes.len() - count) {
             0 => Vec::new(),
             without => vec![format!(
@@ -319,7 +308,7 @@ pub(crate) fn rows(
                 count + without
             )],
         },
-        file: path,
+        ..Rows::new("physionet2012", path, sides, "ramp")
     })
 }
 
@@ -471,10 +460,10 @@ impl Stay {
             }
         }
         let Some(id) = id else {
-            return Err(DataError::File {
-                file: text.place.clone(),
-                problem: "no RecordID in it: expected the line 00:00,RecordID,<number>".into(),
-            });
+            return Err(DataError::file(
+                &text.place,
+                "no RecordID in it: expected the line 00:00,RecordID,<number>",
+            ));
         };
         let width = hospital.width;
         let mut hospital = hospital.carry();

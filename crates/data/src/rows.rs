@@ -76,6 +76,34 @@ pub(crate) struct Rows {
     pub(crate) notes: Vec<String>,
 }
 
+impl Rows {
+    /// Rows that are still to be listed, of patients who stand alone and of whom the file names neither columns nor groups.
+    pub(crate) fn new(
+        set: &str,
+        file: impl Into<PathBuf>,
+        [hospital, device]: [Side; 2],
+        paper: &'static str,
+    ) -> Self {
+        Rows {
+            set: set.into(),
+            file: file.into(),
+            hospital,
+            device,
+            classes: Vec::new(),
+            y: Vec::new(),
+            ids: Vec::new(),
+            parts: Vec::new(),
+            units: Vec::new(),
+            devices_are_units: false,
+            given_groups: None,
+            paper,
+            columns: Default::default(),
+            new_categories: Default::default(),
+            notes: Vec::new(),
+        }
+    }
+}
+
 /// One side of all rows.
 #[derive(Debug)]
 pub(crate) struct Side {

@@ -5,10 +5,19 @@
 mod common;
 
 use common::archive::{array, floats, integers, unzip};
+use selvedge_core::dataset::Dataset;
 use selvedge_core::experiment::{DataSettings, Features};
 use selvedge_data::{load, write_npz};
 use selvedge_nn::Shape;
+use std::collections::BTreeMap;
 use std::io::Cursor;
+
+fn written(settings: &DataSettings) -> (Dataset, BTreeMap<String, Vec<u8>>) {
+    let dataset = load(settings, 9, None).unwrap();
+    let mut archive = Vec::new();
+    write_npz(&dataset, Cursor::new(&mut archive)).unwrap();
+    (dataset, unzip(&archive))
+}
 
 #[test]
 fn what_is_written_is_what_training_sees() {
@@ -22,10 +31,7 @@ fn what_is_written_is_what_training_sees() {
         validation: 0.1,
         ..DataSettings::default()
     };
-    let dataset = load(&settings, 9, None).unwrap();
-    let mut archive = Vec::new();
-    write_npz(&dataset, Cursor::new(&mut archive)).unwrap();
-    let files = unzip(&archive);
+    let (dataset, files) = written(&settings);
     assert_eq!(files.len(), 4 * 3);
     let sets = [
         ("g0", &dataset.groups[0].samples),
@@ -62,10 +68,7 @@ fn offsets_are_there_when_a_device_has_several_rows() {
         test: 0.0,
         ..DataSettings::default()
     };
-    let dataset = load(&settings, 9, None).unwrap();
-    let mut archive = Vec::new();
-    write_npz(&dataset, Cursor::new(&mut archive)).unwrap();
-    let files = unzip(&archive);
+    let (_, files) = written(&settings);
     assert_eq!(integers(array(&files, "g1_offsets").1), [0, 3, 6, 9, 12]);
     assert_eq!(array(&files, "test_x1").1.len(), 0);
     assert!(!files.contains_key("validation_x1.npy"));

@@ -4,26 +4,20 @@
 
 mod common;
 
-use common::{Folder, esr_settings, files, parties, real_data, small_file, text};
+use common::{
+    Folder, bits, esr_settings, files, key, parties, real_data, small_file, small_sets, text,
+};
 use selvedge_core::dataset::{Dataset, Group, Samples};
 use selvedge_core::experiment::{ClassWeights, DataSettings, Experiment, ModelSettings};
 use selvedge_core::selection::Draw;
 use selvedge_core::state::State;
 use selvedge_core::task::Task;
 use selvedge_data::{
-    HeldOut, PartyLoaded, PartyShard, PseudonymKey, cut, distribute, load_with_notes, read_party,
+    HeldOut, PartyLoaded, PartyShard, cut, distribute, load_with_notes, read_party,
 };
 use selvedge_nn::{LayerSpec, Shape};
 use std::fs;
 use std::path::{Path, PathBuf};
-
-fn key() -> PseudonymKey {
-    PseudonymKey::new([3; 32])
-}
-
-fn bits(values: &[f32]) -> Vec<u32> {
-    values.iter().map(|value| value.to_bits()).collect()
-}
 
 /// Which columns a party has, if it has any.
 fn side(party: &PartyShard) -> Option<fn(&Samples) -> &[f32]> {
@@ -89,7 +83,10 @@ fn held_out_fits(party: &PartyShard, held_out: &HeldOut, whole: &Samples) {
 fn task_is_the_same(experiment: &Experiment, read: &PartyLoaded, whole: &Task<'_>, own: usize) {
     let party = Task::of_party(experiment, &read.dataset, &read.labels).unwrap();
     assert_eq!(party.selected, whole.selected);
-    assert_eq!(party.descent, whole.descent);
+    assert_eq!(
+        party.objective.class_weights(),
+        whole.objective.class_weights()
+    );
     assert_eq!(party.compression, whole.compression);
     assert_eq!(party.architecture.widths(), whole.architecture.widths());
     assert_eq!(party.segment(), whole.segment());
@@ -174,25 +171,7 @@ fn every_party_reads_its_own(settings: &DataSettings, data_dir: Option<&Path>) {
 #[test]
 fn parties_of_small_sets_read_their_own() {
     let esr = Folder::with_esr(text(&small_file()).as_bytes());
-    let with_validation = DataSettings {
-        validation: 0.2,
-        samples_per_device: 3,
-        ..esr_settings()
-    };
-    let synthetic = DataSettings {
-        groups: 3,
-        devices: 20,
-        samples_per_device: 2,
-        validation: 0.1,
-        ..DataSettings::default()
-    };
-    let series = DataSettings {
-        set: "synthetic-physionet2012".into(),
-        groups: 2,
-        devices: 9,
-        ..DataSettings::default()
-    };
-    for settings in [esr_settings(), with_validation, synthetic, series] {
+    for settings in [esr_settings()].into_iter().chain(small_sets()) {
         every_party_reads_its_own(&settings, Some(esr.path()));
     }
 }

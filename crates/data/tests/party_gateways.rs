@@ -5,23 +5,15 @@
 mod common;
 
 use common::archive::{array, integers, unzip};
-use common::{Folder, esr_settings, gateways, small_file, text};
+use common::{Folder, bits, gateways, key, small_file, small_sets, synthetic_settings, text};
 use selvedge_core::experiment::{DataSettings, Experiment};
-use selvedge_data::{HeldOut, PartyShard, PseudonymKey, cut, distribute, load, read_party};
+use selvedge_data::{HeldOut, PartyShard, cut, distribute, load, read_party};
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
 const PARTS: [&str; 3] = ["", "validation_", "test_"];
-
-fn key() -> PseudonymKey {
-    PseudonymKey::new([3; 32])
-}
-
-fn bits(values: &[f32]) -> Vec<u32> {
-    values.iter().map(|value| value.to_bits()).collect()
-}
 
 fn gateway(devices: Range<u32>, held_out: bool) -> PartyShard {
     PartyShard::Gateway {
@@ -133,25 +125,7 @@ fn together_they_are_the_group(settings: &DataSettings, data_dir: Option<&Path>,
 #[test]
 fn gateways_have_their_own_rows_and_together_all() {
     let esr = Folder::with_esr(text(&small_file()).as_bytes());
-    let with_validation = DataSettings {
-        validation: 0.2,
-        samples_per_device: 3,
-        ..esr_settings()
-    };
-    let synthetic = DataSettings {
-        groups: 3,
-        devices: 20,
-        samples_per_device: 2,
-        validation: 0.1,
-        ..DataSettings::default()
-    };
-    let series = DataSettings {
-        set: "synthetic-physionet2012".into(),
-        groups: 2,
-        devices: 9,
-        ..DataSettings::default()
-    };
-    for settings in [with_validation, synthetic, series] {
+    for settings in small_sets() {
         for seed in 0..3 {
             together_they_are_the_group(&settings, Some(esr.path()), seed);
         }
@@ -195,13 +169,7 @@ fn refused(folder: &Path, party: PartyShard, parts: &[&str]) {
 /// A small cut of groups with 20 devices of two rows each.
 fn small_cut(folder: &Folder) -> std::path::PathBuf {
     let out = folder.path().join("shards");
-    let settings = DataSettings {
-        groups: 2,
-        devices: 20,
-        samples_per_device: 2,
-        validation: 0.1,
-        ..DataSettings::default()
-    };
+    let settings = synthetic_settings(2, 2);
     cut(&settings, 5, None, &key(), &out).unwrap();
     out
 }

@@ -4,27 +4,17 @@
 
 mod common;
 
-use common::{Folder, files, parties};
+use common::{Folder, files, key, parties, synthetic_settings};
 use selvedge_core::experiment::DataSettings;
-use selvedge_data::{PartyShard, PseudonymKey, cut, distribute, read_party};
+use selvedge_data::{PartyShard, cut, distribute, read_party};
 use std::fs;
 use std::path::{Path, PathBuf};
-
-fn key() -> PseudonymKey {
-    PseudonymKey::new([3; 32])
-}
 
 /// A small cut, and a party's folder of it.
 fn handed_over(party: &PartyShard) -> (Folder, PathBuf) {
     let folder = Folder::new();
     let (out, own) = (folder.path().join("shards"), folder.path().join("own"));
-    let settings = DataSettings {
-        groups: 3,
-        devices: 20,
-        samples_per_device: 2,
-        validation: 0.1,
-        ..DataSettings::default()
-    };
+    let settings = synthetic_settings(3, 2);
     cut(&settings, 5, None, &key(), &out).unwrap();
     distribute(&out, party.clone(), &own).unwrap();
     (folder, own)

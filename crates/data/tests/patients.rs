@@ -49,6 +49,11 @@ impl Trained {
         )
     }
 
+    #[track_caller]
+    fn refusal(&self, files: &[PathBuf], labels: Labels) -> String {
+        self.read(files, labels).unwrap_err().to_string()
+    }
+
     /// New files with these texts.
     fn read_texts(&self, files: &[(&str, &str)]) -> Result<Patients, DataError> {
         let folder = Folder::new();
@@ -120,10 +125,7 @@ fn a_table_is_read_as_training_read_it_with_or_without_labels() {
     same(&all.samples, &labelled.samples);
     let path = trained.folder.path().join("wrong.csv");
     fs::write(&path, wrong).unwrap();
-    let message = trained
-        .read(&[path], Labels::Needed)
-        .unwrap_err()
-        .to_string();
+    let message = trained.refusal(&[path], Labels::Needed);
     assert!(
         message.contains("perhaps") && message.contains("wrong.csv"),
         "{message}"
@@ -274,10 +276,7 @@ fn arrays_are_what_was_written_of_patients() {
         .unwrap();
     same(&read.samples, &again.samples);
     assert_eq!(read.ids, again.ids);
-    let message = trained
-        .read(&[path], Labels::Needed)
-        .unwrap_err()
-        .to_string();
+    let message = trained.refusal(&[path], Labels::Needed);
     assert!(message.contains("\"y\""), "{message}");
     // Of another model's shape.
     let narrow = TABLE.replace("[\"*\"]", "[\"age\"]");
@@ -361,15 +360,9 @@ fn stays_of_any_set_are_read_from_folders_or_single_files() {
             .to_string()
             .contains("no outcome for the stay 100")
     );
-    let nothing = trained
-        .read(&at("esr"), Labels::Ignored)
-        .unwrap_err()
-        .to_string();
+    let nothing = trained.refusal(&at("esr"), Labels::Ignored);
     assert!(nothing.contains("no stays"), "{nothing}");
-    let nowhere = trained
-        .read(&at("nowhere"), Labels::Ignored)
-        .unwrap_err()
-        .to_string();
+    let nowhere = trained.refusal(&at("nowhere"), Labels::Ignored);
     assert!(
         nowhere.contains("nowhere") && nowhere.contains("no such file"),
         "{nowhere}"

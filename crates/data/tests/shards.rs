@@ -4,15 +4,13 @@
 
 mod common;
 
-use common::{Folder, esr_settings, small_file, text};
+use common::{
+    Folder, esr_settings, esr_with_validation, key, small_file, synthetic_settings, text,
+};
 use selvedge_core::experiment::DataSettings;
-use selvedge_data::{PseudonymKey, cut, load, load_with_notes};
+use selvedge_data::{cut, load, load_with_notes};
 use std::fs;
 use std::path::Path;
-
-fn key() -> PseudonymKey {
-    PseudonymKey::new([3; 32])
-}
 
 fn shards_of(settings: &DataSettings, path: &Path) -> DataSettings {
     DataSettings {
@@ -25,18 +23,11 @@ fn shards_of(settings: &DataSettings, path: &Path) -> DataSettings {
 #[test]
 fn together_they_are_the_whole() {
     let esr = Folder::with_esr(text(&small_file()).as_bytes());
-    let with_validation = DataSettings {
-        validation: 0.2,
-        samples_per_device: 2,
-        ..esr_settings()
-    };
-    let synthetic = DataSettings {
-        groups: 3,
-        devices: 20,
-        validation: 0.1,
-        ..DataSettings::default()
-    };
-    for settings in [esr_settings(), with_validation, synthetic] {
+    for settings in [
+        esr_settings(),
+        esr_with_validation(2),
+        synthetic_settings(3, 1),
+    ] {
         let folder = Folder::new();
         let out = folder.path().join("shards");
         let done = cut(&settings, 5, Some(esr.path()), &key(), &out).unwrap();

@@ -164,60 +164,33 @@ pub(crate) fn multiply<L: Lanes>(
 ) {
     // Where rows are known to lie so far apart, every address is a constant away from one pointer; the rows of a tile have
     // more pointers than there are registers. These are the convolutions of one, eight and sixteen channels.
+    macro_rules! narrow {
+        ($stride:expr, $n:expr) => {{
+            let stride = $stride;
+            return multiply_narrow::<L>(x, Rows { stride, ..shape }, w, $n, start, out);
+        }};
+    }
     match (shape.stride, n) {
-        (1, 8) => return multiply_narrow::<L>(x, Rows { stride: 1, ..shape }, w, 8, start, out),
-        (8, 16) => return multiply_narrow::<L>(x, Rows { stride: 8, ..shape }, w, 16, start, out),
-        (16, 8) => {
-            return multiply_narrow::<L>(
-                x,
-                Rows {
-                    stride: 16,
-                    ..shape
-                },
-                w,
-                8,
-                start,
-                out,
-            );
-        }
-        (_, ..=LANES) => return multiply_narrow::<L>(x, shape, w, n, start, out),
+        (1, 8) => narrow!(1, 8),
+        (8, 16) => narrow!(8, 16),
+        (16, 8) => narrow!(16, 8),
+        (_, ..=LANES) => narrow!(shape.stride, n),
         _ => {}
     }
     let mut row = 0;
+    macro_rules! rows_while {
+        ($condition:expr, $rows:literal) => {
+            while $condition && shape.rows - row >= $rows {
+                let (x, out) = (&x[row * shape.stride..], &mut out[row * n..]);
+                multiply_rows::<L, $rows>(x, shape, w, n, start, out);
+                row += $rows;
+            }
+        };
+    }
     // Few columns leave registers for more rows, which share the loads of the weights.
-    while L::WIDE && n <= 2 * LANES && row + 8 <= shape.rows {
-        multiply_rows::<L, 8>(
-            &x[row * shape.stride..],
-            shape,
-            w,
-            n,
-            start,
-            &mut out[row * n..],
-        );
-        row += 8;
-    }
-    while row + 4 <= shape.rows {
-        multiply_rows::<L, 4>(
-            &x[row * shape.stride..],
-            shape,
-            w,
-            n,
-            start,
-            &mut out[row * n..],
-        );
-        row += 4;
-    }
-    while row < shape.rows {
-        multiply_rows::<L, 1>(
-            &x[row * shape.stride..],
-            shape,
-            w,
-            n,
-            start,
-            &mut out[row * n..],
-        );
-        row += 1;
-    }
+    rows_while!(L::WIDE && n <= 2 * LANES, 8);
+    rows_while!(true, 4);
+    rows_while!(true, 1);
 }
 
 /// Rows of up to one vector. A sum waits for its own last addition, so a tile needs many rows: tiles of up to twelve, all
@@ -682,12 +655,7 @@ impl Kernel for Transpose<'_> {
 
     #[inline(always)]
     fn run<L: Lanes>(self) {
-        let Transpose {
-            x,
-            rows,
-            columns,
-            out,
-        } = self;
+        let (x, rows, columns, out) = (self.x, self.rows, self.columns, self.out);
         for c0 in (0..columns).step_by(LANES) {
             for r0 in (0..rows).step_by(LANES) {
                 let (from, to) = (&x[r0 * columns + c0..], &mut out[c0 * rows + r0..]);

@@ -52,39 +52,35 @@ fn linear() {
     check(Shape::Flat(7), r#"[{"linear": {"out": 5}}]"#, &closed);
 }
 
-/// Four gates, each with a product of the input in every step and of the hidden state in all but the first. Kept are
-/// the gates, the cell, its tanh and the hidden state.
-#[test]
-fn lstm() {
-    let (steps, inputs, hidden) = (6, 5, 16);
-    let of_input = 4 * steps * inputs * hidden;
-    let of_hidden = 4 * (steps - 1) * hidden * hidden;
+/// The gates, each with a product of the input in every step and of the hidden state in all but the first; and how many
+/// numbers are kept for each hidden one of a step.
+#[track_caller]
+fn check_recurrent(kind: &str, gates: u64, kept: usize, [steps, inputs, hidden]: [u64; 3]) {
+    let of_input = gates * steps * inputs * hidden;
+    let of_hidden = gates * (steps - 1) * hidden * hidden;
     let closed = Closed {
-        params: 4 * 16 * (5 + 16 + 1),
-        activations: 7 * 6 * 16,
+        params: (gates * hidden * (inputs + hidden + 1)) as usize,
+        activations: kept * (steps * hidden) as usize,
         forward: of_input + of_hidden,
         weights: of_input + of_hidden,
         states: of_hidden,
         inputs: of_input,
     };
-    check(Shape::Steps(6, 5), r#"[{"lstm": {"hidden": 16}}]"#, &closed);
+    let json = format!(r#"[{{"{kind}": {{"hidden": {hidden}}}}}]"#);
+    let shape = Shape::Steps(steps as usize, inputs as usize);
+    check(shape, &json, &closed);
 }
 
-/// Three gates. Kept are the gates, their sums of the hidden state, and the hidden state.
+/// Kept are the four gates, the cell, its tanh and the hidden state.
+#[test]
+fn lstm() {
+    check_recurrent("lstm", 4, 7, [6, 5, 16]);
+}
+
+/// Kept are the three gates, their sums of the hidden state, and the hidden state.
 #[test]
 fn gru() {
-    let (steps, inputs, hidden) = (4, 3, 7);
-    let of_input = 3 * steps * inputs * hidden;
-    let of_hidden = 3 * (steps - 1) * hidden * hidden;
-    let closed = Closed {
-        params: 3 * 7 * (3 + 7 + 1),
-        activations: 7 * 4 * 7,
-        forward: of_input + of_hidden,
-        weights: of_input + of_hidden,
-        states: of_hidden,
-        inputs: of_input,
-    };
-    check(Shape::Steps(4, 3), r#"[{"gru": {"hidden": 7}}]"#, &closed);
+    check_recurrent("gru", 3, 7, [4, 3, 7]);
 }
 
 /// Each of `places` outputs of each of `out` channels is a product of size × channels terms. Kept are the padded input, up

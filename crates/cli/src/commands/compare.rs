@@ -3,7 +3,7 @@
 use super::train::{free_path, level, numbered_paths};
 use super::{print, print_json};
 use crate::Outcome;
-use crate::args::{CompareArgs, ComparisonArgs, SweepArgs};
+use crate::args::{CompareArgs, ComparisonArgs, DataDirectory, MachineArgs, SweepArgs};
 use crate::comparison::table::Table;
 use crate::comparison::targets::{Target, usual};
 use crate::comparison::{Comparison, Options, Variant, rates, run_all};
@@ -142,12 +142,7 @@ fn run(args: &ComparisonArgs, kind: &str, variants: Vec<Variant>) -> Result<Outc
     let name = format!("{kind}-{}", named.name);
     let folder = folder(args, &name, &comparison, grid.as_deref());
     comparison.check(&folder, grid.as_deref())?;
-    let options = Options {
-        data: args.experiment.data.clone(),
-        threads: threads(args.threads),
-        level: level(args.simd.as_deref())?,
-        resume_command: resume_command(),
-    };
+    let options = options(&args.experiment.data, &args.machine)?;
     let _lock = Comparison::lock(&folder)?;
     if let Some(grid) = grid
         && rates::choose(&mut comparison, &grid, &folder, &options)?.is_none()
@@ -183,9 +178,15 @@ pub(crate) fn stopped(options: &Options) -> Result<Outcome> {
     Ok(Outcome::Interrupted)
 }
 
-pub(crate) fn threads(asked: Option<u64>) -> usize {
+/// How many runs are made here.
+pub(crate) fn options(data: &DataDirectory, machine: &MachineArgs) -> Result<Options> {
     let available = std::thread::available_parallelism().map_or(1, usize::from);
-    asked.map_or(available, |n| n as usize)
+    Ok(Options {
+        data: data.clone(),
+        threads: machine.threads.map_or(available, |n| n as usize),
+        level: level(machine.simd.as_deref())?,
+        resume_command: resume_command(),
+    })
 }
 
 /// The learning rates of the grid, if one is given.

@@ -1,11 +1,9 @@
 //! `selvedge reproduce`
 
-use super::compare::{resume_command, stopped, threads};
-use super::train::level;
+use super::compare::{options, stopped};
 use super::{print, print_json};
 use crate::Outcome;
 use crate::args::ReproduceArgs;
-use crate::comparison::Options;
 use crate::reproduce::{self, Plan};
 use crate::training::{catch_interrupts, is_interrupted};
 use anyhow::{Result, bail};
@@ -28,12 +26,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Outcome> {
         set: args.set.clone(),
         folder: args.out.clone(),
     };
-    let options = Options {
-        data: args.directory.clone(),
-        threads: threads(args.threads),
-        level: level(args.simd.as_deref())?,
-        resume_command: resume_command(),
-    };
+    let options = options(&args.directory, &args.machine)?;
     let Some(runs) = reproduce::reproduce(&plan, &options)? else {
         return stopped(&options);
     };

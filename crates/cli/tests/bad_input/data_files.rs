@@ -1,6 +1,6 @@
 //! Data folders and files that are missing or not what they should be.
 
-use crate::common::{Place, process, selvedge, snapshot, text, unchanged};
+use crate::common::{Place, process, selvedge, snapshot, text, unchanged, words};
 
 const FILE: &str = "data/esr/Epileptic Seizure Recognition.csv";
 
@@ -23,20 +23,13 @@ fn csv(rows: &[Vec<String>]) -> String {
     rows.iter().map(|row| row.join(",") + "\n").collect()
 }
 
-const TRAIN: [&str; 6] = [
-    "train",
-    "esr",
-    "--data-dir",
-    "data",
-    "--set",
-    "train.iterations=4",
-];
+const TRAIN: &str = "train esr --data-dir data --set train.iterations=4";
 
 #[test]
 fn a_file_in_the_right_layout_is_trained_on() {
     let place = Place::new("small-esr");
     place.write(FILE, csv(&table()));
-    place.succeeds(&[&TRAIN[..], &["--out", "run"]].concat());
+    place.succeeds(&words(&format!("{TRAIN} --out run")));
 }
 
 #[test]
@@ -66,19 +59,11 @@ fn a_bad_value_is_named_with_file_line_and_column() {
         rows[line - 1][column] = value.into();
         place.write(FILE, csv(&rows));
         place.refuses(
-            &TRAIN,
+            &words(TRAIN),
             &[&["Epileptic Seizure Recognition.csv"][..], &parts].concat(),
         );
         place.refuses(&["data", "inspect", "esr", "--data-dir", "data"], &parts);
-        let export = [
-            "data",
-            "export",
-            "esr",
-            "--data-dir",
-            "data",
-            "--out",
-            "e.npz",
-        ];
+        let export = words("data export esr --data-dir data --out e.npz");
         place.refuses(&export, &parts);
     }
 }
@@ -107,7 +92,7 @@ fn a_file_that_is_cut_or_garbage_is_named() {
         for ending in ["", ".gz"] {
             let place_of = format!("{FILE}{ending}");
             place.write(&place_of, bytes);
-            place.refuses(&TRAIN, &[&[name][..], parts].concat());
+            place.refuses(&words(TRAIN), &[&[name][..], parts].concat());
             std::fs::remove_file(place.join(&place_of)).unwrap();
         }
     }
@@ -127,7 +112,7 @@ fn a_missing_folder_or_file_is_named_with_how_to_point_at_it() {
         &["--data-dir nowhere"],
     );
     place.write("data/readme.txt", "no set here");
-    place.refuses(&TRAIN, &[&["data"][..], &remedy].concat());
+    place.refuses(&words(TRAIN), &[&["data"][..], &remedy].concat());
     place.write("file", "not a folder");
     place.refuses(
         &["train", "esr", "--data-dir", "file"],
@@ -161,7 +146,7 @@ fn data_that_has_changed_is_not_gone_on_with() {
     let place = Place::new("changed-data");
     let mut rows = table();
     place.write(FILE, csv(&rows));
-    place.succeeds(&[&TRAIN[..], &["--out", "run"]].concat());
+    place.succeeds(&words(&format!("{TRAIN} --out run")));
     rows[20][3] = "-349".into();
     place.write(FILE, csv(&rows));
     let run = text(&place.join("run")).to_owned();

@@ -1,8 +1,8 @@
 //! Disks that are full or cannot be written to, and numbers that are none any more.
 
-use crate::common::Place;
 use crate::common::disk::Disk;
 use crate::common::run::{Run, number, same_results};
+use crate::common::{Place, says};
 use std::fs;
 
 #[test]
@@ -121,7 +121,7 @@ fn a_diverging_run_says_when_with_what_and_what_to_try_and_keeps_a_good_model() 
     let ending = run.manifest()["ending"].clone();
     assert_eq!(ending["kind"], "diverged");
     let iteration = format!("iteration {}", ending["t"]);
-    assert!(ran.stderr.contains(&iteration), "{}", ran.stderr);
+    says(&ran.stderr, &[&iteration]);
     for name in [
         "initial.safetensors",
         "model.safetensors",

@@ -2,7 +2,7 @@
 
 use crate::common::process::{bounded_selvedge, finish_within};
 use crate::common::run::Run;
-use crate::common::{Place, snapshot, unchanged};
+use crate::common::{Place, snapshot, unchanged, words};
 use std::time::Duration;
 
 /// No more memory than this, so that a mistake cannot take the machine down.
@@ -180,14 +180,10 @@ fn intervals_of_any_size_are_refused_at_once_with_a_right_remedy() {
             ),
             // A prime: its divisors are not worth looking for one by one.
             (
-                &[
-                    "--set",
-                    "train.local_interval=2",
-                    "--set",
-                    "train.global_interval=1000000000000000003",
-                    "--set",
-                    "train.iterations=1000000000000000003",
-                ],
+                &words(
+                    "--set train.local_interval=2 --set train.global_interval=1000000000000000003 \
+                     --set train.iterations=1000000000000000003",
+                ),
                 "1000000000000000003",
             ),
         ],
@@ -259,12 +255,7 @@ fn settings_that_are_only_large_still_work() {
         );
     }
     // The seeds behind the largest one that TOML can write.
-    let seed = [
-        "--set",
-        "seed=9223372036854775807",
-        "--set",
-        "train.iterations=10",
-    ];
+    let seed = words("--set seed=9223372036854775807 --set train.iterations=10");
     place.succeeds(&[&["train", "--seeds", "2", "--out", "seeds"][..], &seed].concat());
     let run = Run::at(&place, "seeds/seed-9223372036854775808");
     let inspected = place.succeeds(&["data", "inspect", "seeds/seed-9223372036854775808"]);

@@ -1,17 +1,12 @@
 //! Readers that go away, and names that are not text.
 
 use crate::common::run::Run;
-use crate::common::{Place, selvedge};
+use crate::common::{Place, selvedge, words};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::process::{Command, Output, Stdio};
 
-const SHORT: [&str; 4] = [
-    "--set",
-    "train.iterations=20",
-    "--set",
-    "train.evaluate_every=10",
-];
+const SHORT: &str = "--set train.iterations=20 --set train.evaluate_every=10";
 
 /// A pipe whose reader has gone away already.
 fn closed() -> Stdio {
@@ -34,14 +29,14 @@ fn no_panic(output: &Output, what: &str) {
 
 fn train(place: &Place, out: &str) -> Command {
     let mut command = selvedge(place.path());
-    command.args(["train", "--out", out]).args(SHORT);
+    command.args(["train", "--out", out]).args(words(SHORT));
     command
 }
 
 #[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
     let place = Place::new("closed-stdout");
-    place.succeeds(&[&["train", "--out", "run"][..], &SHORT].concat());
+    place.succeeds(&words(&format!("train --out run {SHORT}")));
     for args in [
         &["experiments", "--keys"][..],
         &["experiments", "--show", "esr"],
@@ -128,7 +123,7 @@ fn a_directory_whose_name_is_not_text_works() {
         command.args(args).arg(name).args(json.then_some("--json"));
         command.output().unwrap()
     };
-    let output = run(&[&["train"][..], &SHORT, &["--out"]].concat(), false);
+    let output = run(&words(&format!("train {SHORT} --out")), false);
     no_panic(&output, "train");
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     for (args, json) in [

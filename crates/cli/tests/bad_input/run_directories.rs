@@ -2,7 +2,7 @@
 
 use crate::common::process::{Live, finish};
 use crate::common::run::{Run, same_results};
-use crate::common::{Place, copy, mixed_experiment, selvedge, snapshot, unchanged};
+use crate::common::{Place, copy, mixed_experiment, selvedge, snapshot, unchanged, words};
 use std::fs;
 use std::time::Duration;
 
@@ -37,12 +37,7 @@ fn a_directory_that_is_there_is_not_written_to() {
 #[test]
 fn another_experiment_does_not_go_on_with_a_run_that_out_names() {
     let (place, _run) = short_run("other-experiment-out");
-    let other = [
-        "--set",
-        "train.iterations=40",
-        "--set",
-        "train.learning_rate=0.9",
-    ];
+    let other = words("--set train.iterations=40 --set train.learning_rate=0.9");
     place.refuses(
         &[&["train", "--out", "run"][..], &other].concat(),
         &["run", "there already"],

@@ -1,7 +1,7 @@
 //! Experiments and options that cannot work.
 
 use crate::common::run::Run;
-use crate::common::{Place, Ran};
+use crate::common::{Place, Ran, words};
 
 #[track_caller]
 fn refuses_set(place: &Place, set: &[&str], parts: &[&str]) -> Ran {
@@ -27,49 +27,42 @@ fn refuses_text(place: &Place, text: impl AsRef<[u8]>, parts: &[&str]) {
 #[test]
 fn an_unknown_key_is_named_with_its_line_and_the_nearest_one() {
     let place = Place::new("unknown-key");
-    refuses_text(
-        &place,
-        "seed = 1\n\n[train]\niteratons = 500\n",
-        &[
-            "my.toml",
-            "line 4",
-            "train.iteratons",
-            "did you mean `train.iterations`?",
-        ],
-    );
-    refuses_text(
-        &place,
-        "[data]\nseed = 1\n",
-        &["line 2", "`data.seed`", "did you mean `seed`?"],
-    );
-    refuses_text(
-        &place,
-        "[wardrobe]\ndoors = 2\n",
-        &["line 1", "wardrobe", "selvedge experiments --keys"],
-    );
-    refuses_set(
-        &place,
-        &["train.iteratons=500"],
-        &[
-            "--set train.iteratons=500",
-            "did you mean `train.iterations`?",
-        ],
-    );
-    refuses_set(
-        &place,
-        &["train.iterations"],
-        &["--set train.iterations", "key=value"],
-    );
-    refuses_text(
-        &place,
-        "[model]\nhospital = [{ linear = { out = 4, bias = true } }]\n",
-        &["line 2", "bias", "out"],
-    );
-    refuses_text(
-        &place,
-        "[model]\nhospital = [{ lstmm = { hidden = 4 } }]\n",
-        &["line 2", "lstmm", "lstm"],
-    );
+    let cases: [(&str, &[&str]); 5] = [
+        (
+            "seed = 1\n\n[train]\niteratons = 500\n",
+            &[
+                "my.toml",
+                "line 4",
+                "train.iteratons",
+                "did you mean `train.iterations`?",
+            ],
+        ),
+        (
+            "[data]\nseed = 1\n",
+            &["line 2", "`data.seed`", "did you mean `seed`?"],
+        ),
+        (
+            "[wardrobe]\ndoors = 2\n",
+            &["line 1", "wardrobe", "selvedge experiments --keys"],
+        ),
+        (
+            "[model]\nhospital = [{ linear = { out = 4, bias = true } }]\n",
+            &["line 2", "bias", "out"],
+        ),
+        (
+            "[model]\nhospital = [{ lstmm = { hidden = 4 } }]\n",
+            &["line 2", "lstmm", "lstm"],
+        ),
+    ];
+    for (text, parts) in cases {
+        refuses_text(&place, text, parts);
+    }
+    for (set, part) in [
+        ("train.iteratons=500", "did you mean `train.iterations`?"),
+        ("train.iterations", "key=value"),
+    ] {
+        refuses_set(&place, &[set], &[&format!("--set {set}"), part]);
+    }
 }
 
 #[test]
@@ -342,14 +335,9 @@ fn a_folder_that_is_called_like_an_experiment_does_not_hide_it() {
     let place = Place::new("hidden-preset");
     // As in a data folder, where the set `esr` lies in `esr/`.
     place.write("synthetic/values.csv", "1,2,3\n");
-    place.succeeds(&[
-        "train",
-        "synthetic",
-        "--set",
-        "train.iterations=10",
-        "--out",
-        "run",
-    ]);
+    place.succeeds(&words(
+        "train synthetic --set train.iterations=10 --out run",
+    ));
     assert!(Run::at(&place, "run").file("model.safetensors").is_file());
 }
 

@@ -1,11 +1,9 @@
 //! Pages in a real browser. `tools/browser` finds one; without one, such tests are skipped.
 
+use super::ROOT;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-
-/// The repository.
-pub const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// A browser, or a word that the test is skipped.
 pub fn browser(test: &str) -> Option<&'static Path> {

@@ -7,6 +7,7 @@ pub mod browser;
 pub mod disk;
 pub mod npz;
 pub mod process;
+pub mod python;
 pub mod run;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,22 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 pub use process::{Ran, selvedge};
+
+/// The repository.
+pub const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// Every algorithm.
+pub const ALGORITHMS: [&str; 9] = [
+    "hsgd",
+    "jfl",
+    "tdcd",
+    "c-hsgd",
+    "c-tdcd",
+    "centralised",
+    "fedavg",
+    "hospital-only",
+    "device-only",
+];
 
 /// A new folder, removed again at the end.
 pub struct Place(PathBuf);
@@ -137,6 +154,75 @@ pub fn real_data(test: &str) -> Option<PathBuf> {
 /// A path as an argument.
 pub fn text(path: &Path) -> &str {
     path.to_str().unwrap()
+}
+
+/// A text must have all of `parts` in it.
+#[track_caller]
+pub fn says(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+}
+
+/// The words of a command line.
+pub fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
+/// Numbers in [0, 1) from a seed.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> f64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// A small experiment with a validation share and two classes.
+pub fn small_experiment(groups: u32, devices: u32, global_interval: u32) -> String {
+    format!(
+        "[data]
+groups = {groups}
+devices = {devices}
+validation = 0.2
+[train]
+iterations = 200
+global_interval = {global_interval}
+local_interval = 5
+learning_rate = 0.2
+participation = 0.2
+"
+    )
+}
+
+/// An experiment on a table of patients of several sites, with lab results on one side and vital signs on the other.
+pub fn table_experiment(data: &str, table: &str, train: &str, device: &str) -> String {
+    format!(
+        r#"[data]
+set = "table"
+split = "column"
+{data}
+[data.table]
+id = "patient"
+label = "ill"
+group = "site"
+hospital = ["age", "sex", "lactate"]
+device = ["hr", "spo2"]
+categorical = ["sex"]
+{table}
+[train]
+learning_rate = 0.3
+participation = 0.2
+{train}
+[model]
+hospital = [{{ linear = {{ out = 8 }} }}, "tanh"]
+device = [{device}]
+combined = [{{ linear = {{ out = 2 }} }}]
+"#
+    )
 }
 
 /// A small mixed model on generated data: all recurrent and convolving layers, P and Q apart, a best model.

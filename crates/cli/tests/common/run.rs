@@ -97,6 +97,14 @@ impl Run {
             .collect()
     }
 
+    /// A ledger in JSON has as many bytes as the run's own.
+    #[track_caller]
+    pub fn sent_as_many_bytes_as(&self, ledger: &Value) {
+        let lines = ledger.as_array().unwrap().iter();
+        let sent: u64 = lines.map(|line| line["bytes"].as_u64().unwrap()).sum();
+        assert_eq!(sent, self.ledger().iter().map(|line| line.4).sum::<u64>());
+    }
+
     #[track_caller]
     pub fn tensors(&self, name: &str) -> BTreeMap<String, Tensor> {
         read_tensors(&self.bytes(name))

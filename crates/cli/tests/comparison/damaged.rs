@@ -2,21 +2,14 @@
 
 use crate::SHORT;
 use crate::common::run::{Run, append};
-use crate::common::{Place, copy};
+use crate::common::{Place, copy, words};
 use serde_json::Value;
 use std::fs;
 
-const COMPARE: [&str; 6] = [
-    "compare",
-    "--algorithms",
-    "hsgd,jfl",
-    "--seeds",
-    "2",
-    "--out",
-];
+const COMPARE: &str = "compare --algorithms hsgd,jfl --seeds 2 --out";
 
 fn compare(out: &str) -> Vec<&str> {
-    [&COMPARE[..], &[out], &SHORT].concat()
+    [&words(COMPARE)[..], &[out], &SHORT].concat()
 }
 
 /// A comparison that is done, to be damaged; `damage` gets the folder of one of its runs.

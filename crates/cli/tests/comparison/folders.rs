@@ -2,7 +2,7 @@
 
 use crate::common::process::{Live, finish};
 use crate::common::run::Run;
-use crate::common::{Place, selvedge};
+use crate::common::{Place, says, selvedge, words};
 use crate::{SHORT, SOON, finished, runs, same_comparison, stamped};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -46,7 +46,7 @@ fn seeds_and_algorithms_can_be_added() {
     same_comparison(&place, "whole", "cmp");
     // Asked for less, all that is there is shown.
     let ran = place.succeeds(&compare("tdcd", "1", "cmp"));
-    assert!(ran.stdout.contains("3 variants, 3 seeds"), "{}", ran.stdout);
+    says(&ran.stdout, &["3 variants, 3 seeds"]);
     let lines = |name: &str| -> BTreeSet<String> {
         let text = fs::read_to_string(place.join(name).join("table.csv")).unwrap();
         text.lines().map(String::from).collect()
@@ -141,15 +141,7 @@ fn another_experiment_or_anything_else_keeps_its_folder() {
 #[test]
 fn a_second_process_is_refused_and_lines_of_progress_are_few() {
     let place = Place::new("cmp-two");
-    let args = [
-        "compare",
-        "--algorithms",
-        "hsgd,jfl,tdcd",
-        "--seeds",
-        "2",
-        "--out",
-        "cmp",
-    ];
+    let args = words("compare --algorithms hsgd,jfl,tdcd --seeds 2 --out cmp");
     let args = [&args[..], &["--set", "train.iterations=400000"]].concat();
     let started = Instant::now();
     let mut first = Live::start(selvedge(place.path()).args(&args));

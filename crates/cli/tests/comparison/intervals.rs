@@ -1,35 +1,20 @@
 //! `selvedge reproduce` of Figures 7 to 9: runs of many P, Q and η that serve all three, and numbers that are theirs.
 
-use crate::common::Place;
 use crate::common::run::Run;
+use crate::common::{Place, words};
 use crate::{finished, stamped};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
 /// ESR's twin in small, which needs no files and reaches some of the targets in few iterations.
-const TWIN: [&str; 16] = [
-    "--data",
-    "esr",
-    "--seeds",
-    "2",
-    "--out",
-    "rep",
-    "--set",
-    "data.set=synthetic-esr",
-    "--set",
-    "data.groups=2",
-    "--set",
-    "data.devices=60",
-    "--set",
-    "train.participation=0.1",
-    "--set",
-    "train.iterations=60",
-];
+const TWIN: &str = "--data esr --seeds 2 --out rep --set data.set=synthetic-esr \
+    --set data.groups=2 --set data.devices=60 --set train.participation=0.1 \
+    --set train.iterations=60";
 
 /// The sections that a reproduction of one figure writes.
 fn sections(place: &Place, figure: &str) -> Vec<Value> {
-    place.succeeds(&[&["reproduce", figure][..], &TWIN].concat());
+    place.succeeds(&words(&format!("reproduce {figure} {TWIN}")));
     let json = fs::read_to_string(place.join("rep/reproduction.json")).unwrap();
     serde_json::from_str(&json).unwrap()
 }

@@ -2,7 +2,7 @@
 
 use crate::common::process::{Live, Ran, finish};
 use crate::common::run::Run;
-use crate::common::{Place, selvedge};
+use crate::common::{Place, Random, selvedge, words};
 use crate::{SOON, finished, runs, same_comparison, stamped};
 use std::fs;
 use std::process::Command;
@@ -10,33 +10,13 @@ use std::time::Duration;
 
 const WIDE: &str = "model.device=[{ linear = { out = 12 } }, \"tanh\"]";
 
-/// Numbers in [0, 1) from a seed.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> f64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as f64 / (1u64 << 53) as f64
-    }
-}
-
 #[test]
 fn killed_at_random_moments_and_begun_again_it_ends_the_same() {
     let place = Place::new("cmp-killed");
-    let args = ["compare", "--algorithms", "hsgd,c-hsgd,jfl", "--seeds", "3"];
-    let args = [
-        &args[..],
-        &[
-            "--set",
-            "train.iterations=600",
-            "--target",
-            "auc=0.85",
-            "--out",
-        ],
-    ]
-    .concat();
+    let args = words(
+        "compare --algorithms hsgd,c-hsgd,jfl --seeds 3 --set train.iterations=600 \
+         --target auc=0.85 --out",
+    );
     let whole = place.succeeds(&[&args[..], &["whole"]].concat());
     let mut random = Random(0x5e1f_ed9e);
     let (mut kills, mut folders) = (0, 0);
@@ -83,26 +63,10 @@ fn check_end(place: &Place, ran: &Ran, whole: &Ran, name: &str) {
 #[test]
 fn ctrl_c_saves_and_the_command_that_is_printed_goes_on() {
     let place = Place::new("cmp-ctrl-c");
-    let args = [
-        "compare",
-        "--algorithms",
-        "hsgd,jfl",
-        "--seeds",
-        "1",
-        "--set",
-        WIDE,
-    ];
-    let args = [
-        &args[..],
-        &[
-            "--set",
-            "train.iterations=3000",
-            "--target",
-            "auc=0.85",
-            "--out",
-        ],
-    ]
-    .concat();
+    let args = words(
+        "compare --algorithms hsgd,jfl --seeds 1 --set train.iterations=3000 --target auc=0.85",
+    );
+    let args = [&args[..], &["--set", WIDE, "--out"]].concat();
     let whole = place.succeeds(&[&args[..], &["whole"]].concat());
     let mut live = Live::start(selvedge(place.path()).args(&args).arg("it's mine"));
     let run = Run(place.join("it's mine/hsgd/seed-42"));
@@ -140,12 +104,7 @@ fn killed_while_it_tries_learning_rates_it_goes_on_in_the_same_folder() {
     place.write("runs/compare-synthetic/lock", "");
     place.succeeds(&[&one[..], &short].concat());
     let args = ["compare", "--algorithms", "hsgd,jfl,tdcd", "--seeds", "2"];
-    let rates = [
-        "--learning-rates",
-        "0.2,0.02,0.1",
-        "--set",
-        "train.iterations=400",
-    ];
+    let rates = words("--learning-rates 0.2,0.02,0.1 --set train.iterations=400");
     let args = [&args[..], &rates, &["--target", "auc=0.85"]].concat();
     let whole = place.succeeds(&[&args[..], &["--out", "runs/whole"]].concat());
     let folder = place.join("runs/compare-synthetic-2");

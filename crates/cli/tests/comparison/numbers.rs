@@ -1,23 +1,11 @@
 //! The numbers of a comparison: against the metrics of its runs, and its runs against those of `selvedge train`.
 
-use crate::common::Place;
 use crate::common::run::{Run, number, same_results};
+use crate::common::{ALGORITHMS, Place, says, words};
 use crate::tables::{COLUMNS, close, csv, spread, text_row};
 use crate::{SHORT, same_comparison};
 use serde_json::Value;
 use std::fs;
-
-const ALGORITHMS: [&str; 9] = [
-    "hsgd",
-    "jfl",
-    "tdcd",
-    "c-hsgd",
-    "c-tdcd",
-    "centralised",
-    "fedavg",
-    "hospital-only",
-    "device-only",
-];
 
 /// A target: how it is asked for, its heading, and what a line of metrics has to say to meet it.
 struct Target {
@@ -92,15 +80,7 @@ fn same(found: f64, expected: f64, what: &str) {
 #[test]
 fn text_csv_and_json_say_what_the_metrics_of_the_runs_say() {
     let place = Place::new("numbers");
-    let mut args = vec![
-        "compare",
-        "--algorithms",
-        "all",
-        "--seeds",
-        "3",
-        "--out",
-        "cmp",
-    ];
+    let mut args = words("compare --algorithms all --seeds 3 --out cmp");
     args.extend(["--set", "train.iterations=200"]);
     for target in ["auc=0.85", "loss=0.45", "f1=0.999"] {
         args.extend(["--target", target]);
@@ -285,19 +265,11 @@ fn runs_are_those_of_train_whatever_the_number_of_threads() {
 #[test]
 fn a_diverged_run_is_noted_and_the_others_finish() {
     let place = Place::new("diverged");
-    let args = [
-        "sweep",
-        "--over",
-        "train.learning_rate=0.1,1e6",
-        "--seeds",
-        "2",
-        "--out",
-        "cmp",
-    ];
+    let args = words("sweep --over train.learning_rate=0.1,1e6 --seeds 2 --out cmp");
     let args = [&args[..], &SHORT, &["--target", "auc=0.8"]].concat();
     let ran = place.succeeds(&args);
     let note = "note: learning_rate=1e6 seed 42 diverged at iteration";
-    assert!(ran.stderr.contains(note), "{}", ran.stderr);
+    says(&ran.stderr, &[note]);
     let row = text_row(&ran.stdout, "at the end", "learning_rate=1e6");
     assert_eq!(row.last().unwrap(), "2 diverged");
     assert_eq!(
@@ -318,15 +290,7 @@ fn a_diverged_run_is_noted_and_the_others_finish() {
 #[test]
 fn a_report_of_the_runs_has_the_same_numbers() {
     let place = Place::new("report-target");
-    let args = [
-        "compare",
-        "--algorithms",
-        "hsgd,jfl",
-        "--seeds",
-        "2",
-        "--out",
-        "cmp",
-    ];
+    let args = words("compare --algorithms hsgd,jfl --seeds 2 --out cmp");
     let targets = ["--target", "auc=0.8", "--target", "accuracy=0.999"];
     place.succeeds(&[&args[..], &SHORT, &targets].concat());
     let table = fs::read_to_string(place.join("cmp/table.txt")).unwrap();

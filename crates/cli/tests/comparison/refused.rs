@@ -1,164 +1,118 @@
 //! What cannot be compared, said before anything is written.
 
-use crate::common::Place;
+use crate::common::{Place, says, words};
 
 #[test]
 fn settings_that_cannot_be_are_named() {
     let place = Place::new("cmp-settings");
-    let cases: &[(&[&str], &[&str])] = &[
+    let cases: &[(&str, &[&str])] = &[
         (
-            &["compare", "--algorithms", "hsdg"],
+            "compare --algorithms hsdg",
             &["--algorithms hsdg", "did you mean \"hsgd\"?"],
         ),
         (
-            &["compare", "--algorithms", "hsgd,"],
+            "compare --algorithms hsgd,",
             &["--algorithms", "expected one of"],
         ),
-        (&["compare", "nonsense"], &["no experiment `nonsense`"]),
+        ("compare nonsense", &["no experiment `nonsense`"]),
         (
-            &["compare", "--set", "train.local_intervall=1"],
+            "compare --set train.local_intervall=1",
             &["did you mean `train.local_interval`?"],
         ),
         (
-            &["compare", "--target", "acuracy=0.9"],
+            "compare --target acuracy=0.9",
             &["--target acuracy=0.9", "did you mean \"accuracy\"?"],
         ),
+        ("compare --target auc", &["--target auc", "METRIC=VALUE"]),
         (
-            &["compare", "--target", "auc"],
-            &["--target auc", "METRIC=VALUE"],
-        ),
-        (
-            &["compare", "--target", "auc=1.5"],
+            "compare --target auc=1.5",
             &["--target auc=1.5", "at most 1"],
         ),
+        ("compare --target auc=0", &["--target auc=0", "above 0"]),
+        ("compare --target auc=NaN", &["--target auc=NaN"]),
+        ("compare --target loss=-1", &["--target loss=-1", "above 0"]),
+        ("compare --target loss=inf", &["--target loss=inf"]),
         (
-            &["compare", "--target", "auc=0"],
-            &["--target auc=0", "above 0"],
-        ),
-        (&["compare", "--target", "auc=NaN"], &["--target auc=NaN"]),
-        (
-            &["compare", "--target", "loss=-1"],
-            &["--target loss=-1", "above 0"],
-        ),
-        (&["compare", "--target", "loss=inf"], &["--target loss=inf"]),
-        (
-            &["compare", "--target", "f1=high"],
+            "compare --target f1=high",
             &["--target f1=high", "not a number"],
         ),
-        (&["compare", "--seeds", "0"], &["--seeds", "1..=10000"]),
-        (&["compare", "--seeds", "10001"], &["--seeds", "1..=10000"]),
+        ("compare --seeds 0", &["--seeds", "1..=10000"]),
+        ("compare --seeds 10001", &["--seeds", "1..=10000"]),
+        ("compare --seeds 99999999999999999999", &["--seeds"]),
         (
-            &["compare", "--seeds", "99999999999999999999"],
-            &["--seeds"],
-        ),
-        (
-            &["compare", "--learning-rates", "0"],
+            "compare --learning-rates 0",
             &["--learning-rates 0", "above 0"],
         ),
         (
-            &["compare", "--learning-rates", "0.1,NaN"],
+            "compare --learning-rates 0.1,NaN",
             &["--learning-rates NaN", "above 0"],
         ),
         (
-            &["compare", "--learning-rates=-0.1"],
+            "compare --learning-rates=-0.1",
             &["--learning-rates -0.1", "above 0"],
         ),
+        ("compare --learning-rates inf", &["--learning-rates inf"]),
+        ("compare --learning-rates 0.1,,0.2", &["--learning-rates"]),
+        ("compare --threads 0", &["--threads"]),
+        ("compare --simd abacus", &["--simd abacus", "plain"]),
+        ("sweep", &["--over"]),
         (
-            &["compare", "--learning-rates", "inf"],
-            &["--learning-rates inf"],
-        ),
-        (
-            &["compare", "--learning-rates", "0.1,,0.2"],
-            &["--learning-rates"],
-        ),
-        (&["compare", "--threads", "0"], &["--threads"]),
-        (
-            &["compare", "--simd", "abacus"],
-            &["--simd abacus", "plain"],
-        ),
-        (&["sweep"], &["--over"]),
-        (
-            &["sweep", "--over", "train.local_interval"],
+            "sweep --over train.local_interval",
             &["--over train.local_interval", "KEY=VALUE"],
         ),
         (
-            &["sweep", "--over", "train.local_interval="],
+            "sweep --over train.local_interval=",
             &["variant local_interval="],
         ),
         (
-            &["sweep", "--over", "train.lokal=1,2"],
+            "sweep --over train.lokal=1,2",
             &["variant lokal=1", "unknown key `train.lokal`"],
         ),
+        ("sweep --over seed=1,2", &["--over seed", "--seeds"]),
         (
-            &["sweep", "--over", "seed=1,2"],
-            &["--over seed", "--seeds"],
-        ),
-        (
-            &[
-                "sweep",
-                "--over",
-                "train.local_interval=1",
-                "--over",
-                "train.local_interval=5",
-            ],
+            "sweep --over train.local_interval=1 --over train.local_interval=5",
             &["--over train.local_interval is given twice"],
         ),
         (
-            &["sweep", "--over", "train.local_interval=1,2,4,5"],
+            "sweep --over train.local_interval=1,2,4,5",
             &["variant local_interval=4", "does not divide", "use 2 or 5"],
         ),
         (
-            &[
-                "sweep",
-                "--over",
-                "train.local_interval=2,5",
-                "--over",
-                "train.global_interval=10,12",
-                "--set",
-                "train.iterations=60",
-            ],
+            "sweep --over train.local_interval=2,5 --over train.global_interval=10,12 \
+                 --set train.iterations=60",
             &["variant local_interval=5 global_interval=12"],
         ),
         (
-            &["sweep", "--over", "train.global_interval=10,15"],
+            "sweep --over train.global_interval=10,15",
             &["variant global_interval=15: train.global_interval = 15 does not divide"],
         ),
         (
-            &["sweep", "--over", "train.local_interval=5,2,5"],
+            "sweep --over train.local_interval=5,2,5",
             &["variant local_interval=5 is given twice"],
         ),
         (
-            &["sweep", "--over", "train.learning_rate=0.1,0.10"],
+            "sweep --over train.learning_rate=0.1,0.10",
             &["learning_rate=0.1 and learning_rate=0.10 are the same"],
         ),
         (
-            &[
-                "sweep",
-                "--over",
-                "train.learning_rate=0.1,0.2",
-                "--learning-rates",
-                "0.3",
-            ],
+            "sweep --over train.learning_rate=0.1,0.2 --learning-rates 0.3",
             &["--over train.learning_rate and --learning-rates"],
         ),
         (
-            &["reproduce", "table9"],
+            "reproduce table9",
             &["table9", "did you mean \"table", "\"all\""],
         ),
         (
-            &["reproduce", "fig4", "--data", "ers"],
+            "reproduce fig4 --data ers",
             &["--data ers", "did you mean \"esr\"?"],
         ),
         (
-            &["reproduce", "fig4", "--data", "esr", "--intervals", "0"],
+            "reproduce fig4 --data esr --intervals 0",
             &["--intervals 0", "at least 1"],
         ),
+        ("reproduce fig4 --data esr --seeds 0", &["--seeds"]),
         (
-            &["reproduce", "fig4", "--data", "esr", "--seeds", "0"],
-            &["--seeds"],
-        ),
-        (
-            &["reproduce", "fig4"],
+            "reproduce fig4",
             &[
                 "no data set is at hand",
                 "selvedge data fetch",
@@ -166,52 +120,36 @@ fn settings_that_cannot_be_are_named() {
             ],
         ),
         (
-            &["reproduce", "fig4", "--data", "esr"],
+            "reproduce fig4 --data esr",
             &[
                 "SELVEDGE_DATA or --data-dir",
                 "esr/Epileptic Seizure Recognition.csv",
             ],
         ),
         (
-            &["reproduce", "fig4", "--data", "esr", "--data-dir", "."],
+            "reproduce fig4 --data esr --data-dir .",
             &["no ESR file", "esr/Epileptic Seizure Recognition.csv"],
         ),
         (
-            &["reproduce", "fig4", "--data", "esr", "--data-dir", "none"],
+            "reproduce fig4 --data esr --data-dir none",
             &["--data-dir none", "no such folder"],
         ),
         (
-            &["reproduce", "fig7", "--data", "mednist"],
+            "reproduce fig7 --data mednist",
             &["fig7", "esr, mimic3 or physionet2012"],
         ),
         (
-            &[
-                "reproduce",
-                "fig8",
-                "--data",
-                "esr",
-                "--set",
-                "train.local_interval=5",
-            ],
+            "reproduce fig8 --data esr --set train.local_interval=5",
             &["--set train.local_interval", "tables and figures decide"],
         ),
         // The first of two would be right.
         (
-            &[
-                "reproduce",
-                "fig4",
-                "--data",
-                "esr",
-                "--intervals",
-                "2,7",
-                "--set",
-                "train.iterations=60",
-            ],
+            "reproduce fig4 --data esr --intervals 2,7 --set train.iterations=60",
             &["train.global_interval = 7 does not divide train.iterations = 60"],
         ),
     ];
     for (args, parts) in cases {
-        place.refuses(&[args, &["--out", "out"][..]].concat(), parts);
+        place.refuses(&words(&format!("{args} --out out")), parts);
         assert!(!place.join("out").exists(), "{args:?} left something");
     }
 }
@@ -228,10 +166,8 @@ fn a_damaged_data_set_is_said_to_be_so() {
         &["reproduce", "fig4", "--data-dir", "data"],
         &["no data set is at hand"],
     );
-    assert!(ran.stderr.contains("note: esr: "), "{}", ran.stderr);
-    assert!(
-        ran.stderr.contains("Epileptic Seizure Recognition.csv"),
-        "{}",
-        ran.stderr
+    says(
+        &ran.stderr,
+        &["note: esr: ", "Epileptic Seizure Recognition.csv"],
     );
 }

@@ -1,27 +1,17 @@
 //! `selvedge reproduce`: what it writes, twice the same, and after it was killed.
 
 use crate::common::process::Live;
-use crate::common::{Place, real_data, selvedge, text};
+use crate::common::{Place, real_data, selvedge, text, words};
 use crate::{SOON, finished, runs, stamped, xml};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
 /// ESR's twin in small, which needs no files.
-const TWIN: [&str; 10] = [
-    "--set",
-    "data.set=synthetic-esr",
-    "--set",
-    "data.groups=2",
-    "--set",
-    "data.devices=60",
-    "--set",
-    "train.participation=0.1",
-    "--set",
-    "train.iterations=40",
-];
+const TWIN: &str = "--set data.set=synthetic-esr --set data.groups=2 --set data.devices=60 \
+    --set train.participation=0.1 --set train.iterations=40";
 
-const TINY: [&str; 6] = ["--data", "esr", "--seeds", "2", "--intervals", "2"];
+const TINY: &str = "--data esr --seeds 2 --intervals 2";
 
 /// The text without Table IV, which measures real time, and without the count of claims, which its own are among.
 fn without_time(text: &str) -> String {
@@ -76,7 +66,8 @@ fn same_files(expected: &[(String, String)], found: &[(String, String)]) {
 #[test]
 fn every_table_and_figure_is_written_and_twice_the_same() {
     let place = Place::new("reproduced");
-    let all = [&["reproduce", "all"][..], &TINY, &TWIN, &["--out", "rep"]].concat();
+    let all = format!("reproduce all {TINY} {TWIN} --out rep");
+    let all = words(&all);
     let ran = place.succeeds(&all);
     let text = fs::read_to_string(place.join("rep/reproduction.md")).unwrap();
     assert_eq!(
@@ -207,13 +198,8 @@ fn killed_twice(place: &Place, args: &[&str], whole: &str) {
 #[test]
 fn a_killed_reproduction_goes_on() {
     let place = Place::new("reproduced-killed");
-    let args = [
-        &["reproduce", "fig6"][..],
-        &TINY,
-        &TWIN,
-        &["--set", "train.iterations=120"],
-    ]
-    .concat();
+    let args = format!("reproduce fig6 {TINY} {TWIN} --set train.iterations=120");
+    let args = words(&args);
     place.succeeds(&[&args[..], &["--out", "whole"]].concat());
     killed_twice(&place, &args, "whole");
 }
@@ -224,13 +210,8 @@ fn the_real_set_is_reproduced_the_same_after_kills() {
         return;
     };
     let place = Place::new("reproduced-esr");
-    let short = [
-        "--set",
-        "train.iterations=60",
-        "--set",
-        "train.evaluate_every=30",
-    ];
-    let short = [&TINY[..], &short, &["--data-dir", text(&data)]].concat();
+    let short = format!("{TINY} --set train.iterations=60 --set train.evaluate_every=30");
+    let short = [&words(&short)[..], &["--data-dir", text(&data)]].concat();
     let args = [&["reproduce", "fig5"][..], &short].concat();
     place.succeeds(&[&args[..], &["--out", "whole"]].concat());
     killed_twice(&place, &args, "whole");

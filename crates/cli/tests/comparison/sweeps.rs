@@ -1,7 +1,7 @@
 //! Sweeps over any keys: how variants are combined, named and kept apart.
 
-use crate::common::Place;
 use crate::common::run::Run;
+use crate::common::{Place, says, words};
 use crate::{SHORT, runs, stamped};
 use serde_json::Value;
 use std::fs;
@@ -27,15 +27,7 @@ fn labels(place: &Place, folder: &str) -> Vec<String> {
 #[test]
 fn every_value_of_one_key_meets_every_value_of_the_other() {
     let place = Place::new("sweep-two");
-    let args = [
-        "sweep",
-        "--over",
-        "data.noise=0.25,1.0",
-        "--over",
-        "data.groups=3,5",
-        "--seeds",
-        "2",
-    ];
+    let args = words("sweep --over data.noise=0.25,1.0 --over data.groups=3,5 --seeds 2");
     let args = [
         &args[..],
         &SHORT,
@@ -52,11 +44,7 @@ fn every_value_of_one_key_meets_every_value_of_the_other() {
     assert_eq!(labels(&place, "swept"), expected);
     let page = fs::read_to_string(place.join("swept/report.html")).unwrap();
     for label in expected {
-        assert!(
-            ran.stdout.contains(&format!("\n  {label}  ")),
-            "{}",
-            ran.stdout
-        );
+        says(&ran.stdout, &[&format!("\n  {label}  ")]);
         assert!(page.contains(&format!("<span>{label}</span>")), "{label}");
     }
     for (label, folder) in variants(&place, "swept") {
@@ -74,17 +62,7 @@ fn every_value_of_one_key_meets_every_value_of_the_other() {
     }
     assert_eq!(runs(&place.join("swept")).len(), 8);
     // More values of the same keys are added; what is there is not trained again.
-    let more = [
-        "sweep",
-        "--over",
-        "data.noise=0.25",
-        "--over",
-        "data.groups=3,4",
-        "--out",
-        "swept",
-        "--seeds",
-        "1",
-    ];
+    let more = words("sweep --over data.noise=0.25 --over data.groups=3,4 --out swept --seeds 1");
     place.succeeds(&[&more[..], &SHORT].concat());
     assert_eq!(runs(&place.join("swept")).len(), 10);
 }
@@ -119,25 +97,13 @@ fn lists_and_texts_are_values_too() {
     }
     assert_eq!(widths, [5, 5, 7, 7]);
     let brackets = ["--over", "train.class_weights=[1,2],[2,1]"];
-    let args = [
-        "sweep",
-        "--seeds",
-        "1",
-        "--out",
-        "weights",
-        "--learning-rates",
-        "0.1,0.2",
-    ];
+    let args = words("sweep --seeds 1 --out weights --learning-rates 0.1,0.2");
     let ran = place.succeeds(&[&args[..], &brackets, &SHORT].concat());
     assert_eq!(
         labels(&place, "weights"),
         ["class_weights=[1,2]", "class_weights=[2,1]"]
     );
-    assert!(
-        ran.stdout.contains("learning rates tried (seed 1042)"),
-        "{}",
-        ran.stdout
-    );
+    says(&ran.stdout, &["learning rates tried (seed 1042)"]);
 }
 
 #[test]

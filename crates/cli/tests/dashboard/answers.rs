@@ -49,13 +49,7 @@ fn a_run_is_told_as_its_files_have_it() {
         );
     }
     let details = served.json(&format!("/api/run/{id}"));
-    let sent: u64 = details["ledger"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|l| l["bytes"].as_u64().unwrap())
-        .sum();
-    assert_eq!(sent, run.ledger().iter().map(|line| line.4).sum::<u64>());
+    run.sent_as_many_bytes_as(&details["ledger"]);
     assert_eq!(details["schedule"]["steps"], json!([[0, 20, 5, 0.2]]));
     assert_eq!(details["problems"], json!([]));
     let experiment = details["experiment"].as_str().unwrap();

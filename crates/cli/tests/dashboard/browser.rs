@@ -1,6 +1,6 @@
 //! The page in a real browser, beside a real training.
 
-use super::{SMALL, Served, place};
+use super::{Served, place, small};
 use crate::common::browser::{browser, pictures, script};
 use crate::common::process::{Live, finish};
 use crate::common::run::Run;
@@ -68,7 +68,7 @@ fn a_live_run_appears_and_moves_beside_a_finished_one() {
     };
     let place = place("dashboard-live", &[("finished", &[])]);
     // About twenty evaluations a second, for much longer than anybody looks.
-    let endless = SMALL
+    let endless = small()
         .replace(
             "iterations = 200",
             "iterations = 40000000\nevaluate_every = 800",

@@ -1,6 +1,6 @@
 //! Runs that come, go, grow, are cut and are trained beside a dashboard.
 
-use super::{SMALL, Served, place, train};
+use super::{Served, place, small, train};
 use crate::common::process::Live;
 use crate::common::run::{Run, append};
 use crate::common::{Place, copy, selvedge};
@@ -114,7 +114,7 @@ fn a_run_in_the_place_of_another_does_not_inherit_its_absences() {
 
 /// A training that lasts until somebody ends it.
 fn long(place: &Place) -> Live {
-    let text = SMALL.replace(
+    let text = small().replace(
         "iterations = 200",
         "iterations = 40000000\nevaluate_every = 2000",
     );
@@ -164,7 +164,7 @@ fn what_runs_is_running_and_what_was_killed_has_stopped() {
 
 #[test]
 fn training_does_not_notice_a_dashboard() {
-    let text = SMALL.replace(
+    let text = small().replace(
         "iterations = 200",
         "iterations = 60000\nevaluate_every = 20",
     );

@@ -1,18 +1,16 @@
 //! A cloud of three servers that loses one of them, and its disk.
 
-use crate::common::Place;
 use crate::common::run::{Run, same_results};
-use crate::deployment::{FORTY_INTERVALS, has_server, simulated};
+use crate::deployment::{FORTY_INTERVALS, place_with_server, simulated};
 use crate::kit::{Kit, consortium};
 
 /// A server and its disk are lost and stay away: two go on. Then it comes back with nothing, and the next is lost, and so on: in
 /// the end every disk was lost once, and what those who came back were told again was needed.
 #[test]
 fn one_server_of_three_and_its_disk_can_be_lost() {
-    if !has_server() {
+    let Some(place) = place_with_server("cluster") else {
         return;
-    }
-    let place = Place::new("cluster");
+    };
     let longer = FORTY_INTERVALS.replace("iterations = 80", "iterations = 12000");
     let longer = longer.replace("evaluate_every = 8", "evaluate_every = 200");
     let expected = simulated(&place, &longer, &[]);

@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 /// How long a deployment may take, whatever happens to it.
 pub(crate) const LONG: Duration = Duration::from_secs(240);
 
-/// Whether there is a server to test with; a line for the count, if not.
-pub(crate) fn has_server() -> bool {
+/// A new folder, if there is a server to test with; a line for the count, if not.
+pub(crate) fn place_with_server(name: &str) -> Option<Place> {
     match Program::find() {
-        Ok(_) => true,
+        Ok(_) => Some(Place::new(name)),
         Err(BrokerError::Missing) => {
             println!("skipped: there is no nats-server (tools/nats installs it)");
-            false
+            None
         }
         Err(wrong) => panic!("{wrong}"),
     }

@@ -1,13 +1,11 @@
 //! What is deployed is what is simulated: model, metrics and ledger.
 
-use crate::common::Place;
-use crate::deployment::{FORTY_INTERVALS, Up, has_server, simulated};
+use crate::deployment::{FORTY_INTERVALS, Up, place_with_server, simulated};
 
 fn same(name: &str, experiment: &str, more: &[&str]) {
-    if !has_server() {
+    let Some(place) = place_with_server(name) else {
         return;
-    }
-    let place = Place::new(name);
+    };
     let expected = simulated(&place, experiment, &[]);
     let ended = Up::start(&place, "up", more).ends();
     ended.is(&expected, name);
@@ -54,10 +52,9 @@ fn ten_hospitals_of_real_patients() {
         println!("skipped: SELVEDGE_DATA is not set");
         return;
     };
-    if !has_server() {
+    let Some(place) = place_with_server("up-esr") else {
         return;
-    }
-    let place = Place::new("up-esr");
+    };
     let data = data.to_string_lossy().into_owned();
     let with_data = ["--data-dir", &data];
     let experiment = include_str!("../../../../experiments/esr.toml")

@@ -1,8 +1,8 @@
 //! docs/consortium.md, followed to the letter: its commands, in its order, and nothing else.
 
-use crate::common::Place;
 use crate::common::run::Run;
-use crate::deployment::{LONG, has_server, read};
+use crate::common::{Place, says};
+use crate::deployment::{LONG, place_with_server, read};
 use crate::joint::predictions;
 use selvedge_net::broker::{Program, free_port, free_ports};
 use std::os::unix::process::CommandExt;
@@ -94,10 +94,9 @@ impl Drop for Shell {
 
 #[test]
 fn from_a_description_to_a_trained_model_by_the_written_guide() {
-    if !has_server() {
+    let Some(place) = place_with_server("guide") else {
         return;
-    }
-    let place = Place::new("guide");
+    };
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let example = "docs/example_consortium.py";
     place.write(example, read(&docs.join("example_consortium.py")));
@@ -154,16 +153,17 @@ fn from_a_description_to_a_trained_model_by_the_written_guide() {
     }
     // 160 patients, of whom one is there twice; 150 are carried, two of them by both gateways; 12 whom nobody knows.
     println!("{said}");
-    for part in [
-        "147 patients take part",
-        "10 left out: known to the hospital only",
-        "2 left out: at several gateways",
-        "1 left out: twice in the hospital's files",
-        "unknown to the hospital: X9999",
-        "2 predictions in predictions.csv",
-    ] {
-        assert!(said.contains(part), "{part}");
-    }
+    says(
+        &said,
+        &[
+            "147 patients take part",
+            "10 left out: known to the hospital only",
+            "2 left out: at several gateways",
+            "1 left out: twice in the hospital's files",
+            "unknown to the hospital: X9999",
+            "2 predictions in predictions.csv",
+        ],
+    );
     let run = Run(place.join("kit/cloud/run"));
     let last = run.metrics().pop().unwrap();
     assert_eq!(last["t"], 400);

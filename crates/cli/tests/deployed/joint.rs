@@ -1,10 +1,9 @@
 //! Joint predictions of a deployment: what a gateway is told is what the simulation's model says of whole rows, to the bit.
 
-use crate::common::Place;
 use crate::common::process::{Ran, finish};
 use crate::common::run::Run;
-use crate::common::selvedge;
-use crate::deployment::{FORTY_INTERVALS, LONG, Up, has_server, read, simulated};
+use crate::common::{Place, selvedge};
+use crate::deployment::{FORTY_INTERVALS, LONG, Up, place_with_server, read, simulated};
 use selvedge_core::dataset::Samples;
 use selvedge_core::evaluate::predict;
 use selvedge_core::experiment::Experiment;
@@ -90,10 +89,9 @@ fn wait_for(log: &Path, text: &str) {
 
 #[test]
 fn a_deployment_answers_as_the_simulation_predicts_whoever_is_killed() {
-    if !has_server() {
+    let Some(place) = place_with_server("joint-up") else {
         return;
-    }
-    let place = Place::new("joint-up");
+    };
     let run = simulated(&place, FORTY_INTERVALS, &[]);
     let (test, groups) = Simulated::new(&run, FORTY_INTERVALS).says();
     let mut up = Up::start(&place, "up", &["--gateways", "2", "--answer"]);

@@ -4,7 +4,7 @@
 
 use crate::common::Place;
 use crate::common::run::Run;
-use crate::deployment::{FORTY_INTERVALS, Up, has_server, simulated};
+use crate::deployment::{FORTY_INTERVALS, Up, place_with_server, simulated};
 use std::time::{Duration, Instant};
 
 /// Numbers from a seed.
@@ -30,10 +30,9 @@ fn number(name: &str) -> Option<u64> {
 
 #[test]
 fn killed_at_any_moment_it_ends_the_same() {
-    if !has_server() {
+    let Some(place) = place_with_server("up-killed") else {
         return;
-    }
-    let place = Place::new("up-killed");
+    };
     let expected = simulated(&place, FORTY_INTERVALS, &[]);
     let began = Instant::now();
     let up = Up::start(&place, "calm", &[]);

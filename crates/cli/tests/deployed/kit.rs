@@ -121,6 +121,14 @@ impl Kit {
         self.servers.insert(name.to_owned(), server.unwrap());
     }
 
+    /// Stops a server and starts it again, until it is healthy.
+    pub(crate) fn restart(&mut self, name: &str) {
+        self.servers.remove(name).unwrap().stop().unwrap();
+        self.launch(name);
+        let server = self.servers.get_mut(name).unwrap();
+        server.wait_until_healthy().unwrap();
+    }
+
     /// Starts all servers.
     pub(crate) fn launch_all(&mut self) {
         for name in self.addresses().0.into_keys() {

@@ -1,8 +1,8 @@
 //! Joint predictions in a consortium whose parties enrolled with tables of their own: patients who took part, and others.
 
 use crate::common::process::Ran;
-use crate::common::{Place, selvedge};
-use crate::deployment::{LONG, has_server, read};
+use crate::common::{Place, says, selvedge};
+use crate::deployment::{LONG, place_with_server, read};
 use crate::joint::predictions;
 use crate::kit::{Kit, consortium};
 use std::collections::BTreeMap;
@@ -127,10 +127,9 @@ fn counts(place: &Place, address: &str, answered: u64) {
 
 #[test]
 fn who_took_part_and_who_is_new_gets_an_answer_and_others_are_told() {
-    if !has_server() {
+    let Some(place) = place_with_server("joint-new") else {
         return;
-    }
-    let place = Place::new("joint-new");
+    };
     let mut kit = enrolled(&place);
     // New patients are known ones by another name: N3 is P3 once more, and nobody has said whether it is ill.
     let (mut labs, mut vitals) = (
@@ -163,7 +162,7 @@ fn who_took_part_and_who_is_new_gets_an_answer_and_others_are_told() {
     let told = ask_when_trained(&kit, &["--input", "new.csv"]);
     for unknown in ["P25", "X1"] {
         let line = format!("unknown to the hospital: {unknown}");
-        assert!(told.stderr.contains(&line), "{}", told.stderr);
+        says(&told.stderr, &[&line]);
     }
     let of: BTreeMap<String, Vec<u32>> = predictions(&told.stdout).into_iter().collect();
     let names: Vec<&str> = of.keys().map(String::as_str).collect();

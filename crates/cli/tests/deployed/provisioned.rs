@@ -2,7 +2,7 @@
 
 use crate::common::Place;
 use crate::common::run::{Run, same_results};
-use crate::deployment::{FORTY_INTERVALS, has_server, read, simulated};
+use crate::deployment::{FORTY_INTERVALS, place_with_server, read, simulated};
 use crate::kit::{Kit, consortium};
 use std::collections::BTreeMap;
 use std::fs;
@@ -191,10 +191,9 @@ fn what_cannot_be_provisioned_is_refused_and_leaves_nothing() {
 /// The documented way: the operator revokes, the server gets its new configuration and is restarted.
 #[test]
 fn a_revoked_party_is_off_and_one_with_a_new_key_goes_on() {
-    if !has_server() {
+    let Some(place) = place_with_server("kit-revoked") else {
         return;
-    }
-    let place = Place::new("kit-revoked");
+    };
     let longer = FORTY_INTERVALS.replace("iterations = 80", "iterations = 2000");
     let expected = simulated(&place, &longer, &[]);
     let mut kit = Kit::of_shards(&place, &consortium(1, &[("north", 2), ("south", 1)]));
@@ -246,13 +245,7 @@ fn a_revoked_party_is_off_and_one_with_a_new_key_goes_on() {
         place.succeeds(&["kit", "revoke", "kit", who]);
         // It is in its configuration, and not in force before the restart.
         kit.gets_beyond(t);
-        kit.servers.remove(server).unwrap().stop().unwrap();
-        kit.launch(server);
-        kit.servers
-            .get_mut(server)
-            .unwrap()
-            .wait_until_healthy()
-            .unwrap();
+        kit.restart(server);
         let config = match kind {
             "server" => "kit/south/server/server.conf".to_owned(),
             _ => format!("kit/{who}/node.toml"),
@@ -288,13 +281,7 @@ fn a_revoked_party_is_off_and_one_with_a_new_key_goes_on() {
             kit.nodes.remove(who);
         }
         for server in restarted {
-            kit.servers.remove(server).unwrap().stop().unwrap();
-            kit.launch(server);
-            kit.servers
-                .get_mut(server)
-                .unwrap()
-                .wait_until_healthy()
-                .unwrap();
+            kit.restart(server);
         }
         if kind != "server" {
             kit.start(who);

@@ -1,8 +1,9 @@
 //! What does not belong to a run changes nothing: other experiments, and bytes that are no messages.
 
 use crate::common::process::finish_within;
+use crate::common::run::Run;
 use crate::common::{Place, copy, selvedge};
-use crate::deployment::{LONG, Up, has_server, read, simulated};
+use crate::deployment::{LONG, Up, place_with_server, read, simulated};
 use async_nats::ConnectOptions;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -23,15 +24,20 @@ participation = 0.5
 evaluate_every = 100
 "#;
 
+/// It runs; and the run that nobody disturbs.
+fn running(place: &Place) -> (Run, Up<'_>) {
+    let expected = simulated(place, EXPERIMENT, &[]);
+    let up = Up::start(place, "up", &[]);
+    up.processes();
+    (expected, up)
+}
+
 #[test]
 fn a_party_with_another_experiment_is_refused_and_shown_the_difference() {
-    if !has_server() {
+    let Some(place) = place_with_server("up-refused") else {
         return;
-    }
-    let place = Place::new("up-refused");
-    let expected = simulated(&place, EXPERIMENT, &[]);
-    let up = Up::start(&place, "up", &[]);
-    up.processes();
+    };
+    let (expected, up) = running(&place);
     let other = place.join("other");
     copy(&up.folder().join("group-0/gateway-0"), &other);
     let experiment = read(&other.join("experiment.toml"));
@@ -86,13 +92,10 @@ fn send(folder: &Path, party: &str, subject: &str, payloads: Vec<Vec<u8>>) {
 
 #[test]
 fn bytes_that_are_no_messages_are_counted_and_change_nothing() {
-    if !has_server() {
+    let Some(place) = place_with_server("up-garbage") else {
         return;
-    }
-    let place = Place::new("up-garbage");
-    let expected = simulated(&place, EXPERIMENT, &[]);
-    let up = Up::start(&place, "up", &[]);
-    up.processes();
+    };
+    let (expected, up) = running(&place);
     wait_until_it_trains(&place);
     let mut garbage: Vec<Vec<u8>> = vec![
         Vec::new(),

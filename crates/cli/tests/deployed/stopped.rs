@@ -2,8 +2,8 @@
 
 use crate::common::process::finish_within;
 use crate::common::run::Run;
-use crate::common::{Place, copy, selvedge};
-use crate::deployment::{FORTY_INTERVALS, LONG, Up, has_server, read, simulated};
+use crate::common::{copy, selvedge, words};
+use crate::deployment::{FORTY_INTERVALS, LONG, Up, place_with_server, read, simulated};
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
@@ -14,10 +14,9 @@ fn long() -> String {
 
 #[test]
 fn stopped_by_ctrl_c_or_killed_and_resumed_it_ends_the_same() {
-    if !has_server() {
+    let Some(place) = place_with_server("up-stopped") else {
         return;
-    }
-    let place = Place::new("up-stopped");
+    };
     let expected = simulated(&place, &long(), &[]);
     for (signal, code) in [("INT", Some(130)), ("TERM", Some(130)), ("KILL", None)] {
         let name = format!("up-{signal}");
@@ -45,19 +44,11 @@ fn stopped_by_ctrl_c_or_killed_and_resumed_it_ends_the_same() {
 
 #[test]
 fn a_run_that_diverges_is_an_error_and_keeps_its_last_good_model() {
-    if !has_server() {
+    let Some(place) = place_with_server("up-diverged") else {
         return;
-    }
-    let place = Place::new("up-diverged");
+    };
     place.write("experiment.toml", FORTY_INTERVALS);
-    let args = [
-        "up",
-        "experiment.toml",
-        "--out",
-        "up",
-        "--set",
-        "train.learning_rate=1e30",
-    ];
+    let args = words("up experiment.toml --out up --set train.learning_rate=1e30");
     place
         .selvedge(&args)
         .refused(&["diverged", "train.learning_rate", "model.safetensors"]);
@@ -66,10 +57,9 @@ fn a_run_that_diverges_is_an_error_and_keeps_its_last_good_model() {
 
 #[test]
 fn what_cannot_be_started_says_why() {
-    if !has_server() {
+    let Some(place) = place_with_server("up-wrong") else {
         return;
-    }
-    let place = Place::new("up-wrong");
+    };
     place.write("experiment.toml", long());
     let up = Up::start(&place, "up", &[]);
     up.processes();
@@ -113,14 +103,7 @@ fn what_cannot_be_started_says_why() {
     place
         .selvedge(&["up", "--resume", "nowhere"])
         .refused(&["nowhere"]);
-    let others = [
-        "up",
-        "experiment.toml",
-        "--out",
-        "jfl",
-        "--set",
-        "train.algorithm=jfl",
-    ];
+    let others = words("up experiment.toml --out jfl --set train.algorithm=jfl");
     place.selvedge(&others).refused(&["jfl", "hsgd or c-hsgd"]);
     place
         .selvedge(&["up", "experiment.toml", "--out", "up"])

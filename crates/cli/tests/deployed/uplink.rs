@@ -2,7 +2,7 @@
 
 use crate::common::Place;
 use crate::common::run::Run;
-use crate::deployment::{LONG, Up, has_server, read, simulated};
+use crate::deployment::{LONG, Up, place_with_server, read, simulated};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
@@ -87,10 +87,9 @@ fn cut_time() -> Duration {
 
 #[test]
 fn a_group_that_is_cut_off_catches_up_and_the_others_do_not_stop() {
-    if !has_server() {
+    let Some(place) = place_with_server("up-cut") else {
         return;
-    }
-    let place = Place::new("up-cut");
+    };
     place.write("experiment.toml", EXPERIMENT);
     let proxy = Proxy::start(place.join("up/deployment.json"));
     let through = format!("1={}", proxy.address);

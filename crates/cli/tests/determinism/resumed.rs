@@ -2,8 +2,8 @@
 
 use crate::common::process::Live;
 use crate::common::run::{Run, append, number, same_results};
-use crate::common::{Place, copy, mixed_experiment, selvedge, text};
-use crate::{SOON, instructions};
+use crate::common::{Place, Random, copy, mixed_experiment, says, selvedge, text};
+use crate::{SOON, instructions, mixed_run};
 use serde_json::Value;
 use std::fs;
 use std::time::{Duration, Instant};
@@ -28,18 +28,6 @@ fn long_reference(place: &Place, seconds: f64) -> Run {
 fn rate(run: &Run) -> f64 {
     let timing = &run.manifest()["timing"];
     number(timing, "iterations") / number(timing, "seconds")
-}
-
-/// Numbers in [0, 1) from a seed.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> f64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as f64 / (1u64 << 53) as f64
-    }
 }
 
 #[test]
@@ -108,9 +96,7 @@ fn kill_at_ten_moments(seconds: f64) -> bool {
 #[test]
 fn ctrl_c_saves_says_how_to_go_on_and_going_on_ends_the_same() {
     let place = Place::new("ctrl-c");
-    place.write("mixed.toml", mixed_experiment(3600));
-    place.succeeds(&["train", "mixed.toml", "--trace", "--out", "whole"]);
-    let whole = Run::at(&place, "whole");
+    let whole = mixed_run(&place, 3600, "whole");
     let run = Run::at(&place, "run");
     let simd = instructions(&whole);
     let start = ["train", "mixed.toml", "--trace", "--out", "run"];
@@ -146,11 +132,7 @@ fn ctrl_c_saves_says_how_to_go_on_and_going_on_ends_the_same() {
         );
         assert!(before < t && t < 3600, "interrupted at {t}");
         before = t;
-        assert!(
-            ran.stdout.contains("selvedge train --resume run"),
-            "{}",
-            ran.stdout
-        );
+        says(&ran.stdout, &["selvedge train --resume run"]);
         assert!(!run.file("model.safetensors").exists());
         place.refuses(
             &["evaluate", "run"],
@@ -219,9 +201,7 @@ fn torn_tails_and_half_written_files_of_a_killed_run_are_harmless() {
 #[test]
 fn metrics_that_are_shorter_than_the_checkpoint_says_are_not_gone_on_with() {
     let place = Place::new("short");
-    place.write("mixed.toml", mixed_experiment(240));
-    place.succeeds(&["train", "mixed.toml", "--trace", "--out", "run"]);
-    let run = Run::at(&place, "run");
+    let run = mixed_run(&place, 240, "run");
     for name in ["metrics.jsonl", "trace.jsonl"] {
         let whole = run.bytes(name);
         fs::write(run.file(name), &whole[..whole.len() - 7]).unwrap();
@@ -237,9 +217,7 @@ fn metrics_that_are_shorter_than_the_checkpoint_says_are_not_gone_on_with() {
 #[test]
 fn a_finished_run_is_not_changed_by_resuming_it() {
     let place = Place::new("finished");
-    place.write("mixed.toml", mixed_experiment(240));
-    place.succeeds(&["train", "mixed.toml", "--trace", "--out", "run"]);
-    let run = Run::at(&place, "run");
+    let run = mixed_run(&place, 240, "run");
     copy(&run.0, &place.join("before"));
     let ran = place.succeeds(&["train", "mixed.toml", "--resume", "run", "--json"]);
     same_results(&Run::at(&place, "before"), &run, "resumed when finished");
@@ -284,7 +262,7 @@ fn seeds_killed_in_the_middle_are_gone_on_with() {
     live.finish();
     assert!(!place.join("all/seed-9").exists(), "killed too late");
     let ran = place.succeeds(&[&train[..], &["--resume", "all"]].concat());
-    assert!(ran.stdout.contains("3 seeds"), "{}", ran.stdout);
+    says(&ran.stdout, &["3 seeds"]);
     for seed in [7, 8, 9] {
         let [whole, found] = ["whole", "all"].map(|d| Run::at(&place, &format!("{d}/seed-{seed}")));
         same_results(&whole, &found, &format!("seed {seed}"));

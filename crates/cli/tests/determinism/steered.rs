@@ -3,7 +3,7 @@
 use super::resumed::LONG;
 use crate::common::process::Live;
 use crate::common::run::{Run, append, number, same_results};
-use crate::common::{Place, mixed_experiment, selvedge};
+use crate::common::{Place, mixed_experiment, says, selvedge};
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -83,11 +83,7 @@ fn kill_steered(mode: &str, seconds: f64) -> bool {
         saved.push(run.checkpoint_t());
     }
     let ran = place.succeeds(&[&args[..], &["--resume", "killed"]].concat());
-    assert!(
-        ran.stdout.contains(&format!("by {mode} now P ")),
-        "{}",
-        ran.stdout
-    );
+    says(&ran.stdout, &[&format!("by {mode} now P ")]);
     same_results(&whole, &run, &format!("{mode}, saved at {saved:?}"));
     place.succeeds(&["train", "--resume", "killed"]);
     same_results(&whole, &run, "resumed when finished");

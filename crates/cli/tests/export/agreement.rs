@@ -2,41 +2,24 @@
 
 use crate::common::process::finish_within;
 use crate::common::run::Run;
-use crate::common::{Place, Ran, copy, real_data, text};
+use crate::common::{self, Place, ROOT, Ran, copy, real_data, says, table_experiment, text};
 use crate::stacks::{Dice, Stack};
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 use std::time::Duration;
-
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// Four graphs for each of many runs are loaded; on a busy machine that takes its time.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A Python that has ONNX Runtime and PyTorch, or a word that the test is skipped.
 fn python(test: &str) -> Option<&'static Path> {
-    static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let found = FOUND.get_or_init(|| {
-        let path = std::env::var_os("SELVEDGE_PYTHON").map_or_else(
-            || Path::new(ROOT).join("target/python/bin/python"),
-            PathBuf::from,
-        );
-        let imports = Command::new(&path)
-            .args(["-c", "import numpy, onnxruntime, torch"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status();
-        imports.is_ok_and(|status| status.success()).then_some(path)
-    });
-    if found.is_none() {
-        eprintln!(
-            "skipped: {test} needs ONNX Runtime and PyTorch: run tools/python/setup, or set SELVEDGE_PYTHON"
-        );
-    }
-    found.as_deref()
+    common::python::python(
+        test,
+        "numpy, onnxruntime, torch",
+        "ONNX Runtime and PyTorch",
+    )
 }
 
 /// `check_onnx.py` on runs that have been exported.
@@ -57,7 +40,7 @@ fn check(python: &Path, place: &Place, runs: &[String], more: &[&str]) -> Ran {
 #[track_caller]
 fn agree(python: &Path, place: &Place, runs: &[String], more: &[&str], rows: usize) {
     let checked = check(python, place, runs, more).ended(0);
-    assert!(checked.stdout.contains("all agree"), "{}", checked.stdout);
+    says(&checked.stdout, &["all agree"]);
     let fine = checked.stdout.lines().filter(|l| l.ends_with("ok"));
     assert_eq!(fine.count(), rows, "{}", checked.stdout);
 }
@@ -181,39 +164,17 @@ fn table(place: &Place, patients: u32) -> String {
     }
     place.write("labs.csv", labs);
     place.write("vitals.csv", vitals);
-    r#"
-[data]
-set = "table"
-path = "labs.csv"
-split = "column"
-groups = 2
-test = 0.25
-validation = 0.25
-[data.table]
-files = ["vitals.csv"]
-id = "patient"
-label = "ill"
-group = "site"
-hospital = ["age", "sex", "lactate"]
-device = ["hr", "spo2"]
-categorical = ["sex"]
+    table_experiment(
+        "path = \"labs.csv\"\ngroups = 2\ntest = 0.25\nvalidation = 0.25",
+        r#"files = ["vitals.csv"]
 time = "hour"
 steps = 4
 masks = MASKS
 missing = "MISSING"
-clip = CLIP
-[train]
-iterations = 60
-global_interval = 4
-local_interval = 2
-learning_rate = 0.3
-participation = 0.2
-[model]
-hospital = [{ linear = { out = 8 } }, "tanh"]
-device = [{ lstm = { hidden = 8 } }]
-combined = [{ linear = { out = 2 } }]
-"#
-    .to_owned()
+clip = CLIP"#,
+        "iterations = 60\nglobal_interval = 4\nlocal_interval = 2",
+        "{ lstm = { hidden = 8 } }",
+    )
 }
 
 #[test]
@@ -346,9 +307,5 @@ numpy.savez('inputs.npz', hospital=numpy.ones((3, 16), 'f4'), device=numpy.ones(
         "import sys, numpy; sys.path.insert(0, 'elsewhere'); import load
 load.model()(numpy.ones((3, 15), 'f4'), numpy.ones((3, 16), 'f4'))",
     ]);
-    assert!(
-        wrong.stderr.contains("expected [N, 16]"),
-        "{}",
-        wrong.stderr
-    );
+    says(&wrong.stderr, &["expected [N, 16]"]);
 }

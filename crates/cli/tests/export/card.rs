@@ -1,23 +1,12 @@
 //! What the model card says.
 
-use crate::common::Place;
 use crate::common::run::Run;
+use crate::common::{Place, says};
 use std::fs;
 
 fn card(place: &Place, run: &str) -> String {
     place.succeeds(&["export", run, "--format", "card"]);
     Run::at(place, run).text("export/model-card.md")
-}
-
-/// All of these are in the card.
-#[track_caller]
-fn says(card: &str, parts: &[&str]) {
-    for part in parts {
-        assert!(
-            card.contains(part),
-            "the card does not say {part:?}:\n{card}"
-        );
-    }
 }
 
 #[test]

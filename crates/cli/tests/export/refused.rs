@@ -3,7 +3,7 @@
 use crate::FILES;
 use crate::common::disk::Disk;
 use crate::common::run::Run;
-use crate::common::{Place, copy, snapshot};
+use crate::common::{Place, copy, snapshot, words};
 use serde_json::{Value, json};
 use std::fs;
 
@@ -50,14 +50,7 @@ fn files_are_written_as_asked_for_and_always_the_same() {
 
     place.succeeds(&["export", "run", "--out", "deep/er", "--format", "card"]);
     assert_eq!(names(&place, "deep/er"), ["model-card.md"]);
-    place.succeeds(&[
-        "export",
-        "run",
-        "--out",
-        "deep/er",
-        "--format",
-        "safetensors,card",
-    ]);
+    place.succeeds(&words("export run --out deep/er --format safetensors,card"));
     assert_eq!(
         names(&place, "deep/er"),
         ["load.py", "model-card.md", "model.safetensors"]

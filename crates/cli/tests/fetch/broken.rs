@@ -2,6 +2,7 @@
 
 use crate::common::disk::Disk;
 use crate::common::process::Live;
+use crate::common::says;
 use crate::server::Conduct;
 use crate::{FILE, Scene, hex, sha256};
 use md5::{Digest, Md5};
@@ -17,10 +18,8 @@ fn a_lost_connection_is_taken_up_again() {
     scene
         .server
         .next(&[Conduct::Cut(100_000), Conduct::Cut(50_000)]);
-    let ran = scene.fetch(&[]).succeeded();
-    scene.is_whole();
-    assert_eq!(scene.asked_from(), [None, Some(100_000), Some(150_000)]);
-    assert!(ran.stderr.contains("trying again"), "{}", ran.stderr);
+    let ran = scene.fetches(&[], &[None, Some(100_000), Some(150_000)]);
+    says(&ran.stderr, &["trying again"]);
 }
 
 #[test]
@@ -28,12 +27,8 @@ fn a_busy_or_silent_server_is_asked_again() {
     let scene = Scene::new("fetch-busy");
     let conduct = [Conduct::Status(503), Conduct::Mute, Conduct::Stall(7_000)];
     scene.server.next(&conduct);
-    let ran = scene.fetch(&["--timeout", "0.4"]).succeeded();
-    scene.is_whole();
-    assert_eq!(scene.asked_from(), [None, None, None, Some(7_000)]);
-    for part in ["503", "nothing came for 400 ms"] {
-        assert!(ran.stderr.contains(part), "no {part:?} in {}", ran.stderr);
-    }
+    let ran = scene.fetches(&["--timeout", "0.4"], &[None, None, None, Some(7_000)]);
+    says(&ran.stderr, &["503", "nothing came for 400 ms"]);
 }
 
 /// Starts a download that hangs after so many bytes, and waits until they are on disk.
@@ -53,9 +48,7 @@ fn what_came_outlives_a_kill_and_is_not_asked_for_again() {
     live.finish();
     scene.is_not_there();
     assert_eq!(fs::read(scene.part()).unwrap(), &scene.bytes[..150_000]);
-    scene.fetch(&[]).succeeded();
-    scene.is_whole();
-    assert_eq!(scene.asked_from(), [None, Some(150_000)]);
+    scene.fetches(&[], &[None, Some(150_000)]);
 }
 
 #[test]
@@ -64,15 +57,9 @@ fn an_interrupt_says_how_to_go_on() {
     let mut live = hanging(&scene, 90_000);
     live.signal("INT");
     let ran = live.finish().ended(130);
-    assert!(
-        ran.stderr.contains("run the command again"),
-        "{}",
-        ran.stderr
-    );
+    says(&ran.stderr, &["run the command again"]);
     scene.is_not_there();
-    scene.fetch(&[]).succeeded();
-    scene.is_whole();
-    assert_eq!(scene.asked_from(), [None, Some(90_000)]);
+    scene.fetches(&[], &[None, Some(90_000)]);
 }
 
 #[test]
@@ -97,11 +84,7 @@ fn a_server_that_goes_away_leaves_something_to_go_on_with() {
     let ran = live
         .finish()
         .refused(&["no connection", "5 times", "120 kB", "scans.npz.part"]);
-    assert!(
-        ran.stderr.contains("run the command again to go on"),
-        "{}",
-        ran.stderr
-    );
+    says(&ran.stderr, &["run the command again to go on"]);
     scene.is_not_there();
     assert_eq!(scene.part_length(), 120_000);
 }
@@ -115,9 +98,7 @@ fn no_network_is_said_at_once() {
         .refused(&["http://127.0.0.1", "no connection", "Run the command again"]);
     scene.left_nothing();
     // What an earlier call brought stays.
-    scene
-        .place
-        .write(&format!("data/scans/{FILE}.part"), &scene.bytes[..1000]);
+    scene.has_part(&scene.bytes[..1000]);
     scene
         .fetch(&[])
         .refused(&["no connection", "1.00 kB are kept", "run the command again"]);
@@ -206,9 +187,7 @@ fn a_wrong_checksum_leaves_nothing() {
 #[test]
 fn a_part_of_another_file_is_noticed_and_the_next_call_is_right() {
     let scene = Scene::new("fetch-other-part");
-    scene
-        .place
-        .write(&format!("data/scans/{FILE}.part"), vec![0; 1000]);
+    scene.has_part(vec![0; 1000]);
     scene
         .fetch(&[])
         .refused(&["wrong checksum", "Run the command again"]);
@@ -235,26 +214,18 @@ fn a_file_of_another_size_is_not_even_downloaded() {
 #[test]
 fn a_server_without_ranges_starts_the_file_over() {
     let scene = Scene::new("fetch-ranges");
-    scene
-        .place
-        .write(&format!("data/scans/{FILE}.part"), vec![0; 1000]);
+    scene.has_part(vec![0; 1000]);
     scene.server.next(&[Conduct::IgnoreRange]);
-    scene.fetch(&[]).succeeded();
-    scene.is_whole();
-    assert_eq!(scene.asked_from(), [Some(1000)]);
+    scene.fetches(&[], &[Some(1000)]);
 }
 
 #[test]
 fn a_file_that_changed_on_the_server_is_started_over() {
     let scene = Scene::new("fetch-changed");
     // Its size is another one now, it says; and then it is the right one after all.
-    scene
-        .place
-        .write(&format!("data/scans/{FILE}.part"), vec![0; 1000]);
+    scene.has_part(vec![0; 1000]);
     scene.server.next(&[Conduct::OtherTotal]);
-    scene.fetch(&[]).succeeded();
-    scene.is_whole();
-    assert_eq!(scene.asked_from(), [Some(1000), None]);
+    scene.fetches(&[], &[Some(1000), None]);
     // More came than there is: known from the catalogue, or from the server's 416.
     for (file, asked) in [
         (
@@ -268,12 +239,8 @@ fn a_file_that_changed_on_the_server_is_started_over() {
     ] {
         scene.describe(file);
         fs::remove_file(scene.target()).unwrap();
-        scene
-            .place
-            .write(&format!("data/scans/{FILE}.part"), vec![0; 300_007]);
-        scene.fetch(&[]).succeeded();
-        scene.is_whole();
-        assert_eq!(scene.asked_from(), asked);
+        scene.has_part(vec![0; 300_007]);
+        scene.fetches(&[], &asked);
     }
 }
 
@@ -286,12 +253,8 @@ fn a_download_that_only_lacks_its_name_is_not_repeated() {
         (json!({ "sha256": sum }), vec![Some(300_000)]),
     ] {
         scene.describe(file);
-        scene
-            .place
-            .write(&format!("data/scans/{FILE}.part"), &scene.bytes);
-        scene.fetch(&[]).succeeded();
-        scene.is_whole();
-        assert_eq!(scene.asked_from(), asked);
+        scene.has_part(&scene.bytes);
+        scene.fetches(&[], &asked);
         fs::remove_file(scene.target()).unwrap();
     }
 }
@@ -310,9 +273,7 @@ fn a_full_disk_is_named_and_with_more_room_the_download_goes_on() {
     let kept = scene.part_length() as usize;
     assert!(kept > 50_000, "{kept}");
     disk.enlarge();
-    scene.fetch(&[]).succeeded();
-    scene.is_whole();
-    assert_eq!(scene.asked_from(), [None, Some(kept)]);
+    scene.fetches(&[], &[None, Some(kept)]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Downloads that come to their end.
 
+use crate::common::says;
 use crate::server::Conduct;
 use crate::{FILE, Scene, hex, sha256};
 use md5::{Digest, Md5};
@@ -13,19 +14,20 @@ fn a_file_is_fetched_once_and_left_alone_then() {
     let ran = scene.fetch(&[]).succeeded();
     scene.is_whole();
     let address = scene.server.address(FILE);
-    for part in [
-        "https://hospital.example/scans",
-        &address,
-        "CC0 1.0",
-        "300 kB",
-        "data/scans",
-        "SHA-256 as expected",
-    ] {
-        assert!(ran.stdout.contains(part), "no {part:?} in {}", ran.stdout);
-    }
+    says(
+        &ran.stdout,
+        &[
+            "https://hospital.example/scans",
+            &address,
+            "CC0 1.0",
+            "300 kB",
+            "data/scans",
+            "SHA-256 as expected",
+        ],
+    );
     assert_eq!(scene.asked_from(), [None]);
     let ran = scene.fetch(&[]).succeeded();
-    assert!(ran.stdout.contains("already there"), "{}", ran.stdout);
+    says(&ran.stdout, &["already there"]);
     scene.is_whole();
     assert_eq!(scene.asked_from(), []);
 }
@@ -81,11 +83,7 @@ fn a_mirror_has_the_same_files_at_its_own_address() {
     scene.server.serve(&format!("copies/{FILE}"), &scene.bytes);
     let mirror = scene.server.address("copies/");
     let ran = scene.fetch(&["--mirror", &mirror]).succeeded();
-    assert!(
-        ran.stdout.contains(&format!("{mirror}{FILE}")),
-        "{}",
-        ran.stdout
-    );
+    says(&ran.stdout, &[&format!("{mirror}{FILE}")]);
     scene.is_whole();
     scene
         .fetch(&["--mirror", "ftp://mirror"])
@@ -95,13 +93,9 @@ fn a_mirror_has_the_same_files_at_its_own_address() {
 #[test]
 fn redirects_are_followed_for_the_rest_too() {
     let scene = Scene::new("fetch-redirect");
-    scene
-        .place
-        .write(&format!("data/scans/{FILE}.part"), &scene.bytes[..1000]);
+    scene.has_part(&scene.bytes[..1000]);
     scene.server.next(&[Conduct::Redirect]);
-    scene.fetch(&[]).succeeded();
-    scene.is_whole();
-    assert_eq!(scene.asked_from(), [Some(1000), Some(1000)]);
+    scene.fetches(&[], &[Some(1000), Some(1000)]);
 }
 
 #[test]
@@ -120,31 +114,22 @@ fn slow_is_not_silent() {
     scene
         .server
         .next(&[Conduct::Drip(10, Duration::from_millis(300))]);
-    scene.fetch(&["--timeout", "1.5"]).succeeded();
-    scene.is_whole();
-    assert_eq!(scene.asked_from(), [None]);
+    scene.fetches(&["--timeout", "1.5"], &[None]);
 }
 
 #[test]
 fn without_a_checksum_what_came_is_said_and_nothing_old_is_gone_on_with() {
     let scene = Scene::bare("fetch-unknown");
     scene.describe(json!({}));
-    scene
-        .place
-        .write(&format!("data/scans/{FILE}.part"), "of another file");
-    let ran = scene.fetch(&[]).succeeded();
-    scene.is_whole();
-    assert_eq!(scene.asked_from(), [None]);
+    scene.has_part("of another file");
+    let ran = scene.fetches(&[], &[None]);
     let sum = sha256(&scene.bytes);
-    for part in ["no checksum is published that we know of", &sum] {
-        assert!(ran.stdout.contains(part), "no {part:?} in {}", ran.stdout);
-    }
-    let ran = scene.fetch(&[]).succeeded();
-    assert!(
-        ran.stdout.contains("already there (no checksum"),
-        "{}",
-        ran.stdout
+    says(
+        &ran.stdout,
+        &["no checksum is published that we know of", &sum],
     );
+    let ran = scene.fetch(&[]).succeeded();
+    says(&ran.stdout, &["already there (no checksum"]);
     assert_eq!(scene.asked_from(), []);
     scene.fetch(&["--force"]).succeeded();
     assert_eq!(scene.asked_from(), [None]);
@@ -167,11 +152,7 @@ fn another_file_of_that_name_is_replaced_only_by_force() {
             &problem,
             "--force",
         ]);
-        assert!(
-            ran.stdout.contains("another file is there"),
-            "{}",
-            ran.stdout
-        );
+        says(&ran.stdout, &["another file is there"]);
         assert_eq!(fs::read(scene.target()).unwrap(), other);
         assert_eq!(scene.asked_from(), []);
     }

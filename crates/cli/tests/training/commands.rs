@@ -1,8 +1,8 @@
 //! `experiments`, `data inspect`, `data export`, and experiments from files, names and runs.
 
-use crate::common::npz;
 use crate::common::run::{Run, same_results};
-use crate::common::{Place, text};
+use crate::common::{Place, says, text};
+use crate::common::{npz, words};
 use serde_json::Value;
 use std::fs;
 
@@ -45,16 +45,8 @@ const SMALL: [&str; 14] = [
 ];
 
 /// The same for those whose data has a shape.
-const SMALL_SIZE: [&str; 8] = [
-    "--set",
-    "data.groups=2",
-    "--set",
-    "data.devices=20",
-    "--set",
-    "train.iterations=4",
-    "--set",
-    "train.evaluate_every=2",
-];
+const SMALL_SIZE: &str = "--set data.groups=2 --set data.devices=20 --set train.iterations=4 \
+    --set train.evaluate_every=2";
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|e| panic!("{e} in {text:?}"))
@@ -91,7 +83,7 @@ fn every_preset_is_listed_shown_and_trains_from_its_own_text() {
             _ => None,
         };
         let mut small = match name.starts_with("size-") || twin.is_some() {
-            true => SMALL_SIZE.to_vec(),
+            true => words(SMALL_SIZE),
             false => SMALL.to_vec(),
         };
         if let Some(twin) = &twin {
@@ -161,14 +153,9 @@ fn a_run_directory_is_an_experiment_to_start_from() {
 fn inspect_counts_every_group_and_sample() {
     let place = Place::new("inspect");
     let set = ["--set", "data.groups=3", "--set", "data.devices=50"];
-    let more = [
-        "--set",
-        "data.samples_per_device=2",
-        "--set",
-        "data.classes=4",
-        "--set",
-        "train.participation=0.11",
-    ];
+    let more = words(
+        "--set data.samples_per_device=2 --set data.classes=4 --set train.participation=0.11",
+    );
     let inspect = [&["data", "inspect"][..], &set, &more].concat();
     let found = json(&place.succeeds(&[&inspect[..], &["--json"]].concat()).stdout);
     let groups = found["groups"].as_array().unwrap();
@@ -194,13 +181,14 @@ fn inspect_counts_every_group_and_sample() {
 
     let page = place.succeeds(&inspect).stdout;
     let fingerprint = found["fingerprint"].as_str().unwrap();
-    for part in [
-        "3 groups, 150 devices, 300 training samples, 4 classes",
-        "hospital [16] | device [16]",
-        fingerprint,
-    ] {
-        assert!(page.contains(part), "{part}:\n{page}");
-    }
+    says(
+        &page,
+        &[
+            "3 groups, 150 devices, 300 training samples, 4 classes",
+            "hospital [16] | device [16]",
+            fingerprint,
+        ],
+    );
     let label = groups[1]["labels"][2].to_string();
     let row = page
         .lines()
@@ -218,16 +206,10 @@ fn inspect_counts_every_group_and_sample() {
 #[test]
 fn an_export_is_what_training_sees() {
     let place = Place::new("export");
-    let set = [
-        "--set",
-        "data.groups=3",
-        "--set",
-        "data.devices=40",
-        "--set",
-        "data.features=[5, 7]",
-        "--set",
-        "train.iterations=10",
-    ];
+    let set = words(
+        "--set data.groups=3 --set data.devices=40 --set data.features=[5,7] \
+         --set train.iterations=10",
+    );
     let export = |args: &[&str], name: &str| {
         place.succeeds(&[&["data", "export"][..], args, &["--out", name]].concat());
         fs::read(place.join(name)).unwrap()

@@ -1,7 +1,7 @@
 //! How runs end, what they print, and where they are put.
 
-use crate::common::Place;
 use crate::common::run::{Run, number, same_results};
+use crate::common::{Place, says, words};
 use serde_json::Value;
 
 fn json(text: &str) -> Value {
@@ -19,13 +19,7 @@ fn json_is_one_object_and_nothing_else() {
     assert_eq!(object["last"], *run.metrics().last().unwrap());
     assert_eq!(object["seed"], 42);
     assert_eq!(object["ending"]["kind"], "finished");
-    let bytes: u64 = object["ledger"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|e| e["bytes"].as_u64().unwrap())
-        .sum();
-    assert_eq!(bytes, run.ledger().iter().map(|line| line.4).sum::<u64>());
+    run.sent_as_many_bytes_as(&object["ledger"]);
 }
 
 #[test]
@@ -44,13 +38,14 @@ fn a_person_reads_the_metrics_the_bytes_and_what_to_do_next() {
     }
     let megabytes = format!("{:.2} MB", number(&last, "bytes_exact") / 1e6);
     assert!(ran.stdout.contains(&megabytes), "{megabytes}");
-    for part in [
-        "AUC",
-        "device → edge",
-        "selvedge evaluate runs/synthetic-42",
-    ] {
-        assert!(ran.stdout.contains(part), "{part}:\n{}", ran.stdout);
-    }
+    says(
+        &ran.stdout,
+        &[
+            "AUC",
+            "device → edge",
+            "selvedge evaluate runs/synthetic-42",
+        ],
+    );
 }
 
 #[test]
@@ -115,7 +110,7 @@ fn a_target_ends_a_run_at_the_first_evaluation_that_reaches_it() {
     let place = Place::new("target");
     place.succeeds(&["train", "--out", "whole"]);
     let ran = place.succeeds(&["train", "--set", "stop.auc=0.9", "--out", "stopped"]);
-    assert!(ran.stdout.contains("stop.auc"), "{}", ran.stdout);
+    says(&ran.stdout, &["stop.auc"]);
     let (whole, stopped) = (Run::at(&place, "whole"), Run::at(&place, "stopped"));
     let lines = stopped.metrics();
     let (last, before) = lines.split_last().unwrap();
@@ -157,12 +152,7 @@ fn a_budget_ends_a_run_at_the_first_global_aggregation_beyond_it() {
 #[test]
 fn the_learning_rate_halves_where_it_is_told_to() {
     let place = Place::new("halving");
-    let set = [
-        "--set",
-        "train.iterations=200",
-        "--set",
-        "train.halve_every=60",
-    ];
+    let set = words("--set train.iterations=200 --set train.halve_every=60");
     place.succeeds(&[&["train", "--out", "run"][..], &set].concat());
     for line in Run::at(&place, "run").metrics() {
         let t = number(&line, "t");

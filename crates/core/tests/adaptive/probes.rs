@@ -1,7 +1,8 @@
 //! What probes send, how often they come, and that they take time.
 
+use crate::common::saved;
 use crate::common::{Log, Plan, checked, dataset, for_seeds, run, task, watch};
-use crate::{assert_sound, data, saved, steered};
+use crate::{assert_sound, data, steered};
 use selvedge_core::adaptive::Memory;
 use selvedge_core::adaptive::bound::{self, Books, Known};
 use selvedge_core::experiment::Adaptive;

@@ -15,7 +15,7 @@ use selvedge_core::experiment::{Algorithm, Experiment, ModelSettings};
 use selvedge_core::model::Model;
 use selvedge_core::run::{self, Ending};
 use selvedge_core::selection::{Draw, Selection};
-use selvedge_core::state::{Evaluation, State};
+use selvedge_core::state::{Evaluation, Progress, State};
 use selvedge_core::task::Task;
 use selvedge_nn::random::{Key, Stream};
 use selvedge_nn::{LayerSpec, Shape};
@@ -285,6 +285,26 @@ pub fn watch(task: &Task<'_>, state: &mut State, log: &mut Log, until: Option<u6
 /// Trains from the start to the end.
 pub fn run(task: &Task<'_>) -> Run {
     let (mut last, mut log) = (State::initial(task), Log::default());
+    let ending = watch(task, &mut last, &mut log, None);
+    Run { ending, log, last }
+}
+
+/// What a saved run is read back as: progress goes through JSON, models and residuals stay as they are.
+pub fn saved(state: &State) -> State {
+    let progress = serde_json::to_string(&state.progress).expect("progress is JSON");
+    let progress: Progress = serde_json::from_str(&progress).expect("and comes back");
+    State {
+        progress,
+        ..state.clone()
+    }
+}
+
+/// Trains to the end, saved and read back behind the interval that ends at `at`.
+pub fn resumed(task: &Task<'_>, at: u64) -> Run {
+    let (mut state, mut log) = (State::initial(task), Log::default());
+    watch(task, &mut state, &mut log, Some(at));
+    let mut last = saved(&state);
+    drop(state);
     let ending = watch(task, &mut last, &mut log, None);
     Run { ending, log, last }
 }

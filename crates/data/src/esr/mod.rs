@@ -81,22 +81,14 @@ fn rows(settings: &DataSettings, table: Table) -> Result<Rows, DataError> {
         gaps: Vec::new(),
         scaling: Scaling::Together,
     };
+    let sides = [side(first, HALF), side(second, WIDTH - HALF)];
     Ok(Rows {
-        set: "esr".into(),
-        hospital: side(first, HALF),
-        device: side(second, WIDTH - HALF),
         classes: (1..=CLASSES).map(|label| label.to_string()).collect(),
         y: table.rows.iter().map(|row| row.label).collect(),
         parts: vec![Part::Open; table.rows.len()],
         units,
-        devices_are_units: false,
-        given_groups: None,
-        columns: Default::default(),
-        new_categories: Default::default(),
-        paper: "pairs",
-        notes: Vec::new(),
         ids: table.rows.into_iter().map(|row| row.id).collect(),
-        file: table.file,
+        ..Rows::new("esr", table.file, sides, "pairs")
     })
 }
 

@@ -118,11 +118,8 @@ impl Table {
             table.push(line, number)?;
         }
         if table.rows.is_empty() {
-            let problem = "a header and no rows: expected 11,500 rows".into();
-            return Err(DataError::File {
-                file: table.file,
-                problem,
-            });
+            let problem = "a header and no rows: expected 11,500 rows";
+            return Err(DataError::file(table.file, problem));
         }
         table.check_ids()?;
         // Shorter ids first: the second X2 of a recording comes before X10.
@@ -225,10 +222,7 @@ fn check_header(file: &Path, lines: &mut Lines, labelled: bool) -> Result<usize,
     let expected = format!("Unnamed,X1,...,X{WIDTH},y");
     let Some(header) = lines.next_line()? else {
         let problem = format!("an empty file: expected the header {expected}");
-        return Err(DataError::File {
-            file: file.to_owned(),
-            problem,
-        });
+        return Err(DataError::file(file, problem));
     };
     let mut count = 0;
     for field in fields(header) {

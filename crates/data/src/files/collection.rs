@@ -151,9 +151,11 @@ impl<'a> Batch<'a> {
     }
 
     fn push(&mut self, place: PathBuf, name: String, bytes: Vec<u8>) -> Result<(), DataError> {
-        let text = String::from_utf8(bytes).map_err(|_| DataError::File {
-            file: place.clone(),
-            problem: "not UTF-8 text: expected a table of comma-separated values".into(),
+        let text = String::from_utf8(bytes).map_err(|_| {
+            DataError::file(
+                &place,
+                "not UTF-8 text: expected a table of comma-separated values",
+            )
         })?;
         self.bytes += text.len();
         self.texts.push(Text { place, name, text });
@@ -191,7 +193,7 @@ fn names_below(
 ) -> Result<Vec<String>, DataError> {
     let failed = |file: &Path| {
         let file = file.to_owned();
-        move |source| DataError::Io { file, source }
+        move |source| DataError::io(file, source)
     };
     let mut names = Vec::new();
     let mut folders = vec![(folder.to_owned(), String::new(), 0)];
@@ -214,10 +216,7 @@ fn names_below(
 /// All bytes of a file, which may be gzipped.
 fn bounded(file: File, path: &Path) -> Result<Vec<u8>, DataError> {
     let mut plain = BufReader::new(file);
-    let failed = |source| DataError::Io {
-        file: path.to_owned(),
-        source,
-    };
+    let failed = |source| DataError::io(path, source);
     let mut bytes = Vec::new();
     if plain.fill_buf().map_err(failed)?.starts_with(&[0x1f, 0x8b]) {
         let read = MultiGzDecoder::new(plain)
@@ -232,10 +231,10 @@ fn bounded(file: File, path: &Path) -> Result<Vec<u8>, DataError> {
     }
     match bytes.len() as u64 == LONGEST_FILE {
         false => Ok(bytes),
-        true => Err(DataError::File {
-            file: path.to_owned(),
-            problem: format!("longer than {LONGEST_FILE} bytes: expected the file of one patient"),
-        }),
+        true => Err(DataError::file(
+            path,
+            format!("longer than {LONGEST_FILE} bytes: expected the file of one patient"),
+        )),
     }
 }
 
@@ -244,10 +243,7 @@ fn damaged(path: &Path, source: &io::Error) -> DataError {
         io::ErrorKind::UnexpectedEof => "ends early (a truncated download?)",
         _ => "is corrupt",
     };
-    DataError::File {
-        file: path.to_owned(),
-        problem: format!("the archive {what}: {source}"),
-    }
+    DataError::file(path, format!("the archive {what}: {source}"))
 }
 
 fn unpack(
@@ -256,10 +252,7 @@ fn unpack(
     wanted: &dyn Fn(&str) -> bool,
     batch: &mut Batch<'_>,
 ) -> Result<(), DataError> {
-    let failed = |source| DataError::Io {
-        file: path.to_owned(),
-        source,
-    };
+    let failed = |source| DataError::io(path, source);
     let mut plain = BufReader::with_capacity(1 << 18, bytes);
     let mut reader: Box<dyn Read> =
         match plain.fill_buf().map_err(failed)?.starts_with(&[0x1f, 0x8b]) {
@@ -283,10 +276,7 @@ fn unpack(
     });
     files.map_err(|stop| match stop {
         Stop::Io(source) => damaged(path, &source),
-        Stop::Format(problem) => DataError::File {
-            file: path.to_owned(),
-            problem,
-        },
+        Stop::Format(problem) => DataError::file(path, problem),
         Stop::Taker(error) => error,
     })
 }

@@ -89,10 +89,7 @@ impl Fields {
 impl Csv {
     /// Reads the header.
     pub(crate) fn open(mut lines: Lines, file: &Path) -> Result<Self, DataError> {
-        let problem = |problem: String| DataError::File {
-            file: file.to_owned(),
-            problem,
-        };
+        let problem = |problem: String| DataError::file(file, problem);
         let Some(header) = lines.next_line()? else {
             return Err(problem(
                 "an empty file: expected a header with the names of the columns".into(),

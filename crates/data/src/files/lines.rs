@@ -34,10 +34,7 @@ impl Lines {
     /// The lines of bytes from anywhere; errors call them `file`. Their first bytes, not the name, say whether they are
     /// compressed: browsers and archivers unpack files without renaming them.
     pub(crate) fn of(file: &Path, bytes: impl Read + 'static) -> Result<Self, DataError> {
-        let failed = |source| DataError::Io {
-            file: file.to_owned(),
-            source,
-        };
+        let failed = |source| DataError::io(file, source);
         let mut plain = BufReader::with_capacity(1 << 16, bytes);
         let compressed = plain.fill_buf().map_err(failed)?.starts_with(&GZIP_MAGIC);
         let reader: Box<dyn BufRead> = if compressed {
@@ -100,20 +97,14 @@ impl Lines {
 
     fn broken(&self, source: io::Error) -> DataError {
         if !self.compressed {
-            return DataError::Io {
-                file: self.file.clone(),
-                source,
-            };
+            return DataError::io(&self.file, source);
         }
         let what = match source.kind() {
             io::ErrorKind::UnexpectedEof => "the gzip data ends early (a truncated download?)",
             _ => "the gzip data is corrupt",
         };
         let problem = format!("{what} after line {}: {source}", self.number);
-        DataError::File {
-            file: self.file.clone(),
-            problem,
-        }
+        DataError::file(&self.file, problem)
     }
 }
 

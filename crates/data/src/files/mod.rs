@@ -18,18 +18,12 @@ use std::path::Path;
 
 /// Opens a regular file: a pipe could let a reader wait for ever.
 pub(crate) fn open(path: &Path) -> Result<File, DataError> {
-    let failed = |source| DataError::Io {
-        file: path.to_owned(),
-        source,
-    };
+    let failed = |source| DataError::io(path, source);
     let kind = std::fs::metadata(path).map_err(failed)?.file_type();
     let problem = match (kind.is_file(), kind.is_dir()) {
         (true, _) => return File::open(path).map_err(failed),
         (_, true) => "a folder: expected a file",
         _ => "a pipe or a device: expected a file",
     };
-    Err(DataError::File {
-        file: path.to_owned(),
-        problem: problem.into(),
-    })
+    Err(DataError::file(path, problem))
 }

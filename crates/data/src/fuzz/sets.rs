@@ -155,21 +155,11 @@ pub(super) fn deal_as_set(bytes: &[u8]) {
     };
     let classes = experiment.data.classes.clamp(2, 6);
     let rows = Rows {
-        set: "small".into(),
-        file: place().to_owned(),
-        hospital: side(0),
-        device: side(1),
         classes: (0..classes).map(|class| class.to_string()).collect(),
         y: (0..24).map(|row| row % classes as u32).collect(),
         ids: (0..24).map(|row| row.to_string()).collect(),
         parts: vec![Part::Open; 24],
-        units: Vec::new(),
-        devices_are_units: false,
-        given_groups: None,
-        columns: Default::default(),
-        new_categories: Default::default(),
-        paper: "pairs",
-        notes: Vec::new(),
+        ..Rows::new("small", place(), [side(0), side(1)], "pairs")
     };
     if let Some(dealt) = told(rows.deal(&experiment.data, experiment.seed)) {
         let dataset = dealt.dataset;

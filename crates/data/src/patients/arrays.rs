@@ -19,10 +19,7 @@ pub(super) fn arrays(
     if file.extension().is_none_or(|end| end != "npz") || !file.is_file() {
         return Ok(None);
     }
-    let problem = |problem: Problem| DataError::File {
-        file: file.to_owned(),
-        problem,
-    };
+    let problem = |problem: Problem| DataError::file(file, problem);
     let mut archive = Archive::open(BufReader::new(crate::files::open(file)?)).map_err(problem)?;
     if archive.find("hospital.npy").is_none() || archive.find("device.npy").is_none() {
         return Ok(None);
@@ -51,21 +48,11 @@ pub(super) fn arrays(
         )));
     }
     Ok(Some(Rows {
-        set: inputs.statistics.set.clone(),
-        file: file.to_owned(),
-        hospital,
-        device,
         classes: inputs.statistics.classes.clone(),
         y,
         ids,
         parts: vec![Part::Open; count],
-        units: Vec::new(),
-        devices_are_units: false,
-        given_groups: None,
-        columns: Default::default(),
-        new_categories: Default::default(),
-        paper: "iid",
-        notes: Vec::new(),
+        ..Rows::new(&inputs.statistics.set, file, [hospital, device], "iid")
     }))
 }
 

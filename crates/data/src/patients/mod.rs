@@ -74,19 +74,13 @@ pub fn read_patients(
         labelled: labels == Labels::Needed,
     };
     if let Some(missing) = files.iter().find(|file| !file.exists()) {
-        return Err(DataError::File {
-            file: missing.clone(),
-            problem: "there is no such file".into(),
-        });
+        return Err(DataError::file(missing, "there is no such file"));
     }
     let mut rows = read(settings, inputs, files, purpose)?;
     check(&rows, inputs)?;
     let chosen = choose(&mut rows, which);
     if chosen.is_empty() {
-        return Err(DataError::File {
-            file: rows.file,
-            problem: "no patients in it".into(),
-        });
+        return Err(DataError::file(rows.file, "no patients in it"));
     }
     Ok(gather(rows, &chosen, inputs))
 }
@@ -105,10 +99,10 @@ fn read(
     }
     let single = |set: &str| match files {
         [file] => Ok(file),
-        _ => Err(DataError::File {
-            file: files.get(1).cloned().unwrap_or_default(),
-            problem: format!("a second file: expected one, since the run is of {set:?}"),
-        }),
+        _ => Err(DataError::file(
+            files.get(1).cloned().unwrap_or_default(),
+            format!("a second file: expected one, since the run is of {set:?}"),
+        )),
     };
     match settings.set.as_str() {
         "table" => {
@@ -129,10 +123,7 @@ fn read(
 
 /// What was read must be what the model takes.
 fn check(rows: &Rows, inputs: &Inputs) -> Result<(), DataError> {
-    let problem = |problem: String| DataError::File {
-        file: rows.file.clone(),
-        problem,
-    };
+    let problem = |problem: String| DataError::file(&rows.file, problem);
     let sides = [("hospital", &rows.hospital), ("device", &rows.device)];
     for ((name, side), (statistics, _)) in sides.into_iter().zip(inputs.sides()) {
         if side.shape.dims() != statistics.shape {

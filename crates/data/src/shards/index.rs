@@ -172,10 +172,7 @@ impl Index {
 
 /// An error about a file as a whole.
 pub(super) fn wrong_file(file: &Path, problem: String) -> DataError {
-    DataError::File {
-        file: file.to_owned(),
-        problem,
-    }
+    DataError::file(file, problem)
 }
 
 fn read_text(file: &Path) -> Result<String, DataError> {
@@ -183,10 +180,7 @@ fn read_text(file: &Path) -> Result<String, DataError> {
     crate::files::open(file)?
         .take(LONGEST_JSON)
         .read_to_string(&mut text)
-        .map_err(|source| DataError::Io {
-            file: file.to_owned(),
-            source,
-        })?;
+        .map_err(|source| DataError::io(file, source))?;
     Ok(text)
 }
 

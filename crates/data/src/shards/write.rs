@@ -57,14 +57,11 @@ pub fn cut(
 /// Refuses a folder that holds something.
 pub(super) fn check_empty(out: &Path) -> Result<(), DataError> {
     match fs::read_dir(out).map(|mut entries| entries.next().is_some()) {
-        Ok(true) => Err(DataError::File {
-            file: out.to_owned(),
-            problem: "there is something in it: expected a new folder, or an empty one".into(),
-        }),
-        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(DataError::Io {
-            file: out.to_owned(),
-            source,
-        }),
+        Ok(true) => Err(DataError::file(
+            out,
+            "there is something in it: expected a new folder, or an empty one",
+        )),
+        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(DataError::io(out, source)),
         _ => Ok(()),
     }
 }
@@ -92,10 +89,7 @@ pub(super) fn fill<T>(
     if written.is_err() {
         let _ = fs::remove_dir_all(&partial);
     }
-    written.map_err(|source| DataError::Io {
-        file: out.to_owned(),
-        source,
-    })
+    written.map_err(|source| DataError::io(out, source))
 }
 
 /// The same for a folder that may be full of what was filled in before: that goes when the new one is whole.
@@ -108,10 +102,7 @@ pub(super) fn replace<T>(
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     };
-    let failed = |source| DataError::Io {
-        file: out.to_owned(),
-        source,
-    };
+    let failed = |source| DataError::io(out, source);
     // Whoever was interrupted between the two moves gets back what was there.
     if !out.exists() && old.exists() {
         fs::rename(&old, out).map_err(failed)?;

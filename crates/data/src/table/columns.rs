@@ -127,10 +127,7 @@ impl File {
 
     /// An error about the whole file.
     pub(super) fn problem(&self, problem: String) -> DataError {
-        DataError::File {
-            file: self.path.clone(),
-            problem,
-        }
+        DataError::file(&self.path, problem)
     }
 
     pub(super) fn column(&self, name: &str) -> Option<usize> {
@@ -453,13 +450,13 @@ impl<'a> Plan<'a> {
             .iter()
             .map(|file| file.path.display().to_string())
             .collect();
-        Err(DataError::File {
-            file: files.join(", ").into(),
-            problem: format!(
+        Err(DataError::file(
+            files.join(", "),
+            format!(
                 "no column {}, which the model was trained with: {hint}",
                 list(lacking.iter().copied())
             ),
-        })
+        ))
     }
 
     /// The columns of a side in the order of its numbers, as they must be read for the model that is trained on them.

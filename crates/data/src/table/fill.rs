@@ -303,14 +303,14 @@ impl Grid {
             0 => String::new(),
             steps => format!(" at step {}", at / self.width % steps),
         };
-        Err(DataError::File {
-            file: file.to_owned(),
-            problem: format!(
+        Err(DataError::file(
+            file,
+            format!(
                 "{:?} has no {:?}{step}: expected a value everywhere, since data.table.missing = \"refuse\"",
                 ids(row),
                 names[at % self.width]
             ),
-        })
+        ))
     }
 }
 

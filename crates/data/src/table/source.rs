@@ -42,10 +42,7 @@ impl Counting {
 
 impl Source {
     pub(super) fn open(path: &Path, open: Open<'_>) -> Result<Self, DataError> {
-        let failed = |source| DataError::Io {
-            file: path.to_owned(),
-            source,
-        };
+        let failed = |source| DataError::io(path, source);
         let mut bytes = open(path).map_err(failed)?;
         let mut magic = Vec::new();
         (&mut bytes)
@@ -56,10 +53,7 @@ impl Source {
         // The second is an encrypted file, of which the reader says so.
         if [b"PAR1", b"PARE"].contains(&magic[..].try_into().unwrap_or(b"\0\0\0\0")) {
             let parquet = Parquet::open(BufReader::new(bytes));
-            let parquet = parquet.map_err(|problem| DataError::File {
-                file: path.to_owned(),
-                problem,
-            })?;
+            let parquet = parquet.map_err(|problem| DataError::file(path, problem))?;
             return Ok(Source::Parquet(path.to_owned(), Box::new(parquet)));
         }
         Ok(Source::Csv(Csv::open(Lines::of(path, bytes)?, path)?))
@@ -96,7 +90,7 @@ impl Source {
             Source::Csv(csv) => csv.read(wanted, take),
             Source::Parquet(file, mut parquet) => {
                 parquet.read(wanted, take).map_err(|failure| match failure {
-                    Failure::File(problem) => DataError::File { file, problem },
+                    Failure::File(problem) => DataError::file(file, problem),
                     Failure::Taker(error) => error,
                 })
             }

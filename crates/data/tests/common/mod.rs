@@ -5,7 +5,7 @@
 pub(crate) mod archive;
 
 use selvedge_core::experiment::DataSettings;
-use selvedge_data::PartyShard;
+use selvedge_data::{PartyShard, PseudonymKey};
 use selvedge_nn::random::Key;
 use std::fs;
 use std::io::Write;
@@ -106,6 +106,47 @@ pub(crate) fn esr_settings() -> DataSettings {
         set: "esr".into(),
         ..DataSettings::default()
     }
+}
+
+/// The same with a validation share and several rows a device.
+pub(crate) fn esr_with_validation(samples_per_device: usize) -> DataSettings {
+    DataSettings {
+        validation: 0.2,
+        samples_per_device,
+        ..esr_settings()
+    }
+}
+
+/// Groups with 20 devices each and a validation share.
+pub(crate) fn synthetic_settings(groups: usize, samples_per_device: usize) -> DataSettings {
+    DataSettings {
+        groups,
+        devices: 20,
+        samples_per_device,
+        validation: 0.1,
+        ..DataSettings::default()
+    }
+}
+
+/// Sets of each kind, all with a few rows; the first one needs a folder with [`small_file`].
+pub(crate) fn small_sets() -> [DataSettings; 3] {
+    let series = DataSettings {
+        set: "synthetic-physionet2012".into(),
+        groups: 2,
+        devices: 9,
+        ..DataSettings::default()
+    };
+    [esr_with_validation(3), synthetic_settings(3, 2), series]
+}
+
+/// Numbers, bit for bit.
+pub(crate) fn bits(values: &[f32]) -> Vec<u32> {
+    values.iter().map(|value| value.to_bits()).collect()
+}
+
+/// The key of a cut.
+pub(crate) fn key() -> PseudonymKey {
+    PseudonymKey::new([3; 32])
 }
 
 /// The folder with real data, or a word that the test is skipped.

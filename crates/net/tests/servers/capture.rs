@@ -3,7 +3,7 @@
 use crate::deployment::{Deployment, GATEWAYS, LONG, free_address, open, without_tls_on_the_link};
 use crate::protocol::{Said, parse};
 use crate::{send_until_heard, stream_of};
-use async_nats::{Client, jetstream};
+use async_nats::{Client, Subscriber, jetstream};
 use futures_util::StreamExt;
 use selvedge_core::adaptive::Report;
 use selvedge_core::evaluate::Scores;
@@ -287,6 +287,17 @@ fn look(recording: &[Vec<u8>], sent: &[(String, Vec<u8>)]) -> Found {
     }
 }
 
+/// Waits until these bytes arrive.
+async fn wait_for(receiver: &mut Subscriber, bytes: &[u8]) {
+    while timeout(LONG, receiver.next())
+        .await
+        .unwrap()
+        .unwrap()
+        .payload
+        != bytes
+    {}
+}
+
 /// A day in the life of a group, with a hub that asks for all of it; what its link carried.
 async fn a_day(test: &str, change: impl Fn(&str) -> String) -> Option<Found> {
     let mut all = Deployment::new(test)?;
@@ -341,13 +352,7 @@ async fn a_day(test: &str, change: impl Fn(&str) -> String) -> Option<Found> {
         for piece in split(encode(run, &message)) {
             let sending = client(from).publish(subject.clone(), piece.clone());
             sending.await.unwrap();
-            while timeout(LONG, receiver.next())
-                .await
-                .unwrap()
-                .unwrap()
-                .payload
-                != piece
-            {}
+            wait_for(&mut receiver, &piece).await;
             sent.push((subject.clone(), piece.to_vec()));
         }
     }
@@ -369,13 +374,7 @@ async fn a_day(test: &str, change: impl Fn(&str) -> String) -> Option<Found> {
         let last = random.bytes(100);
         let sending = client(name).publish(up(0, name), last.clone().into());
         sending.await.unwrap();
-        while timeout(LONG, at_cloud.next())
-            .await
-            .unwrap()
-            .unwrap()
-            .payload
-            != last
-        {}
+        wait_for(&mut at_cloud, &last).await;
         sent.push((up(0, name), last));
     }
     all.site_servers[0].take().unwrap().stop().unwrap();

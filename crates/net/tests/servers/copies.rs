@@ -123,12 +123,9 @@ async fn a_hospital_cannot_copy_what_its_edge_keeps() {
 /// A server that sends on for a stream asks for no right. Nothing is logged: the stream is the party's own.
 #[tokio::test]
 async fn a_stream_cannot_speak_in_the_name_of_another() {
-    let Some(mut all) = Deployment::new("republish") else {
+    let Some(all) = Deployment::started("republish").await else {
         return;
     };
-    all.start_hub();
-    all.start_site();
-    all.linked().await;
     let cloud = all.connect(CLOUD).await.client;
     let mut at_cloud = cloud.subscribe("up.*.*.cloud").await.unwrap();
     let [hospital, edge] = [HOSPITAL, EDGE].map(|name| all.connect(name));

@@ -238,6 +238,23 @@ impl Deployment {
         }
     }
 
+    /// The same, with its hub and its first site linked.
+    pub(crate) async fn started(test: &str) -> Option<Self> {
+        Self::new(test)?.with_site(Self::start_hub).await
+    }
+
+    /// The same, with a hub that allows everything.
+    pub(crate) async fn started_open(test: &str) -> Option<Self> {
+        Self::new(test)?.with_site(Self::start_open_hub).await
+    }
+
+    async fn with_site(mut self, start_hub: fn(&mut Self)) -> Option<Self> {
+        start_hub(&mut self);
+        self.start_site();
+        self.linked().await;
+        Some(self)
+    }
+
     /// Waits until the first site's link is up.
     pub(crate) async fn linked(&self) {
         self.linked_of(0).await;

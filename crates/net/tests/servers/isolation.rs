@@ -115,12 +115,9 @@ async fn nobody_sends_in_the_name_of_another() {
 
 #[tokio::test]
 async fn a_gateway_may_talk_to_its_edge_and_do_nothing_else() {
-    let Some(mut all) = Deployment::new("gateway") else {
+    let Some(mut all) = Deployment::started("gateway").await else {
         return;
     };
-    all.start_hub();
-    all.start_site();
-    all.linked().await;
     let log = all.log(&site_name(0));
     let [mine, others] = GATEWAYS;
     let edge = all.connect(EDGE).await.client;
@@ -210,12 +207,9 @@ async fn a_gateway_may_talk_to_its_edge_and_do_nothing_else() {
 /// question is allowed.
 #[tokio::test]
 async fn an_answer_goes_nowhere_where_the_asker_could_not_send() {
-    let Some(mut all) = Deployment::new("answers") else {
+    let Some(all) = Deployment::started("answers").await else {
         return;
     };
-    all.start_hub();
-    all.start_site();
-    all.linked().await;
     let cloud = all.connect(CLOUD).await.client;
     let mut at_cloud = cloud.subscribe("up.*.*.cloud").await.unwrap();
     let edge = all.connect(EDGE).await.client;

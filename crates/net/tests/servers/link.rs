@@ -28,12 +28,9 @@ fn interests_of_the_site(all: &Deployment) -> Vec<String> {
 
 #[tokio::test]
 async fn messages_for_and_from_the_cloud_cross_the_link() {
-    let Some(mut all) = Deployment::new("cross") else {
+    let Some(all) = Deployment::started("cross").await else {
         return;
     };
-    all.start_hub();
-    all.start_site();
-    all.linked().await;
     let cloud = all.connect(CLOUD).await.client;
     let mut at_cloud = cloud.subscribe(subjects::all_to_cloud()).await.unwrap();
     for name in [HOSPITAL, EDGE] {
@@ -64,12 +61,9 @@ async fn messages_for_and_from_the_cloud_cross_the_link() {
 
 #[tokio::test]
 async fn nothing_else_crosses_even_if_the_hub_allows_everything() {
-    let Some(mut all) = Deployment::new("isolation") else {
+    let Some(all) = Deployment::started_open("isolation").await else {
         return;
     };
-    all.start_open_hub();
-    all.start_site();
-    all.linked().await;
     let cloud = all.connect(CLOUD).await.client;
     let hospital = all.connect(HOSPITAL).await.client;
     let edge = all.connect(EDGE).await.client;
@@ -241,12 +235,9 @@ async fn a_hub_gives_each_link_its_own_group_only() {
 
 #[tokio::test]
 async fn a_site_that_was_killed_comes_back_with_its_records() {
-    let Some(mut all) = Deployment::new("restart") else {
+    let Some(mut all) = Deployment::started("restart").await else {
         return;
     };
-    all.start_hub();
-    all.start_site();
-    all.linked().await;
     let cloud = all.connect(CLOUD).await.client;
     let mut at_cloud = cloud.subscribe(subjects::all_to_cloud()).await.unwrap();
     let mut hospital = all.connect(HOSPITAL).await;

@@ -24,12 +24,9 @@ async fn is_out(all: &Deployment, log: &Log, party: &Party, name: &'static str) 
 
 #[tokio::test]
 async fn who_was_revoked_is_off_and_stays_off() {
-    let Some(mut all) = Deployment::new("revoked-client") else {
+    let Some(mut all) = Deployment::started("revoked-client").await else {
         return;
     };
-    all.start_hub();
-    all.start_site();
-    all.linked().await;
     let gateway = GATEWAYS[0];
     let mut hospital = all.connect(HOSPITAL).await;
     let mut revoked = all.connect(gateway).await;

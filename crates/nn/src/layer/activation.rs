@@ -5,86 +5,81 @@ use crate::kernel::lanes;
 use crate::math;
 use crate::simd::{Kernel, Lanes, Level};
 
+/// A function of single numbers.
+pub(super) trait Function: Copy + std::fmt::Debug + Send + Sync {
+    fn value<L: Lanes>(self, x: L) -> L;
+    /// The gradient of x, from that of y = f(x).
+    fn gradient<L: Lanes>(self, y: L, d: L) -> L;
+}
+
 /// max(0, x). The slope at 0 is 0.
-#[derive(Debug)]
-pub(super) struct Relu(pub usize);
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Relu;
+
+impl Function for Relu {
+    #[inline(always)]
+    fn value<L: Lanes>(self, x: L) -> L {
+        L::splat(0.0).max(x)
+    }
+    #[inline(always)]
+    fn gradient<L: Lanes>(self, y: L, d: L) -> L {
+        y.gate(d)
+    }
+}
 
 /// tanh x
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tanh;
+
+impl Function for Tanh {
+    #[inline(always)]
+    fn value<L: Lanes>(self, x: L) -> L {
+        math::tanh(x)
+    }
+    /// d·(1 − y²)
+    #[inline(always)]
+    fn gradient<L: Lanes>(self, y: L, d: L) -> L {
+        let slope = L::splat(0.0).sub(y).mul_add(y, L::splat(1.0));
+        d.mul(slope)
+    }
+}
+
+/// A function of each of so many numbers.
 #[derive(Debug)]
-pub(super) struct Tanh(pub usize);
+pub(super) struct Elementwise<F>(pub F, pub usize);
 
-struct ReluForward<'a>(&'a [f32], &'a mut [f32]);
+struct Forward<'a, F>(F, &'a [f32], &'a mut [f32]);
 
-impl Kernel for ReluForward<'_> {
+impl<F: Function> Kernel for Forward<'_, F> {
     type Output = ();
     #[inline(always)]
     fn run<L: Lanes>(self) {
-        lanes!(L, self.1, [_old, x = self.0] => L::splat(0.0).max(x));
+        lanes!(L, self.2, [_old, x = self.1] => self.0.value(x));
     }
 }
 
-struct ReluBackward<'a>(&'a [f32], &'a [f32], &'a mut [f32]);
+struct InputGradient<'a, F>(F, &'a [f32], &'a [f32], &'a mut [f32]);
 
-impl Kernel for ReluBackward<'_> {
+impl<F: Function> Kernel for InputGradient<'_, F> {
     type Output = ();
     #[inline(always)]
     fn run<L: Lanes>(self) {
-        lanes!(L, self.2, [_old, y = self.0, d = self.1] => y.gate(d));
+        lanes!(L, self.3, [_old, y = self.1, d = self.2] => self.0.gradient(y, d));
     }
 }
 
-impl Layer for Relu {
+impl<F: Function> Layer for Elementwise<F> {
     fn output(&self) -> usize {
-        self.0
+        self.1
     }
 
     fn forward(&self, level: Level, _: &[f32], input: &[f32], tape: &mut [f32]) {
-        level.run(ReluForward(input, tape));
+        level.run(Forward(self.0, input, tape));
     }
 
     fn backward(&self, level: Level, pass: Backward<'_>) {
         if let Some(d_input) = pass.d_input {
-            level.run(ReluBackward(pass.tape, pass.d_output, d_input));
-        }
-    }
-}
-
-struct TanhForward<'a>(&'a [f32], &'a mut [f32]);
-
-impl Kernel for TanhForward<'_> {
-    type Output = ();
-    #[inline(always)]
-    fn run<L: Lanes>(self) {
-        lanes!(L, self.1, [_old, x = self.0] => math::tanh(x));
-    }
-}
-
-struct TanhBackward<'a>(&'a [f32], &'a [f32], &'a mut [f32]);
-
-impl Kernel for TanhBackward<'_> {
-    type Output = ();
-    #[inline(always)]
-    fn run<L: Lanes>(self) {
-        lanes!(L, self.2, [_old, y = self.0, d = self.1] => {
-            // d·(1 − y²)
-            let slope = L::splat(0.0).sub(y).mul_add(y, L::splat(1.0));
-            d.mul(slope)
-        });
-    }
-}
-
-impl Layer for Tanh {
-    fn output(&self) -> usize {
-        self.0
-    }
-
-    fn forward(&self, level: Level, _: &[f32], input: &[f32], tape: &mut [f32]) {
-        level.run(TanhForward(input, tape));
-    }
-
-    fn backward(&self, level: Level, pass: Backward<'_>) {
-        if let Some(d_input) = pass.d_input {
-            level.run(TanhBackward(pass.tape, pass.d_output, d_input));
+            level.run(InputGradient(self.0, pass.tape, pass.d_output, d_input));
         }
     }
 }

@@ -63,13 +63,7 @@ impl Conv {
             padding: 0,
         };
         let x = axis("conv1d", spec, steps, "steps")?;
-        Ok(Conv {
-            dimensions: 1,
-            channels,
-            out: spec.out,
-            y,
-            x,
-        })
+        Ok(Conv::new(1, channels, spec.out, [y, x]))
     }
 
     pub(super) fn two_dimensional(
@@ -80,13 +74,17 @@ impl Conv {
     ) -> Result<Self, ShapeError> {
         let y = axis("conv2d", spec, height, "pixels of height")?;
         let x = axis("conv2d", spec, width, "pixels of width")?;
-        Ok(Conv {
-            dimensions: 2,
+        Ok(Conv::new(2, channels, spec.out, [y, x]))
+    }
+
+    fn new(dimensions: usize, channels: usize, out: usize, [y, x]: [Axis; 2]) -> Self {
+        Conv {
+            dimensions,
             channels,
-            out: spec.out,
+            out,
             y,
             x,
-        })
+        }
     }
 
     pub(super) fn out_height(&self) -> usize {

@@ -7,15 +7,11 @@
 //!
 //! Weights lie input by input, `[in][3·hidden]`, gates in the order r, z, n.
 
-use super::recurrent::Recurrent;
-use super::{Backward, Layer};
-use crate::Tensor;
-use crate::kernel::{self, Rows, Start, Target, lanes};
+use super::Backward;
+use super::recurrent::{BackwardPass, Recurrent};
+use crate::kernel::{self, Rows, Start, lanes};
 use crate::math::{sigmoid, sigmoid_slope, tanh, tanh_slope};
 use crate::simd::{Kernel, Lanes, Level};
-
-#[derive(Debug)]
-pub(super) struct Gru(pub Recurrent);
 
 /// The tape: gates r, z, n after their nonlinearity, then W_h· h of all three gates, then hidden states.
 struct Tape<S> {
@@ -36,23 +32,11 @@ impl Kernel for Forward<'_> {
 
     #[inline(always)]
     fn run<L: Lanes>(self) {
-        let Forward {
-            sizes,
-            params,
-            input,
-            tape,
-        } = self;
+        let (sizes, tape) = (self.sizes, self.tape);
         let (hidden, width) = (sizes.hidden, sizes.width());
-        let (weight_ih, weight_hh, bias) = sizes.split(params);
+        let (_, weight_hh, _) = sizes.split(self.params);
 
-        kernel::multiply::<L>(
-            input,
-            Rows::dense(sizes.steps, sizes.inputs),
-            weight_ih,
-            width,
-            Start::Row(bias),
-            tape.gates,
-        );
+        sizes.sum_inputs::<L>(self.params, self.input, tape.gates);
         tape.recurrent.fill(0.0);
 
         for t in 0..sizes.steps {
@@ -86,42 +70,21 @@ impl Kernel for Forward<'_> {
     }
 }
 
-struct BackwardPass<'a> {
-    sizes: Recurrent,
-    prepared: &'a [f32],
-    input: &'a [f32],
-    tape: Tape<&'a [f32]>,
-    d_output: &'a [f32],
-    target: Option<Target<'a>>,
-    d_input: Option<&'a mut [f32]>,
-    scratch: &'a mut [f32],
-}
-
-impl Kernel for BackwardPass<'_> {
+impl Kernel for BackwardPass<'_, Tape<&[f32]>> {
     type Output = ();
 
     #[inline(always)]
     fn run<L: Lanes>(self) {
-        let BackwardPass {
-            sizes,
-            prepared,
-            input,
-            tape,
-            d_output,
-            target,
-            d_input,
-            scratch,
-        } = self;
+        let BackwardPass { sizes, tape, pass } = self;
         let (steps, hidden, width) = (sizes.steps, sizes.hidden, sizes.width());
-        let (of_input, of_hidden) = sizes.weights();
-        let (turned_hh, turned_ih) = prepared.split_at(of_hidden);
+        let (turned_hh, turned_ih) = pass.prepared.split_at(sizes.weights().1);
         // Gradients of what is summed from the input, and of what is summed from the hidden state:
         // they differ for gate n, whose recurrent part is scaled by r.
-        let (d_inputs, rest) = scratch.split_at_mut(steps * width);
+        let (d_inputs, rest) = pass.scratch.split_at_mut(steps * width);
         let (d_recurrents, rest) = rest.split_at_mut(steps * width);
         let (sums, rest) = rest.split_at_mut(hidden);
         let (d_hidden, zeros) = rest.split_at_mut(hidden);
-        d_hidden.copy_from_slice(d_output);
+        d_hidden.copy_from_slice(pass.d_output);
         zeros.fill(0.0);
 
         for t in (0..steps).rev() {
@@ -156,108 +119,45 @@ impl Kernel for BackwardPass<'_> {
             }
         }
 
-        if let Some(target) = target {
-            let (d_weight_ih, rest) = target.split_at(of_input);
-            let (d_weight_hh, d_bias) = rest.split_at(of_hidden);
-            kernel::correlate::<L>(
-                input,
-                Rows::dense(steps, sizes.inputs),
-                d_inputs,
-                width,
-                d_weight_ih,
-            );
-            let later = Rows::dense(steps - 1, hidden);
-            kernel::correlate::<L>(
-                tape.hiddens,
-                later,
-                &d_recurrents[width..],
-                width,
-                d_weight_hh,
-            );
-            kernel::add_rows::<L>(d_inputs, d_bias);
-        }
-        if let Some(d_input) = d_input {
-            kernel::multiply::<L>(
-                d_inputs,
-                Rows::dense(steps, width),
-                turned_ih,
-                sizes.inputs,
-                Start::Zero,
-                d_input,
-            );
-        }
+        sizes.finish::<L>(
+            (pass.input, tape.hiddens),
+            (d_inputs, d_recurrents),
+            turned_ih,
+            pass.target,
+            pass.d_input,
+        );
     }
 }
 
-impl Layer for Gru {
-    fn output(&self) -> usize {
-        self.0.hidden
-    }
+pub(super) fn forward(
+    sizes: &Recurrent,
+    level: Level,
+    params: &[f32],
+    input: &[f32],
+    tape: &mut [f32],
+) {
+    let (gates, rest) = tape.split_at_mut(sizes.steps * sizes.width());
+    let (recurrent, hiddens) = rest.split_at_mut(sizes.steps * sizes.width());
+    let tape = Tape {
+        gates,
+        recurrent,
+        hiddens,
+    };
+    level.run(Forward {
+        sizes: *sizes,
+        params,
+        input,
+        tape,
+    });
+}
 
-    fn tape(&self) -> usize {
-        7 * self.0.steps * self.0.hidden
-    }
-
-    fn tensors(&self) -> Vec<Tensor> {
-        self.0.tensors()
-    }
-
-    fn prepared(&self) -> usize {
-        self.0.prepared()
-    }
-
-    fn scratch(&self) -> usize {
-        2 * self.0.steps * self.0.width() + 3 * self.0.hidden
-    }
-
-    fn forward_flops(&self) -> u64 {
-        self.0.forward_flops()
-    }
-
-    fn frozen_backward_flops(&self, input_gradient: bool) -> u64 {
-        self.0.frozen_backward_flops(input_gradient)
-    }
-
-    fn initial_bound(&self) -> f32 {
-        self.0.initial_bound()
-    }
-
-    fn forward(&self, level: Level, params: &[f32], input: &[f32], tape: &mut [f32]) {
-        let (gates, rest) = tape.split_at_mut(self.0.steps * self.0.width());
-        let (recurrent, hiddens) = rest.split_at_mut(self.0.steps * self.0.width());
-        let tape = Tape {
-            gates,
-            recurrent,
-            hiddens,
-        };
-        level.run(Forward {
-            sizes: self.0,
-            params,
-            input,
-            tape,
-        });
-    }
-
-    fn prepare(&self, level: Level, params: &[f32], prepared: &mut [f32], input_gradient: bool) {
-        self.0.prepare(level, params, prepared, input_gradient);
-    }
-
-    fn backward(&self, level: Level, pass: Backward<'_>) {
-        let (gates, rest) = pass.tape.split_at(self.0.steps * self.0.width());
-        let (recurrent, hiddens) = rest.split_at(self.0.steps * self.0.width());
-        level.run(BackwardPass {
-            sizes: self.0,
-            prepared: pass.prepared,
-            input: pass.input,
-            tape: Tape {
-                gates,
-                recurrent,
-                hiddens,
-            },
-            d_output: pass.d_output,
-            target: pass.target,
-            d_input: pass.d_input,
-            scratch: pass.scratch,
-        });
-    }
+pub(super) fn backward(sizes: Recurrent, level: Level, pass: Backward<'_>) {
+    let (gates, rest) = pass.tape.split_at(sizes.steps * sizes.width());
+    let (recurrent, hiddens) = rest.split_at(sizes.steps * sizes.width());
+    let tape = Tape {
+        gates,
+        recurrent,
+        hiddens,
+    };
+    level.run(BackwardPass { sizes, tape, pass });
 }

@@ -8,15 +8,11 @@
 //! Weights lie input by input, `[in][4·hidden]`, so that lanes run along the gates. The sum for h_{t−1}'s
 //! gradient runs gate by gate and then over the four gates: four sums in flight instead of one.
 
-use super::recurrent::Recurrent;
-use super::{Backward, Layer};
-use crate::Tensor;
-use crate::kernel::{self, Rows, Start, Target, load, store};
+use super::Backward;
+use super::recurrent::{BackwardPass, Recurrent};
+use crate::kernel::{self, Rows, Start, load, store};
 use crate::math::{sigmoid, sigmoid_slope, tanh, tanh_slope};
 use crate::simd::{Kernel, LANES, Lanes, Level};
-
-#[derive(Debug)]
-pub(super) struct Lstm(pub Recurrent);
 
 /// The tape: gates after their nonlinearity, cell states, their tanh, hidden states; step by step.
 struct Tape<S> {
@@ -24,36 +20,6 @@ struct Tape<S> {
     cells: S,
     squashed: S,
     hiddens: S,
-}
-
-impl Lstm {
-    fn states(&self) -> usize {
-        self.0.steps * self.0.hidden
-    }
-
-    fn read<'a>(&self, tape: &'a [f32]) -> Tape<&'a [f32]> {
-        let (gates, rest) = tape.split_at(4 * self.states());
-        let (cells, rest) = rest.split_at(self.states());
-        let (squashed, hiddens) = rest.split_at(self.states());
-        Tape {
-            gates,
-            cells,
-            squashed,
-            hiddens,
-        }
-    }
-
-    fn write<'a>(&self, tape: &'a mut [f32]) -> Tape<&'a mut [f32]> {
-        let (gates, rest) = tape.split_at_mut(4 * self.states());
-        let (cells, rest) = rest.split_at_mut(self.states());
-        let (squashed, hiddens) = rest.split_at_mut(self.states());
-        Tape {
-            gates,
-            cells,
-            squashed,
-            hiddens,
-        }
-    }
 }
 
 /// `N` samples. Their steps take turns: while one waits for its nonlinearities, the next has its products to compute.
@@ -71,18 +37,10 @@ impl<const N: usize> Kernel for Forward<'_, N> {
     fn run<L: Lanes>(mut self) {
         let sizes = self.sizes;
         let (hidden, width) = (sizes.hidden, sizes.width());
-        let (weight_ih, weight_hh, bias) = sizes.split(self.params);
+        let (_, weight_hh, _) = sizes.split(self.params);
 
-        // The inputs of all steps at once: rows share the loads of the weights.
         for n in 0..N {
-            kernel::multiply::<L>(
-                self.inputs[n],
-                Rows::dense(sizes.steps, sizes.inputs),
-                weight_ih,
-                width,
-                Start::Row(bias),
-                self.tapes[n].gates,
-            );
+            sizes.sum_inputs::<L>(self.params, self.inputs[n], self.tapes[n].gates);
         }
 
         for t in 0..sizes.steps {
@@ -115,6 +73,20 @@ impl<const N: usize> Kernel for Forward<'_, N> {
     }
 }
 
+/// Calls a method for sixteen units after the other, then for those that are left.
+macro_rules! all_units {
+    ($L:ident, $count:expr, $step:ident.$method:ident) => {
+        let (n, mut at) = ($count, 0);
+        while at + LANES <= n {
+            $step.$method::<$L, false>(at, LANES);
+            at += LANES;
+        }
+        if at < n {
+            $step.$method::<$L, true>(at, n - at);
+        }
+    };
+}
+
 /// What one step reads and writes, besides the weights.
 struct State<'a> {
     /// The gates' sums, which become the gates.
@@ -128,15 +100,7 @@ struct State<'a> {
 impl State<'_> {
     #[inline(always)]
     fn advance<L: Lanes>(mut self) {
-        let n = self.hidden.len();
-        let mut at = 0;
-        while at + LANES <= n {
-            self.advance_units::<L, false>(at, LANES);
-            at += LANES;
-        }
-        if at < n {
-            self.advance_units::<L, true>(at, n - at);
-        }
+        all_units!(L, self.hidden.len(), self.advance_units);
     }
 
     /// Some units from their sums to their hidden state, without a detour through memory: each would wait for the last.
@@ -168,17 +132,6 @@ impl State<'_> {
     }
 }
 
-struct BackwardPass<'a> {
-    sizes: Recurrent,
-    prepared: &'a [f32],
-    input: &'a [f32],
-    tape: Tape<&'a [f32]>,
-    d_output: &'a [f32],
-    target: Option<Target<'a>>,
-    d_input: Option<&'a mut [f32]>,
-    scratch: &'a mut [f32],
-}
-
 /// What one step of the backward pass reads and writes, besides the weights.
 struct Slopes<'a> {
     gates: &'a [f32],
@@ -194,15 +147,7 @@ struct Slopes<'a> {
 impl Slopes<'_> {
     #[inline(always)]
     fn go_back<L: Lanes>(mut self) {
-        let n = self.d_cell.len();
-        let mut at = 0;
-        while at + LANES <= n {
-            self.units_back::<L, false>(at, LANES);
-            at += LANES;
-        }
-        if at < n {
-            self.units_back::<L, true>(at, n - at);
-        }
+        all_units!(L, self.d_cell.len(), self.units_back);
     }
 
     #[inline(always)]
@@ -240,27 +185,17 @@ impl Slopes<'_> {
     }
 }
 
-impl Kernel for BackwardPass<'_> {
+impl Kernel for BackwardPass<'_, Tape<&[f32]>> {
     type Output = ();
 
     #[inline(always)]
     fn run<L: Lanes>(self) {
-        let BackwardPass {
-            sizes,
-            prepared,
-            input,
-            tape,
-            d_output,
-            target,
-            d_input,
-            scratch,
-        } = self;
+        let BackwardPass { sizes, tape, pass } = self;
         let (steps, hidden, width) = (sizes.steps, sizes.hidden, sizes.width());
-        let (of_input, of_hidden) = sizes.weights();
-        let (turned_hh, turned_ih) = prepared.split_at(of_hidden);
-        let (deltas, rest) = scratch.split_at_mut(steps * width);
+        let (turned_hh, turned_ih) = pass.prepared.split_at(sizes.weights().1);
+        let (deltas, rest) = pass.scratch.split_at_mut(steps * width);
         let (d_hidden, d_cell) = rest.split_at_mut(hidden);
-        d_hidden.copy_from_slice(d_output);
+        d_hidden.copy_from_slice(pass.d_output);
         d_cell.fill(0.0);
 
         for t in (0..steps).rev() {
@@ -279,106 +214,53 @@ impl Kernel for BackwardPass<'_> {
             }
         }
 
-        if let Some(target) = target {
-            let (d_weight_ih, rest) = target.split_at(of_input);
-            let (d_weight_hh, d_bias) = rest.split_at(of_hidden);
-            kernel::correlate::<L>(
-                input,
-                Rows::dense(steps, sizes.inputs),
-                deltas,
-                width,
-                d_weight_ih,
-            );
-            // The hidden state before the first step is zero.
-            let later = Rows::dense(steps - 1, hidden);
-            kernel::correlate::<L>(tape.hiddens, later, &deltas[width..], width, d_weight_hh);
-            kernel::add_rows::<L>(deltas, d_bias);
-        }
-        if let Some(d_input) = d_input {
-            kernel::multiply::<L>(
-                deltas,
-                Rows::dense(steps, width),
-                turned_ih,
-                sizes.inputs,
-                Start::Zero,
-                d_input,
-            );
-        }
+        sizes.finish::<L>(
+            (pass.input, tape.hiddens),
+            (deltas, deltas),
+            turned_ih,
+            pass.target,
+            pass.d_input,
+        );
     }
 }
 
-impl Layer for Lstm {
-    fn output(&self) -> usize {
-        self.0.hidden
-    }
+pub(super) fn forward<const N: usize>(
+    sizes: &Recurrent,
+    level: Level,
+    params: &[f32],
+    inputs: [&[f32]; N],
+    tapes: [&mut [f32]; N],
+) {
+    let states = sizes.steps * sizes.hidden;
+    let tapes = tapes.map(|tape| {
+        let (gates, rest) = tape.split_at_mut(4 * states);
+        let (cells, rest) = rest.split_at_mut(states);
+        let (squashed, hiddens) = rest.split_at_mut(states);
+        Tape {
+            gates,
+            cells,
+            squashed,
+            hiddens,
+        }
+    });
+    level.run(Forward {
+        sizes: *sizes,
+        params,
+        inputs,
+        tapes,
+    });
+}
 
-    fn tape(&self) -> usize {
-        7 * self.states()
-    }
-
-    fn tensors(&self) -> Vec<Tensor> {
-        self.0.tensors()
-    }
-
-    fn prepared(&self) -> usize {
-        self.0.prepared()
-    }
-
-    fn scratch(&self) -> usize {
-        self.0.steps * self.0.width() + 2 * self.0.hidden
-    }
-
-    fn forward_flops(&self) -> u64 {
-        self.0.forward_flops()
-    }
-
-    fn frozen_backward_flops(&self, input_gradient: bool) -> u64 {
-        self.0.frozen_backward_flops(input_gradient)
-    }
-
-    fn initial_bound(&self) -> f32 {
-        self.0.initial_bound()
-    }
-
-    fn forward(&self, level: Level, params: &[f32], input: &[f32], tape: &mut [f32]) {
-        level.run(Forward {
-            sizes: self.0,
-            params,
-            inputs: [input],
-            tapes: [self.write(tape)],
-        });
-    }
-
-    fn forward_both(
-        &self,
-        level: Level,
-        params: &[f32],
-        inputs: [&[f32]; 2],
-        tapes: [&mut [f32]; 2],
-    ) {
-        let [first, second] = tapes;
-        level.run(Forward {
-            sizes: self.0,
-            params,
-            inputs,
-            tapes: [self.write(first), self.write(second)],
-        });
-    }
-
-    fn prepare(&self, level: Level, params: &[f32], prepared: &mut [f32], input_gradient: bool) {
-        self.0.prepare(level, params, prepared, input_gradient);
-    }
-
-    fn backward(&self, level: Level, pass: Backward<'_>) {
-        level.run(BackwardPass {
-            sizes: self.0,
-            prepared: pass.prepared,
-            input: pass.input,
-            tape: self.read(pass.tape),
-            d_output: pass.d_output,
-            target: pass.target,
-            d_input: pass.d_input,
-            scratch: pass.scratch,
-        });
-    }
+pub(super) fn backward(sizes: Recurrent, level: Level, pass: Backward<'_>) {
+    let states = sizes.steps * sizes.hidden;
+    let (gates, rest) = pass.tape.split_at(4 * states);
+    let (cells, rest) = rest.split_at(states);
+    let (squashed, hiddens) = rest.split_at(states);
+    let tape = Tape {
+        gates,
+        cells,
+        squashed,
+        hiddens,
+    };
+    level.run(BackwardPass { sizes, tape, pass });
 }

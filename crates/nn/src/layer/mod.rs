@@ -17,6 +17,7 @@ mod reshape;
 use crate::kernel::Target;
 use crate::simd::Level;
 use crate::{LayerSpec, Shape, ShapeError, Tensor};
+use activation::{Elementwise, Relu, Tanh};
 
 /// What a backward pass reads and writes.
 pub(crate) struct Backward<'a> {
@@ -86,9 +87,7 @@ pub(crate) trait Layer: std::fmt::Debug + Send + Sync {
         inputs: [&[f32]; 2],
         tapes: [&mut [f32]; 2],
     ) {
-        for (input, tape) in inputs.into_iter().zip(tapes) {
-            self.forward(level, params, input, tape);
-        }
+        one_by_one(self, level, params, inputs, tapes);
     }
     /// Makes the transposed copies; those for the input's gradient only where it will be asked for.
     fn prepare(
@@ -100,6 +99,19 @@ pub(crate) trait Layer: std::fmt::Debug + Send + Sync {
     ) {
     }
     fn backward(&self, level: Level, pass: Backward<'_>);
+}
+
+/// Samples one after the other.
+fn one_by_one(
+    layer: &(impl Layer + ?Sized),
+    level: Level,
+    params: &[f32],
+    inputs: [&[f32]; 2],
+    tapes: [&mut [f32]; 2],
+) {
+    for (input, tape) in inputs.into_iter().zip(tapes) {
+        layer.forward(level, params, input, tape);
+    }
 }
 
 /// A layer, and the shape that comes out of it. Images are channels-last from here on.
@@ -172,8 +184,8 @@ pub(crate) fn build(spec: &LayerSpec, input: Shape) -> Result<(Box<dyn Layer>, S
         (LayerSpec::Maxpool { .. }, _) => {
             return Err(wrong("[steps, features] or [channels, height, width]"));
         }
-        (LayerSpec::Relu, shape) => (Box::new(activation::Relu(shape.len())), shape),
-        (LayerSpec::Tanh, shape) => (Box::new(activation::Tanh(shape.len())), shape),
+        (LayerSpec::Relu, shape) => (Box::new(Elementwise(Relu, shape.len())), shape),
+        (LayerSpec::Tanh, shape) => (Box::new(Elementwise(Tanh, shape.len())), shape),
         (LayerSpec::Flatten, shape) => (channels_first(shape), Shape::Flat(shape.len())),
         (&LayerSpec::Window { size }, Shape::Flat(n)) => {
             positive("size", size)?;
@@ -187,29 +199,18 @@ pub(crate) fn build(spec: &LayerSpec, input: Shape) -> Result<(Box<dyn Layer>, S
             )
         }
         (LayerSpec::Window { .. }, _) => return Err(wrong("[features]")),
-        (&LayerSpec::Lstm { hidden }, Shape::Steps(steps, inputs)) => {
+        (&LayerSpec::Lstm { hidden } | &LayerSpec::Gru { hidden }, Shape::Steps(steps, inputs)) => {
             positive("hidden", hidden)?;
-            (
-                Box::new(lstm::Lstm(recurrent::Recurrent {
-                    steps,
-                    inputs,
-                    hidden,
-                    gates: 4,
-                })),
-                Shape::Flat(hidden),
-            )
-        }
-        (&LayerSpec::Gru { hidden }, Shape::Steps(steps, inputs)) => {
-            positive("hidden", hidden)?;
-            (
-                Box::new(gru::Gru(recurrent::Recurrent {
-                    steps,
-                    inputs,
-                    hidden,
-                    gates: 3,
-                })),
-                Shape::Flat(hidden),
-            )
+            let layer = recurrent::Recurrent {
+                cell: match spec {
+                    LayerSpec::Lstm { .. } => recurrent::Cell::Lstm,
+                    _ => recurrent::Cell::Gru,
+                },
+                steps,
+                inputs,
+                hidden,
+            };
+            (Box::new(layer), Shape::Flat(hidden))
         }
         (LayerSpec::Lstm { .. } | LayerSpec::Gru { .. }, _) => {
             return Err(wrong(

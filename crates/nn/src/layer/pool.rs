@@ -74,12 +74,8 @@ impl Kernel for Forward<'_> {
 
     #[inline(always)]
     fn run<L: Lanes>(self) {
-        let Forward {
-            pool,
-            input,
-            output,
-        } = self;
-        with_known_sizes!(pool, pool => Self::windows::<L>(pool, input, output));
+        let any = self.pool;
+        with_known_sizes!(any, pool => Self::windows::<L>(pool, self.input, self.output));
     }
 }
 
@@ -146,14 +142,9 @@ impl Kernel for InputGradient<'_> {
 
     #[inline(always)]
     fn run<L: Lanes>(self) {
-        let InputGradient {
-            pool,
-            input,
-            output,
-            d_output,
-            d_input,
-        } = self;
-        with_known_sizes!(pool, pool => Self::windows::<L>(pool, input, output, d_output, d_input));
+        let any = self.pool;
+        let (input, output, d_output) = (self.input, self.output, self.d_output);
+        with_known_sizes!(any, pool => Self::windows::<L>(pool, input, output, d_output, self.d_input));
     }
 }
 
