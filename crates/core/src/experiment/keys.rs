@@ -1,5 +1,8 @@
 //! Every key of an experiment, with its meaning: what errors suggest from and the reference is made of.
 
+use crate::metrics::METRICS;
+use std::sync::LazyLock;
+
 /// A key and what it means.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyInfo {
@@ -14,7 +17,14 @@ const fn key(path: &'static str, meaning: &'static str) -> KeyInfo {
 }
 
 /// Every key there is, in the order of a resolved experiment.
-pub const KEYS: &[KeyInfo] = &[
+pub static KEYS: LazyLock<Vec<KeyInfo>> = LazyLock::new(|| {
+    let (before, budgets) = OWN.split_at(OWN.len() - 2);
+    let targets = METRICS.iter().filter_map(|metric| metric.stop);
+    let before = before.iter().copied().chain(targets);
+    before.chain(budgets.iter().copied()).collect()
+});
+
+const OWN: &[KeyInfo] = &[
     key("seed", "everything random follows from it"),
     key(
         "data.set",
@@ -222,18 +232,6 @@ pub const KEYS: &[KeyInfo] = &[
     key(
         "time.sequential_exchange",
         "whether the two ways of an exchange follow each other",
-    ),
-    key("stop.loss", "end when the training loss is at most this"),
-    key("stop.auc", "end when the test AUC is at least this"),
-    key(
-        "stop.precision",
-        "end when the test precision is at least this",
-    ),
-    key("stop.recall", "end when the test recall is at least this"),
-    key("stop.f1", "end when the test F1 is at least this"),
-    key(
-        "stop.accuracy",
-        "end when the test accuracy is at least this",
     ),
     key(
         "stop.bytes",

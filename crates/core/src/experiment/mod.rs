@@ -17,6 +17,7 @@ mod derived;
 mod keys;
 mod read;
 mod settings;
+mod stop;
 mod table;
 mod values;
 
@@ -26,9 +27,9 @@ pub use data::{DataSettings, Features};
 pub use keys::{KEYS, KeyInfo, nearest, one_of};
 pub use read::ExperimentError;
 pub use settings::{
-    Adaptive, Broadcast, ClassWeights, Compute, ModelSettings, StopSettings, TimeSettings,
-    TrainSettings,
+    Adaptive, Broadcast, ClassWeights, Compute, ModelSettings, TimeSettings, TrainSettings,
 };
+pub use stop::StopSettings;
 pub use table::{Categorical, TableSettings};
 pub use values::{Range, Values};
 

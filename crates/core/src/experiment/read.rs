@@ -1,8 +1,9 @@
 //! From text to a checked experiment.
 
 use super::keys::{KEYS, nearest, one_of};
-use super::{Adaptive, Algorithm, Compute, Experiment};
+use super::{Adaptive, Algorithm, Compute, Experiment, KeyInfo};
 use crate::compression::Compression;
+use crate::metrics::Better;
 use toml::de::{DeTable, DeValue};
 
 /// What is wrong with an experiment. The message has the line or the option, the key, the value, and what
@@ -285,25 +286,21 @@ impl Experiment {
             })?;
         }
         let s = &self.stop;
-        for (key, value) in [
-            ("stop.auc", s.auc),
-            ("stop.precision", s.precision),
-            ("stop.recall", s.recall),
-            ("stop.f1", s.f1),
-            ("stop.accuracy", s.accuracy),
-        ] {
-            let value = value.unwrap_or(1.0);
+        for (metric, value) in s.targets() {
+            let Some(KeyInfo { path: key, .. }) = metric.stop else {
+                continue;
+            };
+            if metric.better == Better::Lower {
+                positive(key, value)?;
+                continue;
+            }
             require(key, value > 0.0 && value <= 1.0, || {
                 format!(
                     "{key} = {value} can never be told from the start or never be reached: use a value above 0 and at most 1"
                 )
             })?;
         }
-        for (key, value) in [
-            ("stop.loss", s.loss),
-            ("stop.bytes", s.bytes),
-            ("stop.seconds", s.seconds),
-        ] {
+        for (key, value) in [("stop.bytes", s.bytes), ("stop.seconds", s.seconds)] {
             positive(key, value.unwrap_or(1.0))?;
         }
         let steered = s.seconds.is_some() && t.compute == Compute::Measured;
@@ -389,7 +386,7 @@ fn divisors(p: u64, q: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::StopSettings;
+    use crate::metrics::Metric;
 
     fn error(text: &str) -> String {
         Experiment::parse(text, &[]).unwrap_err().to_string()
@@ -426,16 +423,9 @@ mod tests {
         ] {
             *codec = Some("none".into());
         }
-        experiment.stop = StopSettings {
-            loss: some,
-            auc: some,
-            precision: some,
-            recall: some,
-            f1: some,
-            accuracy: some,
-            bytes: some,
-            seconds: some,
-        };
+        let stop = &mut experiment.stop;
+        Metric::targets().for_each(|metric| stop.set_target(metric.name, 0.5));
+        (stop.bytes, stop.seconds) = (some, some);
         // A table that says nothing is not written.
         experiment.data.table.id = "patient".into();
         let mut found = Vec::new();

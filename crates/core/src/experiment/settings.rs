@@ -284,33 +284,3 @@ impl TimeSettings {
         });
     }
 }
-
-/// `[stop]`: targets and budgets that end a run early, at a global aggregation.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct StopSettings {
-    /// Training loss at most this.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub loss: Option<f64>,
-    /// Test AUC at least this.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub auc: Option<f64>,
-    /// Test precision at least this.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub precision: Option<f64>,
-    /// Test recall at least this.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub recall: Option<f64>,
-    /// Test F1 at least this.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub f1: Option<f64>,
-    /// Test accuracy at least this.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub accuracy: Option<f64>,
-    /// Exact bytes, mean per group, at least this.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bytes: Option<f64>,
-    /// Simulated seconds at least this.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub seconds: Option<f64>,
-}
