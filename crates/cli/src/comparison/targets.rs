@@ -5,6 +5,7 @@ use anyhow::{Context, Result, anyhow};
 use selvedge_core::experiment::one_of;
 use selvedge_core::metrics::{Better, Metric};
 use selvedge_core::state::Evaluation;
+use selvedge_data::usual_targets;
 use serde::Serialize;
 
 /// A value of a metric that is to be reached.
@@ -93,42 +94,15 @@ pub(crate) fn usual(series: &[Series]) -> Vec<Target> {
     let set = series
         .first()
         .map(|s| s.first().experiment.data.set.as_str());
-    let target = Target::new;
-    match set.map(|set| set.strip_prefix("synthetic-").unwrap_or(set)) {
-        Some("esr") => vec![
-            target("loss", 1.2),
-            target("loss", 0.8),
-            target("precision", 0.4),
-            target("precision", 0.6),
-            target("recall", 0.4),
-            target("recall", 0.6),
-            target("f1", 0.6),
-            target("auc", 0.7),
-            target("auc", 0.9),
-        ],
-        Some("medmnist" | "mednist" | "organamnist") => vec![
-            target("loss", 1.5),
-            target("loss", 0.5),
-            target("precision", 0.5),
-            target("precision", 0.7),
-            target("recall", 0.5),
-            target("recall", 0.7),
-            target("f1", 0.6),
-            target("auc", 0.9),
-        ],
-        Some("physionet2012" | "mimic3") => vec![
-            target("loss", 0.5),
-            target("loss", 0.3),
-            target("precision", 0.7),
-            target("recall", 0.6),
-            target("f1", 0.6),
-            target("auc", 0.78),
-            target("auc", 0.82),
-        ],
-        _ => {
+    match set.map_or(&[][..], usual_targets) {
+        [] => {
             let all = |metric| reached_by_all(series, metric, 0.05);
             let metrics = ["loss", "precision", "recall", "f1", "auc"];
             metrics.into_iter().filter_map(all).collect()
         }
+        targets => targets
+            .iter()
+            .map(|(metric, value)| Target::new(metric, *value))
+            .collect(),
     }
 }

@@ -4,6 +4,7 @@ use super::follow::Reader;
 use selvedge_core::adaptive::Change;
 use selvedge_core::experiment::{Algorithm, Experiment};
 use selvedge_core::schedule::Segment;
+use selvedge_data::SETS;
 use serde_json::{Value, json};
 
 /// Changes that are shown one by one, the last ones; all of them can be downloaded.
@@ -154,7 +155,7 @@ mod tests {
 
     fn experiment(text: &str) -> Experiment {
         let text = format!("[train]\niterations = 100\n{text}");
-        Experiment::parse(&text, &[]).unwrap()
+        SETS.parse(&text, &[]).unwrap()
     }
 
     fn interval(start: u64, end: u64, aggregated: u64) -> Option<Interval> {

@@ -24,6 +24,7 @@ use selvedge_core::theory::pretraining::{self, Pretraining, pretrain};
 use selvedge_core::theory::strategies::{
     EqualIntervals, Root, best_rate, equal_intervals, exchanges,
 };
+use selvedge_data::SETS;
 use selvedge_nn::simd::Level;
 use std::ops::ControlFlow;
 pub(crate) use trials::Trial;
@@ -139,7 +140,7 @@ pub(crate) fn tune(
     level: Level,
 ) -> Result<Option<Tuned>> {
     // Pre-training and what it is compared with are the experiment as it is, with nobody steering.
-    let given = experiment.with(&["train.adaptive=off".into()])?;
+    let given = SETS.with(experiment, &["train.adaptive=off".into()])?;
     let mut task = Task::new(&given, dataset)?;
     task.architecture = task.architecture.with_level(level);
     let steps = pretraining::PROBES + trials::MOST;

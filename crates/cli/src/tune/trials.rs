@@ -15,6 +15,7 @@ use selvedge_core::state::{Evaluation, State};
 use selvedge_core::task::Task;
 use selvedge_core::theory::bound::Constants;
 use selvedge_core::theory::pretraining::Pretraining;
+use selvedge_data::SETS;
 use selvedge_nn::simd::Level;
 use serde::Serialize;
 use std::ops::ControlFlow;
@@ -89,7 +90,7 @@ impl<'a> Trials<'a> {
 
     /// Tries the experiment with some changes, unless it was tried already or somebody has interrupted.
     pub(super) fn run(&mut self, label: &str, changes: &[String]) -> Result<()> {
-        let experiment = self.base.with(changes)?;
+        let experiment = SETS.with(self.base, changes)?;
         let known = |c: &Candidate| c.experiment == experiment;
         if is_interrupted() || self.candidates.iter().any(known) {
             return Ok(());
@@ -119,10 +120,13 @@ impl<'a> Trials<'a> {
             None => experiment.train.iterations.min(ITERATIONS).div_ceil(p) * p,
         };
         let every = (iterations / EVALUATIONS).max(1);
-        let mut tried = experiment.with(&[
-            format!("train.iterations={iterations}"),
-            format!("train.evaluate_every={every}"),
-        ])?;
+        let mut tried = SETS.with(
+            experiment,
+            &[
+                format!("train.iterations={iterations}"),
+                format!("train.evaluate_every={every}"),
+            ],
+        )?;
         tried.stop = StopSettings::default();
         tried.stop.bytes = Some(self.limit());
         let mut task = Task::new(&tried, self.dataset)?;

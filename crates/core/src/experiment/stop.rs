@@ -1,9 +1,24 @@
 //! The `[stop]` table of an experiment.
 
+use super::keys::{KeyInfo, Table};
+use super::values::ABOVE_0;
 use crate::metrics::{METRICS, Metric};
 use serde::de::{Error, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+const BUDGETS: [KeyInfo; 2] = [
+    KeyInfo {
+        path: "stop.bytes",
+        values: ABOVE_0,
+        meaning: "end when a group has sent so many bytes on average (exact)",
+    },
+    KeyInfo {
+        path: "stop.seconds",
+        values: ABOVE_0,
+        meaning: "end after so many simulated seconds",
+    },
+];
 
 /// `[stop]`: targets and budgets that end a run early, at a global aggregation. Any metric that can be a target has a key
 /// of its name.
@@ -31,17 +46,6 @@ impl StopSettings {
         }
     }
 
-    /// What is written in the file, with the names there.
-    pub(super) fn entries(&self) -> impl Iterator<Item = (&'static str, f64)> {
-        let targets = self.targets().map(|(metric, value)| (metric.name, value));
-        let budgets = [("bytes", self.bytes), ("seconds", self.seconds)];
-        targets.chain(
-            budgets
-                .into_iter()
-                .filter_map(|(name, value)| Some((name, value?))),
-        )
-    }
-
     fn place(&mut self, key: &str) -> Option<&mut Option<f64>> {
         match key {
             "bytes" => Some(&mut self.bytes),
@@ -55,11 +59,29 @@ impl StopSettings {
     }
 }
 
+impl Table for StopSettings {
+    fn keys(all: &mut Vec<KeyInfo>) {
+        all.extend(METRICS.iter().filter_map(|metric| metric.stop));
+        all.extend(BUDGETS);
+    }
+
+    fn values(&self, all: &mut Vec<Option<toml::Value>>) {
+        let targets = METRICS.iter().zip(self.targets);
+        let targets = targets.filter(|(metric, _)| metric.stop.is_some());
+        let each = targets
+            .map(|(_, value)| value)
+            .chain([self.bytes, self.seconds]);
+        all.extend(each.map(|value| value.map(toml::Value::Float)));
+    }
+}
+
 impl Serialize for StopSettings {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        for (name, value) in self.entries() {
-            map.serialize_entry(name, &value)?;
+        for (key, value) in self.entries() {
+            if let Some(value) = value {
+                map.serialize_entry(key.path.trim_start_matches("stop."), &value)?;
+            }
         }
         map.end()
     }
