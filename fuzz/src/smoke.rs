@@ -57,7 +57,7 @@ fn pass(target: &Target, input: &[u8]) {
 fn targets_have_names_of_their_own_and_seeds_that_fit() {
     let names: BTreeSet<&str> = TARGETS.iter().map(|target| target.name).collect();
     assert_eq!(names.len(), TARGETS.len());
-    for target in TARGETS {
+    for target in TARGETS.iter() {
         let seeds = (target.seeds)();
         assert!(!seeds.is_empty(), "{}", target.name);
         for seed in seeds {

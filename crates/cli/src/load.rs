@@ -7,6 +7,7 @@ use anyhow::{Result, anyhow, bail};
 use selvedge_core::dataset::Dataset;
 use selvedge_core::experiment::{Experiment, nearest};
 use selvedge_data::Loaded;
+use selvedge_data::SETS;
 use std::path::Path;
 
 /// An experiment and what to call it.
@@ -59,7 +60,7 @@ pub(crate) fn experiment(args: &ExperimentArgs) -> Result<Named> {
     let preset = presets::find(&word);
     if path.is_dir() && (preset.is_none() || path.join("manifest.json").is_file()) {
         let manifest = Manifest::read(path)?;
-        let experiment = Experiment::parse(&manifest.experiment(path)?.to_toml(), &args.set)?;
+        let experiment = SETS.parse(&manifest.experiment(path)?.to_toml(), &args.set)?;
         return Ok(Named {
             name: manifest.name,
             experiment,
@@ -88,7 +89,7 @@ pub(crate) fn for_comparison(experiment: Experiment) -> Result<Experiment> {
         return Ok(experiment);
     }
     let every = experiment.evaluations_apart(EVALUATIONS);
-    Ok(experiment.with(&[format!("train.evaluate_every={every}")])?)
+    Ok(SETS.with(&experiment, &[format!("train.evaluate_every={every}")])?)
 }
 
 /// Files of one's own that are neither in the data folder nor here may lie beside the experiment.
@@ -112,7 +113,9 @@ fn find_beside(experiment: &mut Experiment, file: &Path, data_dir: Option<&Path>
 }
 
 fn parse(name: String, text: &str, set: &[String], source: &str) -> Result<Named> {
-    let experiment = Experiment::parse(text, set).map_err(|e| anyhow!("{source}: {e}"))?;
+    let experiment = SETS
+        .parse(text, set)
+        .map_err(|e| anyhow!("{source}: {e}"))?;
     Ok(Named { name, experiment })
 }
 

@@ -25,6 +25,7 @@ use selvedge_core::run::{Ending, Interval};
 use selvedge_core::state::State;
 use selvedge_core::task::{Sizes, Task};
 use selvedge_data::Inputs;
+use selvedge_data::SETS;
 use selvedge_nn::simd::Level;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
@@ -186,7 +187,7 @@ impl Manifest {
 
     /// Its experiment; `run` is where the manifest was read from.
     pub(crate) fn experiment(&self, run: &Path) -> Result<Experiment> {
-        Experiment::from_json(&self.experiment).with_context(|| {
+        SETS.from_json(&self.experiment).with_context(|| {
             format!(
                 "{}: its experiment cannot be",
                 run.join("manifest.json").display()

@@ -75,7 +75,7 @@ impl Run {
             let Some(on) = &evaluation.validation else {
                 continue;
             };
-            let score = on.auc_validation.unwrap_or(on.accuracy_validation);
+            let score = on.score();
             if best.is_none_or(|(highest, _)| score > highest) {
                 best = Some((score, evaluation));
             }
@@ -94,46 +94,6 @@ impl Series {
     pub(crate) fn evaluated(&self) -> impl Iterator<Item = &Run> {
         self.runs.iter().filter(|run| !run.evaluations.is_empty())
     }
-}
-
-/// What an evaluation measures, by the name that experiments and tables use.
-pub(crate) struct Metric {
-    pub(crate) name: &'static str,
-    pub(crate) title: &'static str,
-}
-
-/// Every metric, in the order in which they are shown.
-pub(crate) const METRICS: [Metric; 7] = {
-    const fn metric(name: &'static str, title: &'static str) -> Metric {
-        Metric { name, title }
-    }
-    [
-        metric("loss", "Training loss"),
-        metric("loss_test", "Test loss"),
-        metric("auc", "AUC"),
-        metric("f1", "F1"),
-        metric("precision", "Precision"),
-        metric("recall", "Recall"),
-        metric("accuracy", "Accuracy"),
-    ]
-};
-
-/// The value of a metric of [`METRICS`]; nothing where it was not measured. All but `loss` are over the test samples.
-pub(crate) fn value(evaluation: &Evaluation, metric: &str) -> Option<f64> {
-    let test = &evaluation.test;
-    // Without test samples the metrics are numbers without a meaning.
-    let tested = |x: f64| evaluation.loss_test.map(|_| x);
-    let value = match metric {
-        "loss" => Some(evaluation.loss_train),
-        "loss_test" => evaluation.loss_test,
-        "auc" => evaluation.loss_test.and(test.auc),
-        "precision" => tested(test.precision),
-        "recall" => tested(test.recall),
-        "f1" => tested(test.f1),
-        "accuracy" => tested(test.accuracy),
-        _ => None,
-    };
-    value.filter(|x| x.is_finite())
 }
 
 /// Lines of `metrics.jsonl`. The last one may be cut off: the run is being written, or was killed while it wrote.

@@ -2,6 +2,7 @@
 
 use crate::format::{bytes, count, rate, score, seconds};
 use crate::run_directory::Manifest;
+use selvedge_core::metrics::{METRICS, Metric};
 use selvedge_core::run::Ending;
 use selvedge_core::state::{Evaluation, State};
 use serde_json::{Value, json};
@@ -110,29 +111,16 @@ impl Finished {
     }
 
     fn write_metrics(&self, out: &mut String) -> std::fmt::Result {
-        writeln!(
-            out,
-            "\n{:<18}{:>11}{:>10}{:>7}{:>11}{:>8}{:>7}{:>10}",
-            "", "train loss", "test loss", "AUC", "precision", "recall", "F1", "accuracy"
-        )?;
+        let width = |metric: &Metric| (metric.heading.len() + 2).max(7);
+        let heading = |metric: &Metric| format!("{:>1$}", metric.heading, width(metric));
+        let headings: String = METRICS.iter().map(heading).collect();
+        writeln!(out, "\n{:<18}{headings}", "")?;
         let rows = [("last", &self.last), ("best on validation", &self.chosen)];
-        for (name, e) in rows
-            .into_iter()
-            .filter_map(|(name, e)| e.as_ref().map(|e| (name, e)))
-        {
-            let tested = |x: f64| score(e.loss_test.map(|_| x));
-            writeln!(
-                out,
-                "{name:<18}{:>11.3}{:>10}{:>7}{:>11}{:>8}{:>7}{:>10}   t {}",
-                e.loss_train,
-                score(e.loss_test),
-                score(e.test.auc),
-                tested(e.test.precision),
-                tested(e.test.recall),
-                tested(e.test.f1),
-                tested(e.test.accuracy),
-                count(e.t)
-            )?;
+        for (name, e) in rows {
+            let Some(e) = e else { continue };
+            let value = |metric: &Metric| format!("{:>1$}", score(metric.of(e)), width(metric));
+            let values: String = METRICS.iter().map(value).collect();
+            writeln!(out, "{name:<18}{values}   t {}", count(e.t))?;
         }
         Ok(())
     }
@@ -168,26 +156,16 @@ impl Finished {
 pub(crate) fn over_seeds(runs: &[Finished]) -> String {
     let results: Vec<&Evaluation> = runs.iter().filter_map(Finished::result).collect();
     let mut out = format!("{} seeds, mean ± standard deviation\n", results.len());
-    let mut row = |name: &str, values: Vec<f64>| {
+    for metric in Metric::targets() {
+        let (name, values) = (metric.heading, results.iter().filter_map(|e| metric.of(e)));
+        let values: Vec<f64> = values.collect();
         if values.is_empty() {
             let _ = writeln!(out, "  {name:<12}–");
-            return;
+            continue;
         }
         let (mean, deviation) = mean_and_deviation(&values);
         let _ = writeln!(out, "  {name:<12}{mean:.4} ± {deviation:.4}");
-    };
-    row("train loss", results.iter().map(|e| e.loss_train).collect());
-    row("AUC", results.iter().filter_map(|e| e.test.auc).collect());
-    row(
-        "precision",
-        results.iter().map(|e| e.test.precision).collect(),
-    );
-    row("recall", results.iter().map(|e| e.test.recall).collect());
-    row("F1", results.iter().map(|e| e.test.f1).collect());
-    row(
-        "accuracy",
-        results.iter().map(|e| e.test.accuracy).collect(),
-    );
+    }
     out
 }
 

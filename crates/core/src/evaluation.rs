@@ -228,25 +228,11 @@ fn budget(task: &Task<'_>, progress: &Progress) -> Option<Ending> {
 
 /// The target of `[stop]` that is reached, if one is.
 fn target(task: &Task<'_>, evaluation: &Evaluation) -> Option<Ending> {
-    let (stop, test) = (&task.experiment.stop, &evaluation.test);
-    if stop
-        .loss
-        .is_some_and(|target| evaluation.loss_train <= target)
-    {
-        return Some(Ending::Reached {
-            key: "stop.loss",
-            value: evaluation.loss_train,
-        });
-    }
-    let scores = [
-        ("stop.auc", stop.auc, test.auc.unwrap_or(0.0)),
-        ("stop.precision", stop.precision, test.precision),
-        ("stop.recall", stop.recall, test.recall),
-        ("stop.f1", stop.f1, test.f1),
-        ("stop.accuracy", stop.accuracy, test.accuracy),
-    ];
-    let reached = scores
-        .into_iter()
-        .find(|(_, target, value)| target.is_some_and(|t| *value >= t));
-    reached.map(|(key, _, value)| Ending::Reached { key, value })
+    task.experiment.stop.targets().find_map(|(metric, target)| {
+        let value = metric.of(evaluation)?;
+        let key = metric.stop?.path;
+        metric
+            .reaches(value, target)
+            .then_some(Ending::Reached { key, value })
+    })
 }

@@ -3,26 +3,165 @@
 //! Nobody in a deployment may pool scores and labels, so AUC is computed from histograms of scores with
 //! 4,096 bins per class. The simulation uses the same, so that a stop on a target is the same stop.
 
+use crate::experiment::{ABOVE_0, KeyInfo, SHARE};
+use crate::role::wire::{Reader, Wire, WireError, fields};
+use crate::state::{Evaluation, Validation};
 use serde::{Deserialize, Serialize};
 
 /// Bins of a class's histogram of scores.
 pub const BINS: usize = 4096;
 
-/// Quality of a model on some samples. Precision, recall and F1 are means over the classes, by argmax,
-/// with 0/0 = 0.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Metrics {
+/// What a run is measured by. All there is to know of a metric is in its row of [`METRICS`].
+#[derive(Debug)]
+pub struct Metric {
+    /// As in `--target`, tables and curves.
+    pub name: &'static str,
+    /// Above a chart.
+    pub title: &'static str,
+    /// Above a column.
+    pub heading: &'static str,
+    /// In a sentence, with the samples it is over.
+    pub words: &'static str,
+    /// Whether it is over the test samples, and not over those of training.
+    pub tested: bool,
+    /// Which values are better.
+    pub better: Better,
+    /// The key that ends a run at a value of it, if it can be a target.
+    pub stop: Option<KeyInfo>,
+    read: fn(&Evaluation) -> Option<f64>,
+    /// How it is read of an evaluation on validation samples, if it is measured there.
+    pub on_validation: Option<fn(&Validation) -> Option<f64>>,
+}
+
+/// Which values of a metric are better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// Those below.
+    Lower,
+    /// Those above; they lie between 0 and 1.
+    Higher,
+}
+
+impl Metric {
+    /// The metric of that name, if there is one.
+    pub fn find(name: &str) -> Option<&'static Metric> {
+        METRICS.iter().find(|metric| metric.name == name)
+    }
+
+    /// Those that can be targets.
+    pub fn targets() -> impl Iterator<Item = &'static Metric> + Clone {
+        METRICS.iter().filter(|metric| metric.stop.is_some())
+    }
+
+    /// Its value; nothing where it was not measured. All but the training loss are over the test samples, without which
+    /// they are numbers without a meaning.
+    pub fn of(&self, evaluation: &Evaluation) -> Option<f64> {
+        (self.read)(evaluation).filter(|value| value.is_finite())
+    }
+
+    /// Its value over the validation samples where there are any and it is measured there.
+    pub fn validated(&self, evaluation: &Evaluation) -> Option<f64> {
+        match (self.on_validation, &evaluation.validation) {
+            (Some(read), Some(validation)) => read(validation),
+            _ => self.of(evaluation),
+        }
+    }
+
+    /// Whether a value is as good as a target.
+    pub fn reaches(&self, value: f64, target: f64) -> bool {
+        match self.better {
+            Better::Lower => value <= target,
+            Better::Higher => value >= target,
+        }
+    }
+
+    /// The better of two values.
+    pub fn better_of(&self, a: f64, b: f64) -> f64 {
+        match self.better {
+            Better::Lower => a.min(b),
+            Better::Higher => a.max(b),
+        }
+    }
+}
+
+/// The rows of all metrics. The second list are those that follow from what is counted of held-out samples: they are the
+/// fields of [`Metrics`], in the order of `metrics.jsonl`. Older runs lack a new one: its type is `Option<f64>`.
+macro_rules! metrics {
+    (
+        $($own:literal, $own_title:literal, $own_heading:literal, $own_words:literal, $tested:literal, $own_read:expr,
+            $stop:expr;)*
+        of what is counted:
+        $($(#[doc = $doc:literal])+ $name:ident: $type:ty, $title:literal, $heading:literal, $value:expr $(, $validation:ident)?;)*
+    ) => {
+        /// Every metric, in the order in which they are shown.
+        pub static METRICS: &[Metric] = &[
+            $(Metric {
+                name: $own,
+                title: $own_title,
+                heading: $own_heading,
+                words: $own_words,
+                tested: $tested,
+                better: Better::Lower,
+                stop: $stop,
+                read: $own_read,
+                on_validation: None,
+            },)*
+            $(Metric {
+                name: stringify!($name),
+                title: $title,
+                heading: $heading,
+                words: concat!("test ", $heading),
+                tested: true,
+                better: Better::Higher,
+                stop: Some(KeyInfo {
+                    path: concat!("stop.", stringify!($name)),
+                    values: SHARE,
+                    meaning: concat!("end when the test ", $heading, " is at least this"),
+                }),
+                read: |e| e.loss_test.and(e.test.$name.into()),
+                on_validation: metrics!(@validation $($validation)?),
+            },)*
+        ];
+
+        /// Quality of a model on some samples. Precision, recall and F1 are means over the classes, by argmax,
+        /// with 0/0 = 0.
+        #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+        pub struct Metrics {
+            $($(#[doc = $doc])+ pub $name: $type,)*
+        }
+
+        fields!(Metrics { $($name),* });
+
+        impl Counted<'_> {
+            fn metrics(&self) -> Metrics {
+                Metrics { $($name: $value(self),)* }
+            }
+        }
+    };
+    (@validation) => { None };
+    (@validation $field:ident) => { Some(|on| on.$field.into()) };
+}
+
+metrics! {
+    "loss", "Training loss", "train loss", "training loss", false, |e| Some(e.loss_train), Some(KeyInfo {
+        path: "stop.loss",
+        values: ABOVE_0,
+        meaning: "end when the training loss is at most this",
+    });
+    "loss_test", "Test loss", "test loss", "test loss", true, |e| e.loss_test, None;
+
+    of what is counted:
     /// Mean over the classes of the one-vs-rest area under the ROC curve; absent where no class has
     /// both positives and negatives.
-    pub auc: Option<f64>,
+    auc: Option<f64>, "AUC", "AUC", |c: &Counted| c.auc, auc_validation;
     /// Mean precision.
-    pub precision: f64,
+    precision: f64, "Precision", "precision", |c: &Counted| c.mean(Counted::precision);
     /// Mean recall.
-    pub recall: f64,
+    recall: f64, "Recall", "recall", |c: &Counted| c.mean(Counted::recall);
     /// Mean F1.
-    pub f1: f64,
+    f1: f64, "F1", "F1", |c: &Counted| c.mean(Counted::f1), f1_validation;
     /// Share of samples whose largest probability is the right one.
-    pub accuracy: f64,
+    accuracy: f64, "Accuracy", "accuracy", Counted::accuracy, accuracy_validation;
 }
 
 /// A sum of losses. Kept in whole numbers of a small unit, it is the same in whatever order and by whomever they are added:
@@ -216,31 +355,73 @@ impl Tally {
 
     fn metrics_with(&self, aucs: impl Iterator<Item = Option<f64>>) -> Metrics {
         let defined: Vec<f64> = aucs.flatten().collect();
-        Metrics {
+        let counted = Counted {
             auc: (!defined.is_empty()).then(|| defined.iter().sum::<f64>() / defined.len() as f64),
-            ..of_confusion(&self.confusion())
-        }
+            confusion: &self.confusion(),
+        };
+        counted.metrics()
     }
 }
 
 /// The metrics of samples counted by true class (rows) and by the class that was guessed (columns); AUC is unknown.
 pub(crate) fn of_confusion(confusion: &[impl AsRef<[u64]>]) -> Metrics {
-    let classes = confusion.len();
-    let count = |truth: usize, guess: usize| confusion[truth].as_ref()[guess] as f64;
-    let ratio = |part: f64, whole: f64| if whole == 0.0 { 0.0 } else { part / whole };
-    let mean = |of: &dyn Fn(usize) -> f64| (0..classes).map(of).sum::<f64>() / classes as f64;
-    let precision = |c: usize| ratio(count(c, c), (0..classes).map(|t| count(t, c)).sum());
-    let recall = |c: usize| ratio(count(c, c), (0..classes).map(|g| count(c, g)).sum());
-    let f1 = |c: usize| ratio(2.0 * precision(c) * recall(c), precision(c) + recall(c));
-    let right: f64 = (0..classes).map(|c| count(c, c)).sum();
-    let all: u64 = confusion.iter().flat_map(|row| row.as_ref()).sum();
-    Metrics {
+    let confusion: Vec<&[u64]> = confusion.iter().map(AsRef::as_ref).collect();
+    let counted = Counted {
         auc: None,
-        precision: mean(&precision),
-        recall: mean(&recall),
-        f1: mean(&f1),
-        accuracy: ratio(right, all as f64),
+        confusion: &confusion,
+    };
+    counted.metrics()
+}
+
+/// What metrics are computed from.
+struct Counted<'a> {
+    auc: Option<f64>,
+    /// Samples by true class (rows) and by the class that was guessed (columns).
+    confusion: &'a [&'a [u64]],
+}
+
+impl Counted<'_> {
+    fn classes(&self) -> std::ops::Range<usize> {
+        0..self.confusion.len()
     }
+
+    fn count(&self, truth: usize, guess: usize) -> f64 {
+        self.confusion[truth][guess] as f64
+    }
+
+    fn mean(&self, of: fn(&Self, usize) -> f64) -> f64 {
+        self.classes().map(|c| of(self, c)).sum::<f64>() / self.confusion.len() as f64
+    }
+
+    fn precision(&self, c: usize) -> f64 {
+        ratio(
+            self.count(c, c),
+            self.classes().map(|t| self.count(t, c)).sum(),
+        )
+    }
+
+    fn recall(&self, c: usize) -> f64 {
+        ratio(
+            self.count(c, c),
+            self.classes().map(|g| self.count(c, g)).sum(),
+        )
+    }
+
+    fn f1(&self, c: usize) -> f64 {
+        let (precision, recall) = (self.precision(c), self.recall(c));
+        ratio(2.0 * precision * recall, precision + recall)
+    }
+
+    fn accuracy(&self) -> f64 {
+        let right = self.classes().map(|c| self.count(c, c)).sum();
+        let all: u64 = self.confusion.iter().copied().flatten().sum();
+        ratio(right, all as f64)
+    }
+}
+
+/// With 0/0 = 0.
+fn ratio(part: f64, whole: f64) -> f64 {
+    if whole == 0.0 { 0.0 } else { part / whole }
 }
 
 /// The class that a row of probabilities speaks for: of equal ones the first.
@@ -282,114 +463,4 @@ fn exact_auc(probabilities: &[f32], labels: &[u32], classes: usize, class: usize
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use selvedge_nn::random::Key;
-
-    /// Probabilities that lean towards the label.
-    fn scored(seed: u64, n: usize, classes: usize) -> (Vec<f32>, Vec<u32>) {
-        let mut stream = Key::new(seed).stream();
-        let labels: Vec<u32> = (0..n)
-            .map(|_| stream.below(classes as u64) as u32)
-            .collect();
-        let mut rows = Vec::new();
-        for &label in &labels {
-            let mut row: Vec<f32> = (0..classes).map(|_| stream.uniform() + 0.01).collect();
-            row[label as usize] += 0.4;
-            let sum: f32 = row.iter().sum();
-            rows.extend(row.iter().map(|x| x / sum));
-        }
-        (rows, labels)
-    }
-
-    /// All pairs, one by one.
-    fn brute_force_auc(rows: &[f32], labels: &[u32], classes: usize, class: usize) -> f64 {
-        let score = |i: usize| rows[i * classes + class];
-        let (mut won, mut pairs) = (0.0, 0.0);
-        for i in (0..labels.len()).filter(|&i| labels[i] as usize == class) {
-            for j in (0..labels.len()).filter(|&j| labels[j] as usize != class) {
-                pairs += 1.0;
-                won += match score(i).total_cmp(&score(j)) {
-                    std::cmp::Ordering::Greater => 1.0,
-                    std::cmp::Ordering::Equal => 0.5,
-                    std::cmp::Ordering::Less => 0.0,
-                };
-            }
-        }
-        won / pairs
-    }
-
-    #[test]
-    fn the_histogram_is_near_the_exact_area_and_that_is_all_pairs() {
-        for (seed, classes) in [(1, 2), (2, 5)] {
-            let (mut rows, labels) = scored(seed, 300, classes);
-            rows[..classes * 20]
-                .iter_mut()
-                .for_each(|p| *p = 1.0 / classes as f32);
-            let mut tally = Tally::new(classes);
-            tally.add(&rows, &labels);
-            let exact = tally.exact_metrics(&rows, &labels).auc.unwrap();
-            let pairs = (0..classes)
-                .map(|c| brute_force_auc(&rows, &labels, classes, c))
-                .sum::<f64>();
-            assert!((exact - pairs / classes as f64).abs() < 1e-12);
-            assert!((tally.metrics().auc.unwrap() - exact).abs() < 1e-3);
-        }
-    }
-
-    #[test]
-    fn merged_tallies_are_the_tally_of_all() {
-        let (rows, labels) = scored(3, 100, 3);
-        let mut whole = Tally::new(3);
-        whole.add(&rows, &labels);
-        let (mut a, mut b) = (Tally::new(3), Tally::new(3));
-        a.add(&rows[..120], &labels[..40]);
-        b.add(&rows[120..], &labels[40..]);
-        a.merge(&b);
-        assert_eq!(a, whole);
-    }
-
-    #[test]
-    fn a_sum_of_losses_is_the_same_in_any_order() {
-        let mut stream = Key::new(4).stream();
-        let losses: Vec<f64> = (0..1000)
-            .map(|_| f64::from(stream.uniform()).powi(-3))
-            .collect();
-        let sum = |losses: &mut dyn Iterator<Item = &f64>| {
-            let mut sum = LossSum::default();
-            losses.for_each(|loss| sum.add(*loss));
-            sum
-        };
-        let forward = sum(&mut losses.iter());
-        assert_eq!(forward, sum(&mut losses.iter().rev()));
-        let halves = sum(&mut losses[500..].iter()).merged(sum(&mut losses[..500].iter()));
-        assert_eq!(forward, halves);
-        let plain = losses.iter().sum::<f64>() / 1000.0;
-        assert!((forward.mean() - plain).abs() < 1e-12 * plain);
-        let mut with_hole = forward;
-        with_hole.add(f64::NAN);
-        assert!(!with_hole.mean().is_finite() && with_hole.samples() == 1001);
-        assert!(LossSum::default().mean().is_nan());
-    }
-
-    #[test]
-    fn precision_recall_f1_and_accuracy_by_hand() {
-        let mut tally = Tally::new(3);
-        // True 0 guessed 0, true 0 guessed 1, true 1 guessed 1; nobody is or is said to be 2.
-        tally.add(&[0.8, 0.1, 0.1, 0.1, 0.8, 0.1, 0.2, 0.7, 0.1], &[0, 0, 1]);
-        let m = tally.metrics();
-        assert!((m.precision - (1.0 + 0.5) / 3.0).abs() < 1e-12);
-        assert!((m.recall - (0.5 + 1.0) / 3.0).abs() < 1e-12);
-        assert!((m.f1 - (2.0 / 3.0 + 2.0 / 3.0) / 3.0).abs() < 1e-12);
-        assert!((m.accuracy - 2.0 / 3.0).abs() < 1e-12);
-        assert_eq!(tally.confusion()[0], [1, 1, 0]);
-    }
-
-    #[test]
-    fn no_negatives_no_area() {
-        let mut tally = Tally::new(2);
-        tally.add(&[0.8, 0.2], &[0]);
-        assert_eq!(tally.metrics().auc, None);
-        assert_eq!(Tally::new(2).metrics().accuracy, 0.0);
-    }
-}
+mod tests;

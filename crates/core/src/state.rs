@@ -177,6 +177,13 @@ pub struct Evaluation {
     pub validation: Option<Validation>,
 }
 
+impl Validation {
+    /// What the best model is chosen by: AUC, or accuracy where AUC is undefined.
+    pub fn score(&self) -> f64 {
+        self.auc_validation.unwrap_or(self.accuracy_validation)
+    }
+}
+
 /// An evaluation on the validation samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Validation {

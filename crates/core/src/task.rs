@@ -299,17 +299,10 @@ impl<'a> Task<'a> {
 /// # Errors
 /// The target's key.
 pub fn check_targets(experiment: &Experiment, test_samples: usize) -> Result<(), TaskError> {
-    let stop = &experiment.stop;
-    let targets = [
-        ("stop.auc", stop.auc),
-        ("stop.precision", stop.precision),
-        ("stop.recall", stop.recall),
-        ("stop.f1", stop.f1),
-        ("stop.accuracy", stop.accuracy),
-    ];
-    let target = targets.into_iter().find(|(_, target)| target.is_some());
-    match target.filter(|_| test_samples == 0) {
-        Some((key, _)) => Err(TaskError::NoTest { key }),
+    let mut targets = experiment.stop.targets().map(|(metric, _)| metric);
+    let tested = targets.find(|metric| metric.tested && test_samples == 0);
+    match tested.and_then(|metric| metric.stop) {
+        Some(key) => Err(TaskError::NoTest { key: key.path }),
         None => Ok(()),
     }
 }

@@ -31,22 +31,42 @@ fn learning(seed: u64) -> (Experiment, Dataset) {
 /// A key of `[stop]`: its name, where it is set, and the value it is compared with, the larger the better.
 type Key = (
     &'static str,
-    fn(&mut StopSettings) -> &mut Option<f64>,
+    fn(&mut StopSettings, f64),
     fn(&Evaluation) -> f64,
 );
 
 const TARGETS: [Key; 6] = [
-    ("stop.loss", |s| &mut s.loss, |e| e.loss_train),
-    ("stop.auc", |s| &mut s.auc, |e| e.test.auc.unwrap_or(0.0)),
-    ("stop.precision", |s| &mut s.precision, |e| e.test.precision),
-    ("stop.recall", |s| &mut s.recall, |e| e.test.recall),
-    ("stop.f1", |s| &mut s.f1, |e| e.test.f1),
-    ("stop.accuracy", |s| &mut s.accuracy, |e| e.test.accuracy),
+    (
+        "stop.loss",
+        |s, x| s.set_target("loss", x),
+        |e| e.loss_train,
+    ),
+    (
+        "stop.auc",
+        |s, x| s.set_target("auc", x),
+        |e| e.test.auc.unwrap_or(0.0),
+    ),
+    (
+        "stop.precision",
+        |s, x| s.set_target("precision", x),
+        |e| e.test.precision,
+    ),
+    (
+        "stop.recall",
+        |s, x| s.set_target("recall", x),
+        |e| e.test.recall,
+    ),
+    ("stop.f1", |s, x| s.set_target("f1", x), |e| e.test.f1),
+    (
+        "stop.accuracy",
+        |s, x| s.set_target("accuracy", x),
+        |e| e.test.accuracy,
+    ),
 ];
 
 const BUDGETS: [Key; 2] = [
-    ("stop.bytes", |s| &mut s.bytes, |e| e.bytes_exact),
-    ("stop.seconds", |s| &mut s.seconds, |e| e.seconds),
+    ("stop.bytes", |s, x| s.bytes = Some(x), |e| e.bytes_exact),
+    ("stop.seconds", |s, x| s.seconds = Some(x), |e| e.seconds),
 ];
 
 /// A stopped run is the beginning of the whole one, up to and with its last evaluation at `t`.
@@ -78,7 +98,7 @@ fn a_target_ends_the_run_at_the_first_global_aggregation_that_reaches_it() {
         let (e, data) = learning(seed);
         let whole = run(&task(&e, &data));
         let later = &whole.log.evaluations[1..];
-        for (key, place, value) in TARGETS {
+        for (key, set, value) in TARGETS {
             let reaches = |e: &Evaluation, target: f64| {
                 if key == "stop.loss" {
                     value(e) <= target
@@ -89,7 +109,7 @@ fn a_target_ends_the_run_at_the_first_global_aggregation_that_reaches_it() {
             let mut ends = Vec::new();
             for target in later.iter().map(value).filter(|v| *v > 0.0) {
                 let mut e = e.clone();
-                *place(&mut e.stop) = Some(target);
+                set(&mut e.stop, target);
                 let e = checked(&e);
                 let first = later.iter().find(|e| reaches(e, target)).unwrap();
                 assert_ends_at(&whole, &run(&task(&e, &data)), first.t, key, value(first));
@@ -104,7 +124,7 @@ fn a_target_ends_the_run_at_the_first_global_aggregation_that_reaches_it() {
 #[test]
 fn a_target_that_the_initial_model_reaches_ends_the_run_at_the_first_global_aggregation() {
     let (mut e, data) = learning(1);
-    e.stop.loss = Some(1e3);
+    e.stop.set_target("loss", 1e3);
     let stopped = run(&task(&e, &data));
     assert_eq!(stopped.last.progress.t, 6);
     assert_eq!(stopped.evaluated(), [0, 6]);
@@ -113,7 +133,7 @@ fn a_target_that_the_initial_model_reaches_ends_the_run_at_the_first_global_aggr
 #[test]
 fn a_run_that_reached_its_target_stays_there() {
     let (mut e, data) = learning(1);
-    e.stop.loss = Some(1e3);
+    e.stop.set_target("loss", 1e3);
     let task = task(&e, &data);
     let stopped = run(&task);
     let (mut state, mut log) = (stopped.last.clone(), Log::default());
@@ -127,12 +147,9 @@ fn a_target_out_of_reach_changes_nothing() {
     let (e, data) = learning(0);
     let whole = run(&task(&e, &data));
     let mut other = e.clone();
-    other.stop = StopSettings {
-        loss: Some(1e-9),
-        bytes: Some(1e15),
-        seconds: Some(1e9),
-        ..StopSettings::default()
-    };
+    other.stop = StopSettings::default();
+    (other.stop.bytes, other.stop.seconds) = (Some(1e15), Some(1e9));
+    other.stop.set_target("loss", 1e-9);
     let run = run(&task(&checked(&other), &data));
     assert_eq!(run.ending, Ending::Finished);
     assert_same_state(&run.last, &whole.last, "no target");
@@ -144,12 +161,12 @@ fn a_budget_ends_the_run_at_the_first_global_aggregation_that_uses_it_up() {
         let (e, data) = learning(seed);
         let whole = run(&task(&e, &data));
         let later = &whole.log.evaluations[1..];
-        for (key, place, value) in BUDGETS {
+        for (key, set, value) in BUDGETS {
             for (i, at) in later.iter().enumerate() {
                 let used = value(at);
                 for (budget, first) in [(used, Some(at)), (used * 1.0001, later.get(i + 1))] {
                     let mut e = e.clone();
-                    *place(&mut e.stop) = Some(budget);
+                    set(&mut e.stop, budget);
                     let e = checked(&e);
                     let stopped = run(&task(&e, &data));
                     match first {

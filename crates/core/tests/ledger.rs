@@ -7,7 +7,7 @@ use common::{
     Chosen, Part, Plan, Run, TANH, absences, dataset, experiment, for_seeds, replayed, run, stream,
     task, within,
 };
-use selvedge_core::experiment::{Broadcast, Experiment, TimeSettings};
+use selvedge_core::experiment::{Broadcast, TimeSettings};
 use selvedge_core::ledger::{Direction, Kind, Link};
 use selvedge_core::model::Widths;
 use selvedge_core::selection::Draw;
@@ -317,27 +317,5 @@ fn the_slowest_group_counts_once_per_global_interval() {
     assert!(
         replayed().is_some() || tried > 20,
         "{tried} runs had somebody in every interval"
-    );
-}
-
-/// The default rates and computation times are the paper's.
-#[test]
-fn the_default_clock_is_the_papers() {
-    let text = |set: &str| format!("[data]\nset = \"{set}\"");
-    let esr = Experiment::parse(&text("esr"), &[]).unwrap().time;
-    let synthetic = Experiment::parse("", &[]).unwrap().time;
-    let rates = [esr.mobile_up, esr.mobile_down, esr.fixed_up, esr.fixed_down];
-    assert_eq!(rates, [14e6, 110e6, 74e6, 204e6]);
-    assert_eq!(
-        (esr.compute_seconds(), synthetic.compute_seconds()),
-        (0.064, 0.05)
-    );
-    assert_eq!(
-        (
-            esr.compute_scale,
-            esr.shared_uplink,
-            esr.sequential_exchange
-        ),
-        (1.0, false, false)
     );
 }

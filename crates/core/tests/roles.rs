@@ -376,7 +376,7 @@ fn same_as_the_loop(seed: u64, weather: Weather) -> Story {
     if weather.deadline == 0 {
         // Who is absent is not measured, and may have been what a target is reached by; nor are its bytes counted in time.
         match stream.below(6) {
-            0 => experiment.stop.accuracy = Some(0.6),
+            0 => experiment.stop.set_target("accuracy", 0.6),
             1 => experiment.stop.bytes = Some(1000.0),
             _ => {}
         }

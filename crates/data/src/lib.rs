@@ -5,7 +5,7 @@
 //! training rows alone show. The result depends on the settings, the seed and the bytes of the data
 //! files, and on nothing else: not on threads, the order of rows in a file or the machine.
 //!
-//! A new set is a module that reads `Rows`, and a line in `deal`.
+//! A new set is a module with a reader and a row of what there is to know of it, and a line in `sets::ALL`.
 //!
 //! ```
 //! use selvedge_core::experiment::DataSettings;
@@ -16,11 +16,11 @@
 //! # Ok::<(), selvedge_data::DataError>(())
 //! ```
 
-mod deal;
 pub mod enrol;
 mod error;
 mod esr;
 mod files;
+#[cfg(feature = "fuzz")]
 #[doc(hidden)]
 pub mod fuzz;
 mod inputs;
@@ -30,44 +30,31 @@ mod patients;
 mod physionet2012;
 mod pseudonym;
 mod rows;
+mod sets;
 mod settings;
 mod shards;
+mod split;
 mod statistics;
 mod synthetic;
 mod table;
-mod twins;
 
 pub use error::DataError;
 pub use files::npz::write_npz;
 pub use inputs::{Column, Inputs, SideInputs};
 pub use patients::{Labels, Odd, Oddity, Patients, Which, read_patients};
 pub use pseudonym::PseudonymKey;
+pub use sets::{SETS, usual_targets};
 pub use shards::{
     Cut, HeldOut, PartyLoaded, PartyPatients, PartyShard, cut, distribute, read_party,
     read_party_and_patients,
 };
 pub use statistics::{Scale, SideStatistics, Statistics};
 
-use rows::{Dealt, Rows};
+use rows::Dealt;
 use selvedge_core::dataset::Dataset;
-use selvedge_core::experiment::{DataSettings, one_of};
+use selvedge_core::experiment::DataSettings;
+use sets::Source;
 use std::path::Path;
-
-/// The names that `data.set` may have.
-pub const SETS: [&str; 12] = [
-    "synthetic",
-    "esr",
-    "medmnist",
-    "mimic3",
-    "physionet2012",
-    "table",
-    "shards",
-    "synthetic-esr",
-    "synthetic-mednist",
-    "synthetic-mimic3",
-    "synthetic-organamnist",
-    "synthetic-physionet2012",
-];
 
 /// A set that was loaded.
 #[derive(Debug)]
@@ -122,33 +109,28 @@ pub fn load_with_notes(
     seed: u64,
     data_dir: Option<&Path>,
 ) -> Result<Loaded, DataError> {
-    match settings.set.as_str() {
-        "shards" => shards::read(settings, data_dir),
-        _ => deal(settings, seed, data_dir).map(Dealt::scale),
+    match sets::find(&settings.set) {
+        Some((set, _)) if matches!(set.source, Source::Shards) => shards::read(settings, data_dir),
+        _ => read_or_generate(settings, seed, data_dir).map(Dealt::scale),
     }
 }
 
-/// Reads or generates a set and deals its rows.
-fn deal(settings: &DataSettings, seed: u64, data_dir: Option<&Path>) -> Result<Dealt, DataError> {
-    let read: fn(&DataSettings, Option<&Path>) -> Result<Rows, DataError> =
-        match settings.set.as_str() {
-            "synthetic" => return synthetic::deal(settings, seed),
-            "esr" => esr::read,
-            "medmnist" => medmnist::read,
-            "mimic3" => mimic3::read,
-            "physionet2012" => physionet2012::read,
-            "table" => table::read,
-            other => {
-                return match twins::of(other, settings) {
-                    Some(twin) => synthetic::deal(&twin, seed),
-                    None => Err(settings::wrong(
-                        "set",
-                        format!("{other:?}"),
-                        one_of(other, &SETS),
-                    )),
-                };
+/// Reads or generates a set, and deals its rows.
+fn read_or_generate(
+    settings: &DataSettings,
+    seed: u64,
+    data_dir: Option<&Path>,
+) -> Result<Dealt, DataError> {
+    match sets::find(&settings.set) {
+        Some((_, Some(twin))) => synthetic::generate(&twin.settings(settings), seed),
+        Some((set, None)) => match set.source {
+            Source::Generated => synthetic::generate(settings, seed),
+            Source::Files { read, .. } => {
+                settings::check(settings)?;
+                read(settings, data_dir)?.deal(settings, seed)
             }
-        };
-    settings::check(settings)?;
-    read(settings, data_dir)?.deal(settings, seed)
+            Source::Shards => Err(settings::unknown_set(settings)),
+        },
+        None => Err(settings::unknown_set(settings)),
+    }
 }

@@ -7,19 +7,85 @@
 use crate::DataError;
 use crate::files::npy::{self, Kind};
 use crate::files::unzip::{Archive, Problem};
+#[cfg(feature = "fuzz")]
+use crate::fuzz::{self, Target};
+use crate::inputs::Inputs;
 use crate::rows::{Part, Purpose, Rows, Side, UNLABELLED};
-use crate::settings::{find_file, wrong};
+use crate::sets::{DataSet, Source, Twin, single};
+use crate::settings::{find_file, vertical};
 use crate::statistics::{Scale, Scaling};
-use selvedge_core::experiment::{DataSettings, one_of};
-use selvedge_nn::Shape;
+use selvedge_core::experiment::{DataSettings, Usual};
+use selvedge_nn::{ConvSpec, LayerSpec, Shape};
 use std::io::{BufReader, Read, Seek};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const ORIGIN: &str = "`selvedge data fetch organamnist` gets MedMNIST's OrganAMNIST; \
                       `--set data.set=synthetic-organamnist` runs without files";
 
-/// The names that `data.vertical` may have: what the hospital holds.
-const VERTICALS: [&str; 2] = ["centre", "frame"];
+pub(crate) static SET: DataSet = DataSet {
+    // What the hospital holds.
+    verticals: &["centre", "frame"],
+    usual: |data| {
+        let convolution = |out| {
+            LayerSpec::Conv2d(ConvSpec {
+                out,
+                size: 3,
+                stride: 1,
+                padding: 1,
+            })
+        };
+        Usual {
+            tower: vec![
+                convolution(8),
+                LayerSpec::Relu,
+                LayerSpec::Maxpool { size: 2 },
+                convolution(16),
+                LayerSpec::Relu,
+                LayerSpec::Maxpool { size: 2 },
+                LayerSpec::Flatten,
+            ],
+            combined: Vec::new(),
+            classes: data.classes,
+            seconds: 0.06,
+            seconds_of_pairs: 0.48,
+        }
+    },
+    twins: &[
+        twin("synthetic-mednist", 6, 3_510),
+        twin("synthetic-organamnist", 11, 3_456),
+    ],
+    targets: &[
+        ("loss", 1.5),
+        ("loss", 0.5),
+        ("precision", 0.5),
+        ("precision", 0.7),
+        ("recall", 0.5),
+        ("recall", 0.7),
+        ("f1", 0.6),
+        ("auc", 0.9),
+    ],
+    // Deflate packs a thousand zeros into a byte, and a byte of an image becomes eight in memory.
+    #[cfg(feature = "fuzz")]
+    fuzz: &[Target::new(
+        "medmnist",
+        fuzz::sets::medmnist,
+        fuzz::seeds::medmnist,
+        fuzz::tokens::ZIP,
+    )
+    .up_to(8 << 10)
+    .with_memory(256 << 20)],
+    ..DataSet::new("medmnist", Source::Files { read, read_new })
+};
+
+const fn twin(name: &'static str, classes: usize, devices: usize) -> Twin {
+    Twin {
+        name,
+        hospital: Shape::Image(1, 22, 22),
+        device: Shape::Image(1, 28, 28),
+        classes,
+        devices,
+    }
+}
 
 /// The frame is 3 of 28 pixels wide.
 const FRAME: (usize, usize) = (3, 28);
@@ -45,7 +111,7 @@ const SIDES: std::ops::RangeInclusive<usize> = 8..=4096;
 const MOST_CLASSES: usize = 1_000;
 
 /// Reads the set.
-pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<Rows, DataError> {
+fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<Rows, DataError> {
     let centre_at_hospital = centre_at_hospital(settings)?;
     let file = find_file(
         "MedMNIST",
@@ -59,26 +125,20 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<R
 }
 
 /// Reads images that training has not seen: `test_images` and the like, or `images`; any of them.
-pub(crate) fn read_new(
+fn read_new(
     settings: &DataSettings,
-    file: &Path,
+    _: &Inputs,
+    files: &[PathBuf],
     purpose: Purpose,
 ) -> Result<Rows, DataError> {
+    let file = single("medmnist", files)?;
     let centre_at_hospital = centre_at_hospital(settings)?;
     let bytes = BufReader::new(crate::files::open(file)?);
     of_archive(file, bytes, centre_at_hospital, purpose)
 }
 
 fn centre_at_hospital(settings: &DataSettings) -> Result<bool, DataError> {
-    match settings.vertical.as_str() {
-        "" | "centre" => Ok(true),
-        "frame" => Ok(false),
-        other => Err(wrong(
-            "vertical",
-            format!("{other:?}"),
-            one_of(other, &VERTICALS),
-        )),
-    }
+    Ok(vertical(settings, &SET)? != "frame")
 }
 
 /// Reads the set from the bytes of `file`.

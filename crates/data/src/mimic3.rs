@@ -11,12 +11,16 @@
 use crate::DataError;
 use crate::files::collection::{self, Text};
 use crate::files::fields::fields;
+#[cfg(feature = "fuzz")]
+use crate::fuzz::{self, Target};
+use crate::inputs::Inputs;
 use crate::rows::{Part, Purpose, Rows, Side, UNLABELLED};
-use crate::settings::{find_file, wrong};
+use crate::sets::{DataSet, Source, Twin};
+use crate::settings::{find_file, vertical};
 use crate::statistics::{Scale, Scaling};
 use rayon::prelude::*;
-use selvedge_core::experiment::{DataSettings, one_of};
-use selvedge_nn::Shape;
+use selvedge_core::experiment::{DataSettings, Usual};
+use selvedge_nn::{LayerSpec, Shape};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -183,8 +187,65 @@ fn names() -> Vec<String> {
     values.chain(masks).collect()
 }
 
+pub(crate) static SET: DataSet = DataSet {
+    verticals: &["half", "channel"],
+    usual: |_| Usual {
+        tower: vec![LayerSpec::Lstm { hidden: 16 }],
+        combined: Vec::new(),
+        classes: 2,
+        seconds: 0.05,
+        seconds_of_pairs: 0.8,
+    },
+    twins: &[Twin {
+        name: "synthetic-mimic3",
+        hospital: Shape::Steps(48, 38),
+        device: Shape::Steps(48, 38),
+        classes: 2,
+        devices: 1_468,
+    }],
+    targets: &[
+        ("loss", 0.5),
+        ("loss", 0.3),
+        ("precision", 0.7),
+        ("recall", 0.6),
+        ("f1", 0.6),
+        ("auc", 0.78),
+        ("auc", 0.82),
+    ],
+    #[cfg(feature = "fuzz")]
+    fuzz: &[
+        Target::new(
+            "mimic3_stay",
+            fuzz::sets::discretise,
+            fuzz::seeds::mimic3_stays,
+            fuzz::tokens::CSV,
+        ),
+        Target::new(
+            "mimic3_list",
+            fuzz::sets::list,
+            fuzz::seeds::mimic3_lists,
+            fuzz::tokens::CSV,
+        ),
+        Target::new(
+            "mimic3_normaliser",
+            fuzz::sets::normaliser,
+            fuzz::seeds::normalisers,
+            fuzz::tokens::JSON,
+        )
+        .up_to(8 << 10),
+        Target::new(
+            "mimic3",
+            fuzz::sets::mimic3,
+            fuzz::seeds::mimic3,
+            fuzz::tokens::CSV,
+        )
+        .up_to(16 << 10),
+    ],
+    ..DataSet::new("mimic3", Source::Files { read, read_new })
+};
+
 /// Reads the set.
-pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<Rows, DataError> {
+fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<Rows, DataError> {
     let hospital_columns = hospital_columns(settings)?;
     let usual = ["mimic3", "in-hospital-mortality", "mimic3-demo"];
     let found = find_file("MIMIC-III", settings, data_dir, &usual, ORIGIN)?;
@@ -198,8 +259,9 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<R
 
 /// Reads stays that training has not seen: a task folder or its archive, any folder of them, or single files. Those who
 /// are compared with what became of them stand in a list, `listfile.csv` or that of a part.
-pub(crate) fn read_new(
+fn read_new(
     settings: &DataSettings,
+    _: &Inputs,
     paths: &[PathBuf],
     purpose: Purpose,
 ) -> Result<Rows, DataError> {
@@ -274,17 +336,12 @@ fn listed_new(file: &Path, stays: &Stays, lists: &[Text]) -> Result<Listed, Data
 }
 
 fn hospital_columns(settings: &DataSettings) -> Result<Vec<usize>, DataError> {
-    match settings.vertical.as_str() {
-        "" | "half" => Ok((0..WIDTH / 2).collect()),
-        "channel" => Ok((0..begins(HOSPITAL_CHANNELS))
+    Ok(match vertical(settings, &SET)? {
+        "channel" => (0..begins(HOSPITAL_CHANNELS))
             .chain(VALUES..VALUES + HOSPITAL_CHANNELS)
-            .collect()),
-        other => Err(wrong(
-            "vertical",
-            format!("{other:?}"),
-            one_of(other, &["half", "channel"]),
-        )),
-    }
+            .collect(),
+        _ => (0..WIDTH / 2).collect(),
+    })
 }
 
 /// Takes in some files: stays, and lists.

@@ -8,12 +8,16 @@
 use crate::DataError;
 use crate::files::collection::{self, Text, is_archive};
 use crate::files::fields::fields;
+#[cfg(feature = "fuzz")]
+use crate::fuzz::{self, Target};
+use crate::inputs::Inputs;
 use crate::rows::{Part, Purpose, Rows, Side, UNLABELLED};
-use crate::settings::{find_file, wrong};
+use crate::sets::{DataSet, Source, Twin};
+use crate::settings::{find_file, vertical};
 use crate::statistics::Scaling;
 use rayon::prelude::*;
-use selvedge_core::experiment::{DataSettings, one_of};
-use selvedge_nn::Shape;
+use selvedge_core::experiment::{DataSettings, Usual};
+use selvedge_nn::{LayerSpec, Shape};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -69,8 +73,58 @@ const HOSPITAL: [&str; 27] = [
 /// What is known at admission.
 const STATICS: [&str; 5] = ["Age", "Gender", "Height", "ICUType", "Weight"];
 
+pub(crate) static SET: DataSet = DataSet {
+    verticals: &["statics"],
+    usual: |_| Usual {
+        tower: vec![LayerSpec::Lstm { hidden: 16 }],
+        combined: Vec::new(),
+        classes: 2,
+        seconds: 0.05,
+        seconds_of_pairs: 0.8,
+    },
+    twins: &[Twin {
+        name: "synthetic-physionet2012",
+        hospital: Shape::Steps(48, 54),
+        device: Shape::Steps(48, 20),
+        classes: 2,
+        devices: 400,
+    }],
+    targets: &[
+        ("loss", 0.5),
+        ("loss", 0.3),
+        ("precision", 0.7),
+        ("recall", 0.6),
+        ("f1", 0.6),
+        ("auc", 0.78),
+        ("auc", 0.82),
+    ],
+    #[cfg(feature = "fuzz")]
+    fuzz: &[
+        Target::new(
+            "physionet_stay",
+            fuzz::sets::stay,
+            fuzz::seeds::stays,
+            fuzz::tokens::PHYSIONET,
+        ),
+        Target::new(
+            "physionet_outcomes",
+            fuzz::sets::outcomes,
+            fuzz::seeds::outcomes,
+            fuzz::tokens::PHYSIONET,
+        ),
+        Target::new(
+            "physionet2012",
+            fuzz::sets::physionet2012,
+            fuzz::seeds::physionet2012,
+            fuzz::tokens::PHYSIONET,
+        )
+        .up_to(16 << 10),
+    ],
+    ..DataSet::new("physionet2012", Source::Files { read, read_new })
+};
+
 /// Reads the set.
-pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<Rows, DataError> {
+fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<Rows, DataError> {
     let statics = has_statics(settings)?;
     let usual = ["physionet2012", "physionet2012/physionet2012-ab.tar.gz"];
     let found = find_file("PhysioNet 2012", settings, data_dir, &usual, ORIGIN)?;
@@ -90,8 +144,9 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<R
 
 /// Reads stays that training has not seen: folders or archives of them, whatever the set is called, or single files. Their
 /// outcomes lie among them or beside them.
-pub(crate) fn read_new(
+fn read_new(
     settings: &DataSettings,
+    _: &Inputs,
     paths: &[PathBuf],
     purpose: Purpose,
 ) -> Result<Rows, DataError> {
@@ -128,15 +183,7 @@ pub(crate) fn read_new(
 }
 
 fn has_statics(settings: &DataSettings) -> Result<bool, DataError> {
-    match settings.vertical.as_str() {
-        "" => Ok(false),
-        "statics" => Ok(true),
-        other => Err(wrong(
-            "vertical",
-            format!("{other:?}"),
-            one_of(other, &["statics"]),
-        )),
-    }
+    Ok(vertical(settings, &SET)? == "statics")
 }
 
 /// Takes in some files: stays, and lists of outcomes.

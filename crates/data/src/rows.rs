@@ -1,11 +1,11 @@
 //! What a reader gives: all rows of a set, both sides, before anybody is dealt any.
 //!
 //! ```text
-//! reader ──► Rows ──► deal (who gets which) ──► statistics (of training rows) ──► Dataset
+//! reader ──► Rows ──► split (who gets which) ──► statistics (of training rows) ──► Dataset
 //! ```
 
-use crate::deal::{self, Split};
 use crate::inputs::{Column, SideInputs};
+use crate::split::{self, Split};
 use crate::statistics::{Scaling, Statistics};
 use crate::{DataError, Loaded};
 use selvedge_core::dataset::{Dataset, Group, Samples};
@@ -232,7 +232,7 @@ impl Dealt {
 impl Rows {
     /// Deals and measures.
     pub(crate) fn deal(self, settings: &DataSettings, seed: u64) -> Result<Dealt, DataError> {
-        let split = deal::deal(&self, settings, seed)?;
+        let split = split::split_rows(&self, settings, seed)?;
         let statistics = self.measure(&split);
         let held_out = self.held_out(&split);
         let groups_are_given = split

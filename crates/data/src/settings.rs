@@ -1,7 +1,7 @@
 //! Checks of the `[data]` table that several sets share.
 
 use crate::DataError;
-use crate::deal::SCHEMES;
+use crate::sets::{self, DataSet, SETS};
 use selvedge_core::experiment::{DataSettings, one_of};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -19,46 +19,54 @@ pub(crate) fn wrong(
     }
 }
 
-/// A count that must not be zero.
-pub(crate) fn at_least_one(key: &'static str, value: usize) -> Result<(), DataError> {
-    match value {
-        0 => Err(wrong(key, value, "expected at least 1")),
-        _ => Ok(()),
-    }
+/// A set that nobody knows, or that cannot be used here.
+pub(crate) fn unknown_set(settings: &DataSettings) -> DataError {
+    let set = &settings.set;
+    wrong("set", format!("{set:?}"), one_of(set, (SETS.names)()))
 }
 
-/// The shares kept for test and validation: each in [0, 1), so that training keeps something.
-pub(crate) fn check_shares(settings: &DataSettings) -> Result<(), DataError> {
-    for (key, share) in [("test", settings.test), ("validation", settings.validation)] {
-        if !(0.0..1.0).contains(&share) {
-            let expected = "expected a share of the rows, at least 0 and less than 1, like 0.2";
-            return Err(wrong(key, share, expected));
-        }
-    }
-    Ok(())
+/// What each key alone must be, whatever the set.
+pub(crate) fn check_values(settings: &DataSettings) -> Result<(), DataError> {
+    let expected = |right: String| match right.starts_with("expected") {
+        true => right,
+        false => format!("expected {right}"),
+    };
+    settings.check_values().map_err(|refused| {
+        let key = refused.key.trim_start_matches("data.");
+        wrong(key, refused.value, expected(refused.right))
+    })
 }
 
 /// What all sets that are read and split must have.
 pub(crate) fn check(settings: &DataSettings) -> Result<(), DataError> {
-    at_least_one("groups", settings.groups)?;
-    at_least_one("samples_per_device", settings.samples_per_device)?;
-    check_shares(settings)?;
-    if !SCHEMES.contains(&settings.split.as_str()) {
-        let expected = one_of(&settings.split, &SCHEMES);
-        return Err(wrong("split", format!("{:?}", settings.split), expected));
-    }
-    if settings.split == "recording" && settings.set != "esr" {
-        let expected = "only \"esr\" has recordings: expected another split; data.table.patient keeps a patient's rows together";
+    check_values(settings)?;
+    let (set, _) = sets::find(&settings.set).ok_or_else(|| unknown_set(settings))?;
+    if settings.split == "recording" && !set.has_recordings {
+        let with = sets::ALL.iter().filter(|set| set.has_recordings);
+        let with: Vec<String> = with.map(|set| format!("{:?}", set.name)).collect();
+        let expected = format!(
+            "only {} has recordings: expected another split; data.table.patient keeps a patient's rows together",
+            with.join(", ")
+        );
         return Err(wrong("split", "\"recording\"", expected));
     }
-    if !(1e-3..=1e6).contains(&settings.beta) {
-        return Err(wrong(
-            "beta",
-            settings.beta,
-            "expected a number from 0.001 (skewed) to 1000000 (even)",
-        ));
-    }
     Ok(())
+}
+
+/// The word of `data.vertical`, which must be one of the set's; or none.
+pub(crate) fn vertical<'a>(
+    settings: &'a DataSettings,
+    set: &DataSet,
+) -> Result<&'a str, DataError> {
+    let word = settings.vertical.as_str();
+    match word.is_empty() || set.verticals.contains(&word) {
+        true => Ok(word),
+        false => Err(wrong(
+            "vertical",
+            format!("{word:?}"),
+            one_of(word, set.verticals),
+        )),
+    }
 }
 
 /// `share` of `count` rows, to the nearest row.

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 
-use selvedge_core::experiment::Experiment;
+use selvedge_data::SETS;
 use selvedge_data::enrol::{Asked, Terms};
 use selvedge_data::{DataError, PseudonymKey, Scale, SideStatistics, Statistics};
 use std::path::PathBuf;
@@ -58,7 +58,7 @@ fn read(name: &str, hospital: bool, text: &str) -> Result<Asked, DataError> {
     let file = format!("selvedge-asked-{name}-{}.csv", std::process::id());
     let file: PathBuf = std::env::temp_dir().join(file);
     std::fs::write(&file, text).unwrap();
-    let experiment = Experiment::parse(EXPERIMENT, &[]).unwrap();
+    let experiment = SETS.parse(EXPERIMENT, &[]).unwrap();
     let terms = Terms::new(&experiment.data, experiment.seed).unwrap();
     let read = match hospital {
         true => Asked::of_hospital,

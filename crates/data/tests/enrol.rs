@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 
-use selvedge_core::experiment::Experiment;
 use selvedge_core::role::Party;
+use selvedge_data::SETS;
 use selvedge_data::enrol::{Counts, Enrolment, OwnSide, Summary, Terms};
 use selvedge_data::{PartyLoaded, PartyShard, PseudonymKey, read_party};
 use std::collections::BTreeMap;
@@ -39,7 +39,7 @@ fn folder(name: &str) -> PathBuf {
 
 fn terms(missing: &str) -> Terms {
     let text = EXPERIMENT.replace("MISSING", missing);
-    let experiment = Experiment::parse(&text, &[]).unwrap();
+    let experiment = SETS.parse(&text, &[]).unwrap();
     Terms::new(&experiment.data, experiment.seed).unwrap()
 }
 
@@ -207,7 +207,7 @@ fn a_gap_is_refused_only_where_it_counts_and_named_only_at_home() {
     let text = EXPERIMENT
         .replace("MISSING", "refuse")
         .replace(", \"spo2\"", "");
-    let experiment = Experiment::parse(&text, &["data.test=0".into()]).unwrap();
+    let experiment = SETS.parse(&text, &["data.test=0".into()]).unwrap();
     let terms = Terms::new(&experiment.data, 1).unwrap();
     for (gap_of, is_refused) in [(20, false), (3, true)] {
         write_tables(&folder, gap_of);

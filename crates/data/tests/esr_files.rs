@@ -321,10 +321,13 @@ fn settings_that_cannot_work_are_named() {
         &|s| s.samples_per_device = 0,
         "data.samples_per_device = 0: expected at least 1",
     );
-    check(&|s| s.test = 1.0, "data.test = 1: expected a share");
+    check(
+        &|s| s.test = 1.0,
+        "data.test = 1: expected at least 0 and less than 1",
+    );
     check(
         &|s| s.validation = f64::NAN,
-        "data.validation = NaN: expected a share",
+        "data.validation = NaN: expected at least 0 and less than 1",
     );
     check(
         &|s| s.set = "ers".into(),

@@ -12,6 +12,7 @@ use selvedge_core::experiment::{ClassWeights, DataSettings, Experiment, ModelSet
 use selvedge_core::selection::Draw;
 use selvedge_core::state::State;
 use selvedge_core::task::Task;
+use selvedge_data::SETS;
 use selvedge_data::{
     HeldOut, PartyLoaded, PartyShard, cut, distribute, load_with_notes, read_party,
 };
@@ -193,7 +194,7 @@ fn gaps_are_filled_as_in_the_whole() {
     let experiment = "[data]\nset = \"table\"\npath = \"t.csv\"\ngroups = 3\nsplit = \"iid\"\nvalidation = 0.1\n\
         samples_per_device = 4\n[data.table]\nid = \"patient\"\nlabel = \"died\"\nhospital = [\"age\", \"sex\"]\n\
         device = [\"hr\", \"spo2\"]\ncategorical = [\"sex\"]\n";
-    let settings = Experiment::parse(experiment, &[]).unwrap().data;
+    let settings = SETS.parse(experiment, &[]).unwrap().data;
     every_party_reads_its_own(&settings, Some(folder.path()));
 }
 

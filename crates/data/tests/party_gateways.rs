@@ -6,8 +6,8 @@ mod common;
 
 use common::archive::{array, integers, unzip};
 use common::{Folder, bits, gateways, key, small_file, small_sets, synthetic_settings, text};
-use selvedge_core::experiment::{DataSettings, Experiment};
-use selvedge_data::{HeldOut, PartyShard, cut, distribute, load, read_party};
+use selvedge_core::experiment::DataSettings;
+use selvedge_data::{HeldOut, PartyShard, SETS, cut, distribute, load, read_party};
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Range;
@@ -152,7 +152,7 @@ fn gaps_stay_gaps() {
     let experiment = "[data]\nset = \"table\"\npath = \"t.csv\"\ngroups = 2\nsplit = \"iid\"\nvalidation = 0.1\n\
         samples_per_device = 4\n[data.table]\nid = \"patient\"\nlabel = \"died\"\nhospital = [\"age\"]\n\
         device = [\"hr\", \"spo2\"]\n";
-    let settings = Experiment::parse(experiment, &[]).unwrap().data;
+    let settings = SETS.parse(experiment, &[]).unwrap().data;
     for seed in 0..3 {
         together_they_are_the_group(&settings, Some(folder.path()), seed);
     }

@@ -6,7 +6,8 @@ mod common;
 
 use common::{Folder, NAME};
 use selvedge_core::dataset::Samples;
-use selvedge_core::experiment::{DataSettings, Experiment};
+use selvedge_core::experiment::DataSettings;
+use selvedge_data::SETS;
 use selvedge_data::{
     DataError, Labels, Loaded, Odd, Patients, Which, load_with_notes, read_patients,
 };
@@ -30,7 +31,7 @@ impl Trained {
             fs::write(path, text).unwrap();
         }
         let text = format!("[data]\ngroups = 1\ntest = 0.0\n{settings}");
-        let settings = Experiment::parse(&text, &[]).unwrap().data;
+        let settings = SETS.parse(&text, &[]).unwrap().data;
         let loaded = load_with_notes(&settings, 1, Some(folder.path())).unwrap();
         Trained {
             folder,
@@ -376,7 +377,7 @@ fn stays_of_mimic3_need_no_list() {
         return;
     };
     let text = "[data]\nset = \"mimic3\"\nsplit = \"iid\"\ngroups = 1\n";
-    let settings = Experiment::parse(text, &[]).unwrap().data;
+    let settings = SETS.parse(text, &[]).unwrap().data;
     let loaded = load_with_notes(&settings, 1, Some(&folder)).unwrap();
     let read = |labels| {
         let files = [folder.join("mimic3-demo")];

@@ -189,10 +189,13 @@ fn settings_that_cannot_work_are_named() {
     check(&|s| s.classes = 1, "data.classes = 1: expected 2 to");
     check(&|s| s.noise = -0.5, "data.noise = -0.5: expected 0");
     check(&|s| s.noise = f64::NAN, "data.noise = NaN: expected 0");
-    check(&|s| s.test = 1.5, "data.test = 1.5: expected a share");
+    check(
+        &|s| s.test = 1.5,
+        "data.test = 1.5: expected at least 0 and less than 1",
+    );
     check(
         &|s| s.validation = -0.1,
-        "data.validation = -0.1: expected a share",
+        "data.validation = -0.1: expected at least 0 and less than 1",
     );
     check(
         &|s| s.split = "recording".into(),

@@ -5,7 +5,7 @@
 mod common;
 
 use common::Folder;
-use selvedge_core::experiment::Experiment;
+use selvedge_data::SETS;
 use selvedge_data::{DataError, Loaded, load_with_notes};
 use selvedge_nn::Shape;
 use std::fs;
@@ -22,7 +22,7 @@ fn load_bytes(files: &[(&str, &[u8])], settings: &str) -> Result<Loaded, DataErr
         fs::write(folder.path().join(name), bytes).unwrap();
     }
     let text = format!("[data]\nset = \"table\"\ngroups = 1\ntest = 0.0\n{settings}");
-    let experiment = Experiment::parse(&text, &[]).unwrap();
+    let experiment = SETS.parse(&text, &[]).unwrap();
     load_with_notes(&experiment.data, 1, Some(folder.path()))
 }
 
@@ -127,7 +127,7 @@ fn parts_groups_and_labels_as_columns_say() {
     let text_settings = format!("[data]\nset = \"table\"\n{settings}");
     let folder = Folder::new();
     fs::write(folder.path().join("t.csv"), text).unwrap();
-    let experiment = Experiment::parse(&text_settings, &[]).unwrap();
+    let experiment = SETS.parse(&text_settings, &[]).unwrap();
     let dataset = load_with_notes(&experiment.data, 1, Some(folder.path()))
         .unwrap()
         .dataset;
@@ -301,11 +301,21 @@ fn what_stands_for_missing_values() {
         &settings("refuse"),
         &["t.csv", "\"p2\"", "\"spo2\""],
     );
-    refused(
-        &[("t.csv", FLAT)],
-        &settings("median"),
-        &["data.table.missing", "median", "\"mean\""],
-    );
+    let mut experiment = SETS
+        .parse(
+            &format!("[data]\nset = \"table\"\n{}", settings("zero")),
+            &[],
+        )
+        .unwrap();
+    let median = &["data.table.missing=median".to_owned()];
+    let read = SETS.with(&experiment, median).unwrap_err().to_string();
+    experiment.data.table.missing = "median".into();
+    let used = selvedge_data::load(&experiment.data, 1, None);
+    for message in [read, used.unwrap_err().to_string()] {
+        for part in ["data.table.missing", "median", "\"mean\""] {
+            assert!(message.contains(part), "{message}");
+        }
+    }
     let blank = FLAT.replace("90,,", "90,NA,");
     refused(
         &[("t.csv", &blank)],

@@ -1,14 +1,15 @@
 //! Layers as an experiment writes them.
 
 use crate::{Shape, ShapeError};
-use serde::de::{self, value::MapAccessDeserializer};
+use serde::de::{self, IntoDeserializer, value::MapAccessDeserializer};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
 /// One layer, as written in an experiment: `{ lstm = { hidden = 16 } }`, `{ relu = {} }` or `"relu"`.
 ///
 /// The width of what comes in is known from the layer before, so only what the layer adds is said.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(remote = "Self", rename_all = "lowercase", deny_unknown_fields)]
 pub enum LayerSpec {
     /// `linear { out }`: `[in]` → `[out]`
     Linear {
@@ -22,13 +23,17 @@ pub enum LayerSpec {
     /// `maxpool { size = 2 }`: over steps, or over height and width; what does not fill a window is left out
     Maxpool {
         /// Side of the window, and its stride.
+        #[serde(default = "two")]
         size: usize,
     },
     /// `relu`: max(0, x)
+    #[serde(deserialize_with = "no_keys")]
     Relu,
     /// `tanh`
+    #[serde(deserialize_with = "no_keys")]
     Tanh,
     /// `flatten`: any shape → `[features]`, row-major
+    #[serde(deserialize_with = "no_keys")]
     Flatten,
     /// `window { size }`: `[n]` → `[⌈n/size⌉, size]`, padded with zeros
     Window {
@@ -71,48 +76,12 @@ fn two() -> usize {
     2
 }
 
-/// The long form, one key naming the layer, for serde to derive.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "lowercase", deny_unknown_fields)]
-enum Keyed {
-    Linear {
-        out: usize,
-    },
-    Conv1d(ConvSpec),
-    Conv2d(ConvSpec),
-    Maxpool {
-        #[serde(default = "two")]
-        size: usize,
-    },
-    Relu {},
-    Tanh {},
-    Flatten {},
-    Window {
-        size: usize,
-    },
-    Lstm {
-        hidden: usize,
-    },
-    Gru {
-        hidden: usize,
-    },
-}
-
-impl From<Keyed> for LayerSpec {
-    fn from(keyed: Keyed) -> Self {
-        match keyed {
-            Keyed::Linear { out } => LayerSpec::Linear { out },
-            Keyed::Conv1d(conv) => LayerSpec::Conv1d(conv),
-            Keyed::Conv2d(conv) => LayerSpec::Conv2d(conv),
-            Keyed::Maxpool { size } => LayerSpec::Maxpool { size },
-            Keyed::Relu {} => LayerSpec::Relu,
-            Keyed::Tanh {} => LayerSpec::Tanh,
-            Keyed::Flatten {} => LayerSpec::Flatten,
-            Keyed::Window { size } => LayerSpec::Window { size },
-            Keyed::Lstm { hidden } => LayerSpec::Lstm { hidden },
-            Keyed::Gru { hidden } => LayerSpec::Gru { hidden },
-        }
-    }
+/// `{}`
+fn no_keys<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct NoKeys {}
+    NoKeys::deserialize(deserializer).map(|NoKeys {}| ())
 }
 
 impl LayerSpec {
@@ -131,9 +100,7 @@ impl LayerSpec {
             LayerSpec::Gru { .. } => "gru",
         }
     }
-}
 
-impl LayerSpec {
     /// The shape that comes out of it.
     ///
     /// # Errors
@@ -141,9 +108,7 @@ impl LayerSpec {
     pub fn output(&self, input: Shape) -> Result<Shape, ShapeError> {
         crate::layer::build(self, input).map(|(_, output)| output)
     }
-}
 
-impl LayerSpec {
     /// Its keys, for messages.
     pub(crate) fn sizes(&self) -> String {
         match *self {
@@ -161,19 +126,8 @@ impl LayerSpec {
 
 impl Serialize for LayerSpec {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match *self {
-            LayerSpec::Linear { out } => Keyed::Linear { out },
-            LayerSpec::Conv1d(conv) => Keyed::Conv1d(conv),
-            LayerSpec::Conv2d(conv) => Keyed::Conv2d(conv),
-            LayerSpec::Maxpool { size } => Keyed::Maxpool { size },
-            LayerSpec::Window { size } => Keyed::Window { size },
-            LayerSpec::Lstm { hidden } => Keyed::Lstm { hidden },
-            LayerSpec::Gru { hidden } => Keyed::Gru { hidden },
-            LayerSpec::Relu | LayerSpec::Tanh | LayerSpec::Flatten => {
-                return serializer.serialize_str(self.name());
-            }
-        }
-        .serialize(serializer)
+        // The one that is derived.
+        LayerSpec::serialize(self, serializer)
     }
 }
 
@@ -193,33 +147,23 @@ impl<'de> de::Visitor<'de> for Visitor {
     }
 
     fn visit_str<E: de::Error>(self, name: &str) -> Result<LayerSpec, E> {
-        match name {
-            "relu" => Ok(LayerSpec::Relu),
-            "tanh" => Ok(LayerSpec::Tanh),
-            "flatten" => Ok(LayerSpec::Flatten),
-            "maxpool" => Ok(LayerSpec::Maxpool { size: 2 }),
-            "linear" | "conv1d" | "conv2d" | "window" | "lstm" | "gru" => Err(E::custom(format!(
-                "layer `{name}` needs its size: {}",
-                match name {
-                    "linear" => "{ linear = { out = 16 } }",
-                    "window" => "{ window = { size = 8 } }",
-                    "conv1d" => "{ conv1d = { out = 8, size = 3 } }",
-                    "conv2d" => "{ conv2d = { out = 8, size = 3 } }",
-                    "lstm" => "{ lstm = { hidden = 16 } }",
-                    _ => "{ gru = { hidden = 16 } }",
-                }
-            ))),
-            _ => Err(E::unknown_variant(
-                name,
-                &[
-                    "linear", "conv1d", "conv2d", "maxpool", "relu", "tanh", "flatten", "window",
-                    "lstm", "gru",
-                ],
-            )),
-        }
+        let example = match name {
+            "relu" => return Ok(LayerSpec::Relu),
+            "tanh" => return Ok(LayerSpec::Tanh),
+            "flatten" => return Ok(LayerSpec::Flatten),
+            "maxpool" => return Ok(LayerSpec::Maxpool { size: two() }),
+            "linear" => "out = 16",
+            "window" => "size = 8",
+            "conv1d" | "conv2d" => "out = 8, size = 3",
+            "lstm" | "gru" => "hidden = 16",
+            _ => return LayerSpec::deserialize(name.into_deserializer()),
+        };
+        Err(E::custom(format!(
+            "layer `{name}` needs its size: {{ {name} = {{ {example} }} }}"
+        )))
     }
 
     fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<LayerSpec, A::Error> {
-        Keyed::deserialize(MapAccessDeserializer::new(map)).map(LayerSpec::from)
+        LayerSpec::deserialize(MapAccessDeserializer::new(map))
     }
 }

@@ -12,7 +12,8 @@ use crate::load;
 use crate::runs::series;
 use crate::training::catch_interrupts;
 use anyhow::{Context, Result, anyhow, bail};
-use selvedge_core::experiment::{Algorithm, Experiment};
+use selvedge_core::experiment::Algorithm;
+use selvedge_data::SETS;
 use std::path::{Path, PathBuf};
 
 pub(crate) fn compare(args: &CompareArgs) -> Result<Outcome> {
@@ -254,7 +255,7 @@ fn conclude(comparison: &Comparison, folder: &Path, targets: &[Target], json: bo
             "table": table,
         }));
     }
-    let base = Experiment::from_json(&comparison.experiment)?;
+    let base = SETS.from_json(&comparison.experiment)?;
     print(&format!(
         "{} · {} iterations · P {}, Q {} · {} variants, {} seeds, mean ± standard deviation\n\n{text}\n",
         comparison.name,

@@ -5,7 +5,8 @@ use crate::Outcome;
 use crate::args::ExperimentsArgs;
 use crate::presets::{self, PRESETS};
 use anyhow::{Context, Result};
-use selvedge_core::experiment::{Experiment, KEYS, TableSettings, nearest};
+use selvedge_core::experiment::{KEYS, TableSettings, nearest};
+use selvedge_data::SETS;
 use serde_json::{Value, json};
 
 pub(crate) fn run(args: &ExperimentsArgs) -> Result<Outcome> {
@@ -42,7 +43,7 @@ fn list(json: bool) -> Result<()> {
 
 /// What an experiment that says nothing is resolved to, with the tables that it would leave out.
 pub(crate) fn default_values() -> Result<Value> {
-    let mut defaults = serde_json::to_value(Experiment::parse("", &[])?)?;
+    let mut defaults = serde_json::to_value(SETS.parse("", &[])?)?;
     // Experiments that read no table leave this out, and those that nobody steers this.
     defaults["data"]["table"] = serde_json::to_value(TableSettings::default())?;
     defaults["train"]["adaptive"] = "off".into();
@@ -55,13 +56,13 @@ fn keys(json: bool) -> Result<()> {
     let default = |path: &str| path.split('.').fold(&defaults, |v, word| &v[word]);
     if json {
         let list = KEYS.iter().map(|k| {
-            let values = k.values();
+            let values = SETS.values(k);
             json!({
                 "key": k.path,
                 "type": values.kind(),
                 "default": default(k.path),
                 "values": values.to_string(),
-                "meaning": k.meaning,
+                "meaning": SETS.meaning(k),
             })
         });
         return print_json(&Value::Array(list.collect()));
@@ -78,12 +79,16 @@ fn keys(json: bool) -> Result<()> {
         } else {
             (String::new(), format!("\n    {default}"))
         };
-        let values = k.values().to_string();
+        let values = SETS.values(k).to_string();
         let values = match values.is_empty() {
             true => values,
             false => format!(" [{values}]"),
         };
-        format!("{:<26}{short:<14}{}{values}{long}\n", k.path, k.meaning)
+        format!(
+            "{:<26}{short:<14}{}{values}{long}\n",
+            k.path,
+            SETS.meaning(k)
+        )
     });
     print(&format!(
         "{:<26}{:<14}meaning\n{}",

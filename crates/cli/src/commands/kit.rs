@@ -10,7 +10,7 @@ use crate::deploy::kit::{Changed, Deployment, Stock};
 use crate::files::read_text;
 use crate::format::table;
 use anyhow::{Context, Result, bail};
-use selvedge_core::experiment::Experiment;
+use selvedge_data::SETS;
 use selvedge_data::enrol::Terms;
 use selvedge_data::{PartyShard, read_party};
 use selvedge_net::credentials::{Identity, write_secret};
@@ -19,7 +19,8 @@ use serde_json::json;
 pub(crate) fn provision(args: &ProvisionArgs) -> Result<Outcome> {
     let consortium = Consortium::read(&args.consortium)?;
     let path = &consortium.experiment;
-    let experiment = Experiment::parse(&read_text(path)?, &[])
+    let experiment = SETS
+        .parse(&read_text(path)?, &[])
         .with_context(|| format!("{} is of no use", path.display()))?;
     check_deployable(&experiment)?;
     let hospitals = consortium.hospitals.len();

@@ -14,6 +14,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::absence::Listed;
 use selvedge_core::experiment::{CompressionSettings, Experiment};
 use selvedge_core::run::Ending;
+use selvedge_data::SETS;
 use selvedge_nn::simd::Level;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -241,7 +242,8 @@ fn plans_to_resume(args: &TrainArgs, path: &Path) -> Result<Vec<Plan>> {
     if seeds_path.is_file() {
         let note: Seeds = serde_json::from_str(&read_text(&seeds_path)?)
             .with_context(|| format!("{} is damaged", seeds_path.display()))?;
-        let experiment = Experiment::from_json(&note.experiment)
+        let experiment = SETS
+            .from_json(&note.experiment)
             .with_context(|| format!("{} cannot be", seeds_path.display()))?;
         if let Some(n) = args.seeds.filter(|n| *n != note.seeds.len() as u64) {
             bail!(

@@ -22,6 +22,7 @@ pub(crate) use work::{Options, run_all};
 use crate::files::{read_text, write_whole};
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::experiment::Experiment;
+use selvedge_data::SETS;
 use selvedge_nn::random::Key;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -100,7 +101,8 @@ pub(crate) struct Cell {
 impl Comparison {
     /// Every run, seed by seed, so that those on the same data come one after the other.
     pub(crate) fn cells(&self, folder: &Path) -> Result<Vec<Cell>> {
-        let base = Experiment::from_json(&self.experiment)
+        let base = SETS
+            .from_json(&self.experiment)
             .with_context(|| format!("{} cannot be", folder.join(FILE).display()))?;
         let experiments = self.experiments(&base)?;
         let mut cells = Vec::new();
@@ -125,7 +127,7 @@ impl Comparison {
         let (mut folders, mut texts) = (HashMap::new(), HashMap::new());
         let mut experiments = Vec::new();
         for Variant { label, folder, set } in &self.variants {
-            let experiment = base.with(set);
+            let experiment = SETS.with(&base, set);
             let experiment = experiment.with_context(|| format!("variant {label}"))?;
             let same_folder = folders.insert(folder, label);
             let twin = texts.insert(experiment.to_toml(), label).or(same_folder);

@@ -2,8 +2,9 @@
 
 use super::targets::Target;
 use crate::format::{bytes, count, seconds};
-use crate::runs::{Run, Series, value};
+use crate::runs::{Run, Series};
 use crate::summary::mean_and_deviation;
+use selvedge_core::metrics::Metric;
 use serde::Serialize;
 
 /// Mean and standard deviation over the seeds that reached a target.
@@ -78,15 +79,6 @@ pub(crate) struct Table {
     pub(crate) last: Vec<Final>,
 }
 
-const FINAL: [(&str, &str); 6] = [
-    ("loss", "train loss"),
-    ("auc", "AUC"),
-    ("precision", "precision"),
-    ("recall", "recall"),
-    ("f1", "F1"),
-    ("accuracy", "accuracy"),
-];
-
 impl Table {
     pub(crate) fn new(series: &[Series], targets: &[Target]) -> Self {
         let block = |target: &Target| Block {
@@ -120,7 +112,7 @@ impl Table {
             out.push('\n');
         }
         let mut rows = vec![vec!["at the end".to_owned(), "η".to_owned()]];
-        rows[0].extend(FINAL.iter().map(|(_, title)| (*title).to_owned()));
+        rows[0].extend(Metric::targets().map(|metric| metric.heading.to_owned()));
         for variant in &self.last {
             let mut row = vec![variant.variant.clone(), variant.learning_rate.to_string()];
             let cell = |spread: &Option<Spread>| {
@@ -223,10 +215,10 @@ fn row(series: &Series, target: &Target) -> Row {
 }
 
 fn last(series: &Series) -> Final {
-    let metric = |name: &'static str| {
+    let spread = |metric: &'static Metric| {
         let last = series.runs.iter().filter_map(Run::last);
-        let values: Vec<f64> = last.filter_map(|e| value(e, name)).collect();
-        (name, Spread::of(&values))
+        let values: Vec<f64> = last.filter_map(|e| metric.of(e)).collect();
+        (metric.name, Spread::of(&values))
     };
     let diverged = |run: &&Run| {
         let ending = run.manifest.ending.as_ref();
@@ -235,7 +227,7 @@ fn last(series: &Series) -> Final {
     Final {
         variant: series.label.clone(),
         learning_rate: series.first().experiment.train.learning_rate,
-        metrics: FINAL.iter().map(|(name, _)| metric(name)).collect(),
+        metrics: Metric::targets().map(spread).collect(),
         diverged: series.runs.iter().filter(diverged).count(),
     }
 }

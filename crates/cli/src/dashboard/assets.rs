@@ -2,6 +2,7 @@
 
 use super::http::Response;
 use crate::report::{SHARED_SCRIPT, style_sheet};
+use selvedge_core::metrics::METRICS;
 
 const PAGE: &str = include_str!("assets/index.html");
 const STYLE: &str = include_str!("assets/dashboard.css");
@@ -26,6 +27,11 @@ pub(super) fn respond(path: &str) -> Option<Response> {
         "/style.css" => {
             let style = format!("{}{STYLE}", style_sheet());
             Response::bytes("text/css; charset=utf-8", style.into_bytes())
+        }
+        "/metrics.js" => {
+            let list: Vec<_> = METRICS.iter().map(|m| [m.name, m.title]).collect();
+            let script = format!("export const METRICS = {};\n", serde_json::json!(list));
+            Response::bytes(SCRIPT, script.into_bytes())
         }
         "/shared.js" => Response::bytes(SCRIPT, SHARED_SCRIPT.as_bytes()),
         _ => {

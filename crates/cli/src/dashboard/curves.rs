@@ -5,7 +5,7 @@
 //! evaluation that comes costs the same whenever it comes.
 
 use super::follow::Reader;
-use crate::runs::{METRICS, value};
+use selvedge_core::metrics::{METRICS, Metric};
 use selvedge_core::state::Evaluation;
 use serde_json::{Value, json};
 
@@ -174,7 +174,7 @@ pub(super) struct Curves {
 impl Curves {
     fn add(&mut self, evaluation: Evaluation) {
         for (metric, curve) in METRICS.iter().zip(&mut self.curves) {
-            if let Some(y) = value(&evaluation, metric.name) {
+            if let Some(y) = metric.of(&evaluation) {
                 curve.push(Point {
                     t: evaluation.t,
                     bytes: evaluation.bytes_exact,
@@ -183,9 +183,7 @@ impl Curves {
                 });
             }
         }
-        let score = evaluation
-            .validation
-            .map(|on| on.auc_validation.unwrap_or(on.accuracy_validation));
+        let score = evaluation.validation.map(|on| on.score());
         if let Some(score) = score
             && self
                 .best
@@ -217,9 +215,7 @@ impl Curves {
     }
 
     pub(super) fn json(&self) -> Value {
-        let curve = |(metric, curve): (&crate::runs::Metric, &Curve)| {
-            (metric.name.to_owned(), curve.json())
-        };
+        let curve = |(metric, curve): (&Metric, &Curve)| (metric.name.to_owned(), curve.json());
         let with_points = METRICS
             .iter()
             .zip(&self.curves)
@@ -241,8 +237,8 @@ pub(super) fn results(evaluation: &Evaluation) -> Value {
         "t": evaluation.t, "p": evaluation.p, "q": evaluation.q, "eta": evaluation.eta,
         "bytes": evaluation.bytes_exact, "bytes_paper": evaluation.bytes_paper, "seconds": evaluation.seconds,
     });
-    for metric in &METRICS {
-        all[metric.name] = value(evaluation, metric.name).into();
+    for metric in METRICS {
+        all[metric.name] = metric.of(evaluation).into();
     }
     all
 }

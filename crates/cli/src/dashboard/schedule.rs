@@ -151,10 +151,11 @@ impl Schedule {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use selvedge_data::SETS;
 
     fn experiment(text: &str) -> Experiment {
         let text = format!("[train]\niterations = 100\n{text}");
-        Experiment::parse(&text, &[]).unwrap()
+        SETS.parse(&text, &[]).unwrap()
     }
 
     fn interval(start: u64, end: u64, aggregated: u64) -> Option<Interval> {

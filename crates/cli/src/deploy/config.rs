@@ -4,6 +4,7 @@ use crate::files::read_text;
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::experiment::{Adaptive, Algorithm, Compute, Experiment};
 use selvedge_core::role::Party;
+use selvedge_data::SETS;
 use selvedge_data::enrol::{Summary, Terms};
 use selvedge_net::deadlines::Deadlines;
 use serde::{Deserialize, Serialize};
@@ -170,7 +171,8 @@ impl NodeConfig {
     /// The experiment, if it can be deployed.
     pub(crate) fn experiment(&self) -> Result<Experiment> {
         let text = read_text(&self.experiment)?;
-        let experiment = Experiment::parse(&text, &[])
+        let experiment = SETS
+            .parse(&text, &[])
             .with_context(|| format!("{} is of no use", self.experiment.display()))?;
         check_deployable(&experiment)?;
         Ok(experiment)

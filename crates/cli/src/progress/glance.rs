@@ -6,6 +6,7 @@ use crate::sparkline::sparkline;
 use selvedge_core::dataset::Dataset;
 use selvedge_core::group::Group;
 use selvedge_core::ledger::Ledger;
+use selvedge_core::metrics::Metric;
 use selvedge_core::state::{Evaluation, Progress};
 
 /// The most lines there are.
@@ -161,15 +162,13 @@ impl Glance<'_> {
         let bars = sparkline(&course.values, room.min(BAR_MOST));
         line.add(Ink::Bright, format!(" {bars}"));
         if let Some(e) = self.last {
-            let tested = |x: f64| score(e.loss_test.map(|_| x));
-            let more = match name {
+            let other = |m: &&Metric| m.tested && m.heading != name;
+            let more: Vec<String> = match name {
                 "loss" => vec![format!("test {}", score(e.loss_test))],
-                _ => vec![
-                    format!("F1 {}", tested(e.test.f1)),
-                    format!("accuracy {}", tested(e.test.accuracy)),
-                    format!("precision {}", tested(e.test.precision)),
-                    format!("recall {}", tested(e.test.recall)),
-                ],
+                _ => Metric::targets()
+                    .filter(other)
+                    .map(|m| format!("{} {}", m.heading, score(m.of(e))))
+                    .collect(),
             };
             add_what_fits(&mut line, width, &more);
         }

@@ -1,17 +1,17 @@
 //! Training at a glance, for terminals of all sizes.
 
 use super::glance::{Course, Glance, LINES, Parties, Present};
-use selvedge_core::experiment::Experiment;
 use selvedge_core::run;
 use selvedge_core::state::{Evaluation, State};
 use selvedge_core::task::Task;
+use selvedge_data::SETS;
 use std::ops::ControlFlow;
 
 /// A run that is steered, as it is after some intervals.
 fn with_a_run(look: impl FnOnce(&State, &[Evaluation], Parties, Present)) {
     let text = "[data]\ngroups = 3\ndevices = 40\n[train]\niterations = 120\nglobal_interval = 4\nlocal_interval = 2\n\
         adaptive = \"gain\"\nevaluate_every = 4";
-    let experiment = Experiment::parse(text, &[]).unwrap();
+    let experiment = SETS.parse(text, &[]).unwrap();
     let dataset = crate::load::dataset(&experiment, &crate::args::DataDirectory { data_dir: None });
     let dataset = dataset.unwrap();
     let task = Task::new(&experiment, &dataset).unwrap();

@@ -4,6 +4,7 @@ use super::NOTE;
 use crate::commands::experiments::default_values;
 use anyhow::Result;
 use selvedge_core::experiment::{KEYS, KeyInfo};
+use selvedge_data::SETS;
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -64,7 +65,7 @@ fn table<'a>(keys: impl Iterator<Item = &'a KeyInfo>, defaults: &Value) -> Strin
     );
     for key in keys {
         let default = key.path.split('.').fold(defaults, |v, word| &v[word]);
-        let values = key.values();
+        let values = SETS.values(key);
         let _ = writeln!(
             out,
             "| `{}` | {} | {} | {} | {} |",
@@ -72,7 +73,7 @@ fn table<'a>(keys: impl Iterator<Item = &'a KeyInfo>, defaults: &Value) -> Strin
             values.kind(),
             shown(default),
             cell(&values.to_string()),
-            cell(key.meaning)
+            cell(&SETS.meaning(key))
         );
     }
     out

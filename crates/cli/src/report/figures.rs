@@ -5,7 +5,8 @@ use super::chart::{Chart, ChartAxis, Line, Place, draw};
 use super::drawing::Drawing;
 use super::ticks::{Scale, Unit};
 use crate::format::count;
-use crate::runs::{Axis, METRICS, Metric, Point, Series};
+use crate::runs::{Axis, Point, Series};
+use selvedge_core::metrics::{METRICS, Metric};
 use serde_json::{Value, json};
 
 /// Points that the lines of a chart have together, about; a line has no fewer than [`FEWEST_POINTS`] of its own.
@@ -128,7 +129,7 @@ pub(super) fn figure(
     axis: Axis,
     title: Option<&str>,
 ) -> Option<Drawing> {
-    let metric = METRICS.iter().find(|m| m.name == metric)?;
+    let metric = Metric::find(metric)?;
     let mut chart = chart(series, metric, axis, Scale::Linear);
     if let Some(title) = title {
         chart.x.title = title.into();

@@ -3,8 +3,9 @@
 use super::table::{Cell, Column, Table};
 use crate::format::{bytes, count, seconds};
 use crate::run_directory::EndingInfo;
-use crate::runs::{LedgerLine, Metric, Run, Series, differences, value};
+use crate::runs::{LedgerLine, Run, Series, differences};
 use crate::summary::mean_and_deviation;
+use selvedge_core::metrics::Metric;
 use selvedge_core::state::Evaluation;
 
 /// The last evaluation of each series, and the one that the validation samples chose; mean and deviation over seeds.
@@ -79,7 +80,7 @@ fn result_row(
     };
     spread(&|e| Some(e.t as f64), &|t| count(t.round() as u64));
     for metric in metrics {
-        spread(&|e| value(e, metric.name), &|x| format!("{x:.4}"));
+        spread(&|e| metric.of(e), &|x| format!("{x:.4}"));
     }
     spread(&|e| Some(e.bytes_exact), &bytes);
     spread(&|e| Some(e.bytes_paper), &bytes);
@@ -99,20 +100,11 @@ fn mark_best(rows: &mut [Vec<Cell>], metrics: &[&'static Metric]) {
                 .map(|row| &mut row[BEFORE + i])
                 .collect();
             let number = |cell: &Cell| cell.csv[0].parse::<f64>().ok();
-            let towards = if metric.name.starts_with("loss") {
-                -1.0
-            } else {
-                1.0
-            };
-            let best = cells
-                .iter()
-                .filter_map(|c| number(c))
-                .map(|x| towards * x)
-                .fold(f64::NEG_INFINITY, f64::max);
+            let values = cells.iter().filter_map(|c| number(c));
+            let best = values.reduce(|a, b| metric.better_of(a, b));
             if cells.len() > 1 {
-                cells
-                    .iter_mut()
-                    .for_each(|c| c.is_best = number(c).is_some_and(|x| towards * x == best));
+                let is_best = |c: &Cell| number(c).is_some_and(|x| Some(x) == best);
+                cells.iter_mut().for_each(|c| c.is_best = is_best(c));
             }
         }
     }

@@ -8,10 +8,10 @@ use crate::format::seconds;
 use crate::load;
 use crate::training::is_interrupted;
 use anyhow::Result;
-use selvedge_core::experiment::Experiment;
 use selvedge_core::run;
 use selvedge_core::state::State;
 use selvedge_core::task::Task;
+use selvedge_data::SETS;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -24,7 +24,7 @@ const REPEATS: usize = 5;
 /// Real seconds of an iteration on one core, divided by the groups that the data has: a merged group does the work of all
 /// of them, and its parties work side by side like theirs.
 pub(super) fn table4(one: &Reproduced, options: &Options) -> Result<Section> {
-    let base = Experiment::from_json(&one.comparison.experiment)?;
+    let base = SETS.from_json(&one.comparison.experiment)?;
     let dataset = load::dataset(&base, &options.data)?;
     let groups = dataset.groups.len() as f64;
     let threads = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
@@ -35,11 +35,14 @@ pub(super) fn table4(one: &Reproduced, options: &Options) -> Result<Section> {
                 break;
             }
             let intervals = one.interval * (INTERVALS + 2);
-            let experiment = base.with(&[
-                format!("train.algorithm={name}"),
-                format!("train.iterations={intervals}"),
-                format!("train.evaluate_every={intervals}"),
-            ])?;
+            let experiment = SETS.with(
+                &base,
+                &[
+                    format!("train.algorithm={name}"),
+                    format!("train.iterations={intervals}"),
+                    format!("train.evaluate_every={intervals}"),
+                ],
+            )?;
             let mut task = Task::new(&experiment, &dataset)?;
             task.architecture = task.architecture.with_level(options.level);
             let seconds = threads.install(|| iteration(&task));

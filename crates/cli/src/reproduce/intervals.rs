@@ -258,6 +258,7 @@ impl Varied {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use selvedge_data::SETS;
     use std::collections::BTreeSet;
 
     fn experiment(name: &str, iterations: u64) -> Experiment {
@@ -283,7 +284,7 @@ mod tests {
             let (mut folders, mut texts) = (BTreeSet::new(), BTreeSet::new());
             for setting in settings(&PARTS) {
                 let variant = setting.variant(&base);
-                let found = base.with(&variant.set).unwrap();
+                let found = SETS.with(&base, &variant.set).unwrap();
                 let train = &found.train;
                 assert!(train.iterations.is_multiple_of(setting.p));
                 assert!((iterations..iterations + setting.p).contains(&train.iterations));
@@ -305,7 +306,7 @@ mod tests {
         };
         let variant = setting.variant(&base);
         assert_eq!(variant.label, "P=20 Q=5 eta=0.025");
-        let found = base.with(&variant.set).unwrap();
+        let found = SETS.with(&base, &variant.set).unwrap();
         assert_eq!(found.train.learning_rate, 0.025);
         assert_eq!(Setting::new(20, 5).label(&base), "P=20 Q=5");
     }

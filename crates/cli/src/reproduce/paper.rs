@@ -97,7 +97,7 @@ const fn mb(x: f64) -> Option<f64> {
 }
 
 #[allow(clippy::approx_constant)] // 6.28 GB is what the paper prints, and no circle
-pub(super) const SETS: [PaperSet; 3] = [
+pub(super) const PAPER_SETS: [PaperSet; 3] = [
     PaperSet {
         name: "OrganAMNIST",
         experiments: &["organamnist", "mednist"],

@@ -1,10 +1,11 @@
 //! Which data sets there are to reproduce with.
 
-use super::paper::{PaperSet, SETS};
+use super::paper::{PAPER_SETS, PaperSet};
 use crate::args::DataDirectory;
 use crate::{load, presets};
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::experiment::{Experiment, one_of};
+use selvedge_data::SETS;
 
 /// The sets to use: those named, which must be there, or all that are, whether of the paper or standing for one of it.
 pub(crate) fn sets_at_hand(
@@ -12,7 +13,8 @@ pub(crate) fn sets_at_hand(
     data: &DataDirectory,
 ) -> Result<Vec<(&'static PaperSet, &'static str)>> {
     let all = || {
-        SETS.iter()
+        PAPER_SETS
+            .iter()
             .flat_map(|set| set.experiments.iter().map(move |name| (set, *name)))
     };
     if !named.is_empty() {
@@ -46,7 +48,7 @@ pub(crate) fn sets_at_hand(
         }
     };
     let mut found = Vec::new();
-    for set in &SETS {
+    for set in &PAPER_SETS {
         let there: Vec<_> = set
             .experiments
             .iter()
@@ -82,5 +84,6 @@ pub(super) fn load_silently(experiment: &Experiment, data: &DataDirectory) -> Re
 
 pub(super) fn preset(name: &str, set: &[String]) -> Result<Experiment> {
     let preset = presets::find(name).with_context(|| format!("no experiment `{name}`"))?;
-    Experiment::parse(preset.text, set).map_err(|e| anyhow!("{name}: {e}"))
+    SETS.parse(preset.text, set)
+        .map_err(|e| anyhow!("{name}: {e}"))
 }

@@ -91,12 +91,13 @@ impl Choice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use selvedge_data::SETS;
 
     #[test]
     fn a_choice_follows_from_the_initial_model() {
         let text = "[data]\nset = \"synthetic\"\n";
         let set = |rate: f64| format!("train.learning_rate={rate}");
-        let experiment = Experiment::parse(text, &[set(0.1)]).unwrap();
+        let experiment = SETS.parse(text, &[set(0.1)]).unwrap();
         let loaded = selvedge_data::load_with_notes(&experiment.data, experiment.seed, None);
         let dataset = loaded.unwrap().dataset;
         let choice = strategy2(&experiment, &dataset).unwrap();
@@ -106,11 +107,11 @@ mod tests {
         assert!((ratio - 0.1_f64.sqrt()).abs() < 1e-9, "{ratio}");
         assert!(choice.sentence().contains("by the corrected root"));
         // Slow enough, the bound holds and the interval is long.
-        let slow = Experiment::parse(text, &[set(1e-4)]).unwrap();
+        let slow = SETS.parse(text, &[set(1e-4)]).unwrap();
         let slow = strategy2(&slow, &dataset).unwrap();
         assert!(slow.corrected.is_valid && slow.corrected.interval > choice.corrected.interval);
         // So fast that it holds nowhere.
-        let fast = Experiment::parse(text, &[set(1e3)]).unwrap();
+        let fast = SETS.parse(text, &[set(1e3)]).unwrap();
         let fast = strategy2(&fast, &dataset).unwrap();
         assert_eq!(
             (fast.corrected.interval, fast.corrected.is_valid),

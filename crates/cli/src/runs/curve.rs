@@ -1,8 +1,9 @@
 //! A metric over a run, and over the seeds of a series.
 
-use super::{Series, value};
+use super::Series;
 use crate::summary::mean_and_deviation;
 use selvedge_core::experiment::Adaptive;
+use selvedge_core::metrics::Metric;
 use selvedge_core::state::Evaluation;
 use std::collections::BTreeMap;
 
@@ -56,13 +57,16 @@ fn between(run: &[(u64, [f64; 2])], t: u64) -> Option<[f64; 2]> {
 }
 
 impl Series {
-    /// A metric of [`super::METRICS`] at every iteration where any seed has a value, by rising t; where somebody steers, at
+    /// A metric of [`METRICS`](selvedge_core::metrics::METRICS) at every iteration where any seed has a value, by rising t; where somebody steers, at
     /// those of the seed that has most.
     pub(crate) fn curve(&self, metric: &str, axis: Axis) -> Vec<Point> {
+        let Some(metric) = Metric::find(metric) else {
+            return Vec::new();
+        };
         let mut at: BTreeMap<u64, (Vec<f64>, Vec<f64>)> = BTreeMap::new();
         let runs = self.runs.iter().map(|run| {
             let values = run.evaluations.iter();
-            let values = values.filter_map(|e| Some((e.t, [axis.of(e), value(e, metric)?])));
+            let values = values.filter_map(|e| Some((e.t, [axis.of(e), metric.of(e)?])));
             values.collect::<Vec<_>>()
         });
         let mut runs: Vec<_> = runs.collect();

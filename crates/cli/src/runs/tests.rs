@@ -1,6 +1,7 @@
 //! Runs made by hand: what is read, grouped and named.
 
 use super::*;
+use selvedge_data::SETS;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A folder of our own, removed again at the end.
@@ -26,7 +27,7 @@ impl Folder {
     /// A run with these changes to an experiment, evaluated at t = 0, 10, 20, …
     pub(crate) fn run(&self, name: &str, set: &[&str], losses: &[f64]) -> PathBuf {
         let set: Vec<String> = set.iter().map(|s| (*s).to_owned()).collect();
-        let experiment = Experiment::parse("", &set).unwrap();
+        let experiment = SETS.parse("", &set).unwrap();
         let manifest = serde_json::json!({
             "selvedge": "0", "name": "by hand", "experiment": experiment,
             "cpu": { "instructions": "plain", "available": ["plain"] },

@@ -17,12 +17,14 @@ use anyhow::{Result, bail};
 pub(crate) use predict::Prediction;
 use selvedge_core::dataset::Dataset;
 use selvedge_core::experiment::{Adaptive, Algorithm, Experiment};
+use selvedge_core::metrics::Metric;
 use selvedge_core::schedule::Segment;
 use selvedge_core::task::Task;
 use selvedge_core::theory::pretraining::{self, Pretraining, pretrain};
 use selvedge_core::theory::strategies::{
     EqualIntervals, Root, best_rate, equal_intervals, exchanges,
 };
+use selvedge_data::SETS;
 use selvedge_nn::simd::Level;
 use std::ops::ControlFlow;
 pub(crate) use trials::Trial;
@@ -72,15 +74,7 @@ impl Tuned {
         let stop = &mut experiment.stop;
         match &self.goal {
             Goal::Budget(bytes) => stop.bytes = Some(*bytes),
-            Goal::Target(Target { metric, value }) => {
-                let place = match *metric {
-                    "loss" => &mut stop.loss,
-                    "auc" => &mut stop.auc,
-                    "f1" => &mut stop.f1,
-                    _ => &mut stop.accuracy,
-                };
-                *place = Some(*value);
-            }
+            Goal::Target(Target { metric, value }) => stop.set_target(metric, *value),
             Goal::Open => {}
         }
         experiment
@@ -122,13 +116,17 @@ pub(crate) fn check(experiment: &Experiment, goal: &Goal) -> Result<()> {
             "train.algorithm = \"{algorithm}\": the bound is about hsgd and c-hsgd, so tune one of these"
         );
     }
-    if let Goal::Target(target) = goal
-        && !["loss", "auc", "f1", "accuracy"].contains(&target.metric)
+    // Targets on held-out samples are tried on those of validation.
+    let known = |m: &&Metric| !m.tested || m.on_validation.is_some();
+    let known: Vec<&str> = Metric::targets().filter(known).map(|m| m.name).collect();
+    if let (Goal::Target(target), Some((last, others))) = (goal, known.split_last())
+        && !known.contains(&target.metric)
     {
         bail!(
-            "--target {}={}: tune knows loss, auc, f1 and accuracy",
+            "--target {}={}: tune knows {} and {last}",
             target.metric,
-            target.value
+            target.value,
+            others.join(", ")
         );
     }
     Ok(())
@@ -142,7 +140,7 @@ pub(crate) fn tune(
     level: Level,
 ) -> Result<Option<Tuned>> {
     // Pre-training and what it is compared with are the experiment as it is, with nobody steering.
-    let given = experiment.with(&["train.adaptive=off".into()])?;
+    let given = SETS.with(experiment, &["train.adaptive=off".into()])?;
     let mut task = Task::new(&given, dataset)?;
     task.architecture = task.architecture.with_level(level);
     let steps = pretraining::PROBES + trials::MOST;

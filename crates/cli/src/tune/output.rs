@@ -4,6 +4,7 @@ use super::{Candidate, Tuned, is_steered, predict};
 use crate::format::{bytes, count, seconds, table};
 use anyhow::Result;
 use selvedge_core::experiment::{Adaptive, Experiment};
+use selvedge_core::metrics::Metric;
 use selvedge_core::theory::pretraining::Spread;
 use serde_json::{Value, json};
 
@@ -177,9 +178,9 @@ fn candidates(tuned: &Tuned) -> String {
     let mut headings = headings.to_vec();
     headings.extend([format!("loss ({judged})"), "AUC".into(), "its bytes".into()]);
     if let Some(target) = tuned.target() {
-        let on = match target.metric {
-            "loss" => "training",
-            _ => judged,
+        let on = match Metric::find(target.metric) {
+            Some(metric) if metric.tested => judged,
+            _ => "training",
         };
         headings.push(format!("until {} {} ({on})", target.metric, target.value));
     }

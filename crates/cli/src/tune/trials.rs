@@ -7,12 +7,15 @@ use crate::training::is_interrupted;
 use anyhow::Result;
 use selvedge_core::dataset::Dataset;
 use selvedge_core::experiment::Experiment;
+use selvedge_core::experiment::StopSettings;
+use selvedge_core::metrics::Metric;
 use selvedge_core::run::{self, Ending};
 use selvedge_core::schedule::Segment;
 use selvedge_core::state::{Evaluation, State};
 use selvedge_core::task::Task;
 use selvedge_core::theory::bound::Constants;
 use selvedge_core::theory::pretraining::Pretraining;
+use selvedge_data::SETS;
 use selvedge_nn::simd::Level;
 use serde::Serialize;
 use std::ops::ControlFlow;
@@ -87,7 +90,7 @@ impl<'a> Trials<'a> {
 
     /// Tries the experiment with some changes, unless it was tried already or somebody has interrupted.
     pub(super) fn run(&mut self, label: &str, changes: &[String]) -> Result<()> {
-        let experiment = self.base.with(changes)?;
+        let experiment = SETS.with(self.base, changes)?;
         let known = |c: &Candidate| c.experiment == experiment;
         if is_interrupted() || self.candidates.iter().any(known) {
             return Ok(());
@@ -117,17 +120,15 @@ impl<'a> Trials<'a> {
             None => experiment.train.iterations.min(ITERATIONS).div_ceil(p) * p,
         };
         let every = (iterations / EVALUATIONS).max(1);
-        let tried = experiment.with(&[
-            format!("train.iterations={iterations}"),
-            format!("train.evaluate_every={every}"),
-        ])?;
-        let tried = Experiment {
-            stop: selvedge_core::experiment::StopSettings {
-                bytes: Some(self.limit()),
-                ..Default::default()
-            },
-            ..tried
-        };
+        let mut tried = SETS.with(
+            experiment,
+            &[
+                format!("train.iterations={iterations}"),
+                format!("train.evaluate_every={every}"),
+            ],
+        )?;
+        tried.stop = StopSettings::default();
+        tried.stop.bytes = Some(self.limit());
         let mut task = Task::new(&tried, self.dataset)?;
         task.architecture = task.architecture.with_level(self.level);
         let mut state = State::initial(&task);
@@ -150,6 +151,7 @@ impl<'a> Trials<'a> {
         if is_steered(experiment) {
             self.steered = segments;
         }
+        let auc = |e| Metric::find("auc").and_then(|auc| auc.validated(e));
         let judged = evaluations.iter().filter(|e| loss(e).is_finite());
         let best = judged.min_by(|a, b| loss(a).total_cmp(&loss(b)));
         Ok(Trial {
@@ -165,18 +167,11 @@ impl<'a> Trials<'a> {
     /// The evaluation at which the target is reached.
     fn reached<'e>(&self, evaluations: &'e [Evaluation]) -> Option<&'e Evaluation> {
         let target = self.target.as_ref()?;
-        evaluations.iter().find(|e| {
-            let found = match target.metric {
-                "loss" => Some(e.loss_train),
-                "auc" => auc(e),
-                "f1" => Some(e.validation.map_or(e.test.f1, |v| v.f1_validation)),
-                _ => Some(
-                    e.validation
-                        .map_or(e.test.accuracy, |v| v.accuracy_validation),
-                ),
-            };
-            found.is_some_and(|found| target.is_met(found))
-        })
+        let metric = Metric::find(target.metric)?;
+        let reaches = |value: f64| metric.reaches(value, target.value);
+        evaluations
+            .iter()
+            .find(|e| metric.validated(e).is_some_and(reaches))
     }
 
     /// The Q and η that the steered trial spent half of its bytes at or below, counted by how far they go.
@@ -215,11 +210,4 @@ impl<'a> Trials<'a> {
 fn loss(e: &Evaluation) -> f64 {
     let held_out = e.validation.map(|v| v.loss_validation).or(e.loss_test);
     held_out.unwrap_or(e.loss_train)
-}
-
-fn auc(e: &Evaluation) -> Option<f64> {
-    match e.validation {
-        Some(validation) => validation.auc_validation,
-        None => e.loss_test.and(e.test.auc),
-    }
 }

@@ -192,19 +192,19 @@ fn shares_and_rates_outside_their_range_are_refused() {
     refuses_set(
         &place,
         &["train.weight_decay=-1"],
-        &["train.weight_decay = -1", "0 or more"],
+        &["train.weight_decay = -1", "at least 0"],
     );
     refuses_set(
         &place,
         &["data.noise=nan"],
-        &["data.noise = NaN", "expected 0"],
+        &["data.noise = NaN", "must be 0 to"],
     );
     refuses_set(&place, &["stop.auc=1.2"], &["stop.auc = 1.2", "at most 1"]);
     refuses_set(&place, &["stop.bytes=0"], &["stop.bytes = 0", "above 0"]);
     refuses_set(
         &place,
         &["time.mobile_up=0"],
-        &["time.mobile_up = 0", "above 0"],
+        &["time.mobile_up = 0", "must be 1 to"],
     );
     refuses_set(&place, &["data.classes=1"], &["data.classes = 1", "2 to"]);
     refuses_set(

@@ -9,6 +9,7 @@ use selvedge_core::evaluate::predict;
 use selvedge_core::experiment::Experiment;
 use selvedge_core::model::Model;
 use selvedge_core::task::Task;
+use selvedge_data::SETS;
 use selvedge_data::{PartyShard, read_party};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -47,7 +48,7 @@ impl Simulated {
     fn new(run: &Run, experiment: &str) -> Self {
         let tensors = run.tensors("model.safetensors").into_iter();
         Simulated {
-            experiment: Experiment::parse(experiment, &[]).unwrap(),
+            experiment: SETS.parse(experiment, &[]).unwrap(),
             model: tensors
                 .map(|(name, tensor)| (name, tensor.values))
                 .collect(),

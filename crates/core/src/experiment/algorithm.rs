@@ -59,6 +59,17 @@ impl Algorithm {
         Algorithm::CTdcd,
     ];
 
+    /// Their names, in the same order.
+    pub const NAMES: [&'static str; Self::ALL.len()] = {
+        let mut names = [""; Self::ALL.len()];
+        let mut i = 0;
+        while i < names.len() {
+            names[i] = Self::ALL[i].name();
+            i += 1;
+        }
+        names
+    };
+
     /// As files write it.
     ///
     /// ```
@@ -85,7 +96,7 @@ impl Algorithm {
     /// What would be right.
     pub fn parse(name: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|a| a.name() == name);
-        found.ok_or_else(|| one_of(name, &Self::ALL.map(Self::name)))
+        found.ok_or_else(|| one_of(name, &Self::NAMES))
     }
 
     /// Whether θ0 and embeddings go through codecs.

@@ -1,71 +1,63 @@
 //! The `[data]` table of an experiment.
 
 use super::TableSettings;
+use super::keys::settings;
+use super::values::{POSITIVE, REST, Range, Refused, UP_TO_A_MILLION, Values, check_values};
 use selvedge_nn::Shape;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// `[data]`: which set, and how it is split.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct DataSettings {
-    /// `synthetic`, `esr`, `medmnist`, `mimic3`, `physionet2012`, the synthetic twin of one of these, like
-    /// `synthetic-esr`, `table` or `shards`.
-    pub set: String,
-    /// The file or folder of the set, below the data folder; where the set has a usual place, it may be left out.
-    pub path: String,
-    /// Which side holds what, in the set's own words; empty: as the paper has it.
-    pub vertical: String,
-    /// How rows are dealt to groups: `paper`, `pairs`, `ramp`, `dirichlet`, `iid`, `column` or `recording` (ESR).
-    pub split: String,
-    /// M, the number of groups.
-    pub groups: usize,
-    /// β of the Dirichlet distribution: small is skewed, large is even (`split = "dirichlet"`).
-    pub beta: f64,
-    /// How large the groups are relative to each other; none: all equal.
-    pub sizes: Vec<f64>,
-    /// K_m, devices in each group (`synthetic`).
-    pub devices: usize,
-    /// Samples on each device.
-    pub samples_per_device: usize,
-    /// What a sample has at the hospital and on the device (`synthetic`).
-    pub features: Features,
-    /// Number of classes (`synthetic`).
-    pub classes: usize,
-    /// How much noise hides the signal: 0 is none, 1 as strong as the signal (`synthetic`).
-    pub noise: f64,
-    /// Share of the rows kept for the test.
-    pub test: f64,
-    /// Share of the training rows kept for choosing settings and iterations, taken before the groups
-    /// are made.
-    pub validation: f64,
-    /// What the columns mean (`table`).
-    #[serde(skip_serializing_if = "TableSettings::is_default")]
-    pub table: TableSettings,
+/// How rows can be dealt to groups.
+pub const SPLITS: [&str; 7] = [
+    "paper",
+    "pairs",
+    "ramp",
+    "dirichlet",
+    "iid",
+    "column",
+    "recording",
+];
+
+settings! {
+    /// `[data]`: which set, and how it is split.
+    DataSettings, "data." {
+        set: String = "synthetic".into(), Values::Set,
+            "which rows; synthetic-NAME is a generated twin of the same shape";
+        path: String = String::new(), Values::Text,
+            "file or folder of the set, below the data folder; empty: its usual place";
+        vertical: String = String::new(), Values::Text, "which side holds what: {verticals}";
+        split: String = "paper".into(), Values::OneOf(&SPLITS),
+            "how rows are dealt to groups; recording where rows are pieces of recordings";
+        groups: usize = 10, POSITIVE, "M, the number of groups";
+        beta: f64 = 0.5, Values::Number(Range::Within(0.001, 1e6)),
+            "β of split = dirichlet: small is skewed, large even";
+        sizes: Vec<f64> = Vec::new(), Values::Other("list of numbers", "above 0, one for each group"),
+            "how large the groups are relative to each other; empty: all equal";
+        devices: usize = 200, POSITIVE, "K_m, devices in each group (synthetic)";
+        samples_per_device: usize = 1, POSITIVE, "samples on each device";
+        features: Features = Features::SIXTEEN, Values::Other("list or number", "two counts, two shapes, or one even total"),
+            "features [hospital, device], like [16, 16] or [[48, 20], [1, 28, 28]] (synthetic)";
+        classes: usize = 2, Values::Whole(2, 10_000), "number of classes (synthetic)";
+        noise: f64 = 0.5, UP_TO_A_MILLION, "how much noise hides the signal (synthetic)";
+        test: f64 = 0.2, REST, "share of the rows kept for the test (synthetic: generated in addition)";
+        validation: f64 = 0.0, REST,
+            "share of the training rows kept for choosing settings and iterations (synthetic: in addition)";
+        [
+            /// What the columns mean (`table`).
+            #[serde(skip_serializing_if = "TableSettings::is_default")]
+            table: TableSettings
+        ]
+    }
 }
 
-impl Default for DataSettings {
-    fn default() -> Self {
-        DataSettings {
-            set: "synthetic".into(),
-            path: String::new(),
-            vertical: String::new(),
-            split: "paper".into(),
-            groups: 10,
-            beta: 0.5,
-            sizes: Vec::new(),
-            devices: 200,
-            samples_per_device: 1,
-            features: Features {
-                hospital: Shape::Flat(16),
-                device: Shape::Flat(16),
-            },
-            classes: 2,
-            noise: 0.5,
-            test: 0.2,
-            validation: 0.0,
-            table: TableSettings::default(),
-        }
+impl DataSettings {
+    /// The first key whose value is out of its range or none of its choices. What is said of the set itself is for those who
+    /// know sets to check.
+    ///
+    /// # Errors
+    /// That key.
+    pub fn check_values(&self) -> Result<(), Refused> {
+        check_values(self, None)
     }
 }
 
@@ -78,6 +70,13 @@ pub struct Features {
     pub hospital: Shape,
     /// Features on the device.
     pub device: Shape,
+}
+
+impl Features {
+    const SIXTEEN: Features = Features {
+        hospital: Shape::Flat(16),
+        device: Shape::Flat(16),
+    };
 }
 
 impl fmt::Display for Features {

@@ -1,19 +1,19 @@
 //! Settings that follow from others where nobody sets them.
 
-use super::{Experiment, ExperimentError, ModelSettings, TimeSettings};
+use super::{Experiment, ExperimentError, ModelSettings, Sets, TimeSettings};
 
 /// About how often a run is evaluated.
 const EVALUATIONS: u64 = 50;
 
-impl Experiment {
+impl Sets {
     /// Fills in what was left out.
-    pub(super) fn resolve(&mut self) {
-        let (set, classes) = (self.shape_of().to_owned(), self.known_classes());
-        self.model.fill(&set, classes);
-        self.time.fill(&set, self.train.algorithm);
-        let every = self.evaluations_apart(EVALUATIONS);
-        if self.train.global_interval > 0 {
-            self.train.evaluate_every.get_or_insert(every);
+    pub(super) fn resolve(&self, experiment: &mut Experiment) {
+        let usual = (self.usual)(&experiment.data);
+        experiment.model.fill(&usual);
+        experiment.time.fill(&usual, experiment.train.algorithm);
+        let every = experiment.evaluations_apart(EVALUATIONS);
+        if experiment.train.global_interval > 0 {
+            experiment.train.evaluate_every.get_or_insert(every);
         }
     }
 
@@ -21,34 +21,41 @@ impl Experiment {
     /// changed ones: with another algorithm the time of its computation, with another P when evaluations come.
     ///
     /// ```
-    /// use selvedge_core::experiment::Experiment;
-    /// let hsgd = Experiment::parse("[data]\nset = \"esr\"", &[])?;
-    /// let jfl = hsgd.with(&["train.algorithm=jfl".into()])?;
-    /// assert_eq!((hsgd.time.compute_seconds(), jfl.time.compute_seconds()), (0.064, 0.1));
+    /// use selvedge_core::experiment::{Experiment, Sets};
+    /// let long = Experiment::parse("", &[])?;
+    /// let short = Sets::GENERATED.with(&long, &["train.iterations=500".into()])?;
+    /// assert_eq!((long.train.evaluate_every, short.train.evaluate_every), (Some(40), Some(10)));
     /// # Ok::<(), selvedge_core::experiment::ExperimentError>(())
     /// ```
     ///
     /// # Errors
     /// The first change that cannot be.
-    pub fn with(&self, changes: &[String]) -> Result<Self, ExperimentError> {
-        let mut given = self.clone();
-        let (set, classes) = (self.shape_of().to_owned(), self.known_classes());
+    pub fn with(
+        &self,
+        experiment: &Experiment,
+        changes: &[String],
+    ) -> Result<Experiment, ExperimentError> {
+        let mut given = experiment.clone();
+        let usual = (self.usual)(&experiment.data);
         let mut model = ModelSettings::default();
-        model.fill(&set, classes);
+        model.fill(&usual);
         if given.model == model {
             given.model = ModelSettings::default();
         }
         let mut time = TimeSettings::default();
-        time.fill(&set, self.train.algorithm);
+        time.fill(&usual, experiment.train.algorithm);
         if given.time.compute_seconds == time.compute_seconds {
             given.time.compute_seconds = None;
         }
         if given.has_usual_evaluations() {
             given.train.evaluate_every = None;
         }
-        Experiment::parse(&given.to_toml(), changes).map_err(ExperimentError::without_line)
+        let changed = self.parse(&given.to_toml(), changes);
+        changed.map_err(ExperimentError::without_line)
     }
+}
 
+impl Experiment {
     /// Whether evaluations come as often as they do where nobody says how often.
     pub fn has_usual_evaluations(&self) -> bool {
         self.train.evaluate_every == Some(self.evaluations_apart(EVALUATIONS))
@@ -59,22 +66,5 @@ impl Experiment {
         let p = self.train.global_interval.max(1);
         let wanted = self.train.iterations.div_ceil(evaluations).max(1);
         wanted.div_ceil(p).saturating_mul(p)
-    }
-
-    /// The set whose shape the data has: a synthetic twin has the defaults of its set.
-    fn shape_of(&self) -> &str {
-        let set = &self.data.set;
-        set.strip_prefix("synthetic-").unwrap_or(set)
-    }
-
-    fn known_classes(&self) -> usize {
-        match (self.shape_of(), self.data.table.labels.len()) {
-            ("esr", _) => 5,
-            ("mednist", _) => 6,
-            ("organamnist", _) => 11,
-            ("mimic3" | "physionet2012", _) => 2,
-            ("table", labels) if labels > 0 => labels,
-            _ => self.data.classes,
-        }
     }
 }

@@ -1,246 +1,99 @@
-//! Every key of an experiment, with its meaning: what errors suggest from and the reference is made of.
+//! Every key of an experiment, described once: path, type, default, what it may be set to, meaning. The settings themselves,
+//! the checks of single values, what errors suggest from, and the reference follow from these rows.
 
-/// A key and what it means.
+use super::{Experiment, Values};
+use std::sync::LazyLock;
+
+/// A key, what it may be set to, and what it means.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyInfo {
     /// Dotted, as in `--set`.
     pub path: &'static str,
+    /// What it may be set to.
+    pub values: Values,
     /// One line.
     pub meaning: &'static str,
 }
 
-const fn key(path: &'static str, meaning: &'static str) -> KeyInfo {
-    KeyInfo { path, meaning }
+/// Every key there is, in the order of a resolved experiment.
+pub static KEYS: LazyLock<Vec<KeyInfo>> = LazyLock::new(|| {
+    let mut keys = Vec::new();
+    Experiment::keys(&mut keys);
+    keys
+});
+
+/// Settings that know their keys.
+pub(super) trait Table {
+    /// Adds the keys, in order.
+    fn keys(all: &mut Vec<KeyInfo>);
+
+    /// Adds what they are set to, in the same order; nothing for one that is not set.
+    fn values(&self, all: &mut Vec<Option<toml::Value>>);
+
+    /// The keys with what they are set to.
+    fn entries(&self) -> Vec<(KeyInfo, Option<toml::Value>)> {
+        let (mut keys, mut values) = (Vec::new(), Vec::new());
+        Self::keys(&mut keys);
+        self.values(&mut values);
+        keys.into_iter().zip(values).collect()
+    }
 }
 
-/// Every key there is, in the order of a resolved experiment.
-pub const KEYS: &[KeyInfo] = &[
-    key("seed", "everything random follows from it"),
-    key(
-        "data.set",
-        "which rows; synthetic-esr and so on are generated twins of the same shape",
-    ),
-    key(
-        "data.path",
-        "file or folder of the set, below the data folder; empty: its usual place",
-    ),
-    key(
-        "data.vertical",
-        "which side holds what: centre | frame (medmnist), half | channel (mimic3), statics (physionet2012)",
-    ),
-    key(
-        "data.split",
-        "how rows are dealt to groups; recording is for esr",
-    ),
-    key("data.groups", "M, the number of groups"),
-    key(
-        "data.beta",
-        "β of split = dirichlet: small is skewed, large even",
-    ),
-    key(
-        "data.sizes",
-        "how large the groups are relative to each other; empty: all equal",
-    ),
-    key("data.devices", "K_m, devices in each group (synthetic)"),
-    key("data.samples_per_device", "samples on each device"),
-    key(
-        "data.features",
-        "features [hospital, device], like [16, 16] or [[48, 20], [1, 28, 28]] (synthetic)",
-    ),
-    key("data.classes", "number of classes (synthetic)"),
-    key("data.noise", "how much noise hides the signal (synthetic)"),
-    key(
-        "data.test",
-        "share of the rows kept for the test (synthetic: generated in addition)",
-    ),
-    key(
-        "data.validation",
-        "share of the training rows kept for choosing settings and iterations (synthetic: in addition)",
-    ),
-    key("data.table.files", "further files, joined by id (table)"),
-    key("data.table.id", "column that tells patients apart (table)"),
-    key("data.table.label", "column that is to be predicted (table)"),
-    key(
-        "data.table.labels",
-        "the labels in order; empty: all that occur (table)",
-    ),
-    key(
-        "data.table.group",
-        "column that names a row's group, for split = column (table)",
-    ),
-    key(
-        "data.table.patient",
-        "column that names the patient of several rows (table)",
-    ),
-    key(
-        "data.table.part",
-        "column that says train, validation or test (table)",
-    ),
-    key(
-        "data.table.hospital",
-        "columns or variables at the hospital, like [\"age\", \"lab_*\"] (table)",
-    ),
-    key(
-        "data.table.device",
-        "columns or variables on the device (table)",
-    ),
-    key(
-        "data.table.categorical",
-        "columns of categories: [\"sex\"] or { sex = [\"f\", \"m\"] } (table)",
-    ),
-    key(
-        "data.table.blank",
-        "texts that mean that nothing was measured, besides empty cells (table)",
-    ),
-    key(
-        "data.table.missing",
-        "what stands for what was not measured (table)",
-    ),
-    key(
-        "data.table.masks",
-        "whether numbers are accompanied by whether they were measured (table)",
-    ),
-    key(
-        "data.table.clip",
-        "whether numbers are clipped to the 1st and 99th percentile (table)",
-    ),
-    key(
-        "data.table.one_sided",
-        "what becomes of patients that only one side knows (table)",
-    ),
-    key(
-        "data.table.time",
-        "column of the time, for time series (table)",
-    ),
-    key(
-        "data.table.variable",
-        "column that names what was measured, one measurement per row (table)",
-    ),
-    key(
-        "data.table.value",
-        "column of what was measured, likewise (table)",
-    ),
-    key("data.table.steps", "steps of a time series (table)"),
-    key(
-        "data.table.step",
-        "how long a step is, in the unit of the time (table)",
-    ),
-    key("data.table.start", "where the first step begins (table)"),
-    key("train.algorithm", "which loop trains"),
-    key("train.iterations", "T, a multiple of P"),
-    key(
-        "train.global_interval",
-        "P, iterations between global aggregations, a multiple of Q",
-    ),
-    key(
-        "train.local_interval",
-        "Q, iterations between local aggregations and exchanges",
-    ),
-    key("train.learning_rate", "η0"),
-    key(
-        "train.halve_every",
-        "T0, halve the learning rate every so many iterations; 0 is never",
-    ),
-    key(
-        "train.adaptive",
-        "who chooses P, Q and η while training, from these on (hsgd, c-hsgd)",
-    ),
-    key(
-        "train.participation",
-        "α, the share of a group's devices that takes part in an interval",
-    ),
-    key("train.selection", "how they are drawn"),
-    key("train.weight_decay", "λ of the regulariser on the towers"),
-    key("train.class_weights", "the factor of each class's loss"),
-    key(
-        "train.broadcast",
-        "which devices are sent the device model at an exchange",
-    ),
-    key(
-        "train.evaluate_every",
-        "evaluate at most every so many iterations",
-    ),
-    key(
-        "train.loss_samples",
-        "training loss over a fixed sample of so many; 0 is over all",
-    ),
-    key(
-        "train.raw_bytes",
-        "S, bytes of raw data charged where an algorithm moves it; else those of all training samples",
-    ),
-    key("model.hospital", "layers of the hospital tower"),
-    key("model.device", "layers of the device tower"),
-    key(
-        "model.combined",
-        "layers over both embeddings, ending in one logit per class",
-    ),
-    key(
-        "compression.codec",
-        "codec of theta0, zeta1 and zeta2 in c-hsgd and c-tdcd",
-    ),
-    key("compression.levels", "b, levels of codecs that name none"),
-    key("compression.theta0", "codec of theta0, if another"),
-    key("compression.zeta1", "codec of zeta1, if another"),
-    key("compression.zeta2", "codec of zeta2, if another"),
-    key(
-        "compression.device_upload",
-        "codec of theta2 from device to edge, sent as a difference",
-    ),
-    key(
-        "compression.device_download",
-        "codec of theta2 from edge to device",
-    ),
-    key(
-        "compression.global_upload",
-        "codec of models to the cloud, sent as a difference (c-hsgd)",
-    ),
-    key(
-        "compression.global_download",
-        "codec of models from the cloud, likewise (c-hsgd)",
-    ),
-    key(
-        "compression.error_feedback",
-        "whether what compression lost of theta0, and of models to and from the cloud, is added to the next one",
-    ),
-    key("time.mobile_up", "bit/s from a device"),
-    key("time.mobile_down", "bit/s to a device"),
-    key("time.fixed_up", "bit/s from a hospital or an edge"),
-    key("time.fixed_down", "bit/s to a hospital or an edge"),
-    key(
-        "time.compute",
-        "whether the time of computation is as set below or measured",
-    ),
-    key(
-        "time.compute_seconds",
-        "t_c, seconds of computation in an iteration",
-    ),
-    key("time.compute_scale", "a factor on the time of computation"),
-    key(
-        "time.shared_uplink",
-        "whether a group's devices share one uplink",
-    ),
-    key(
-        "time.sequential_exchange",
-        "whether the two ways of an exchange follow each other",
-    ),
-    key("stop.loss", "end when the training loss is at most this"),
-    key("stop.auc", "end when the test AUC is at least this"),
-    key(
-        "stop.precision",
-        "end when the test precision is at least this",
-    ),
-    key("stop.recall", "end when the test recall is at least this"),
-    key("stop.f1", "end when the test F1 is at least this"),
-    key(
-        "stop.accuracy",
-        "end when the test accuracy is at least this",
-    ),
-    key(
-        "stop.bytes",
-        "end when a group has sent so many bytes on average (exact)",
-    ),
-    key("stop.seconds", "end after so many simulated seconds"),
-];
+/// A value as TOML has it; nothing if there is none.
+pub(super) fn written(value: &impl serde::Serialize) -> Option<toml::Value> {
+    let large = |_| match serde_json::to_value(value) {
+        // A whole number that is too large for TOML.
+        Ok(serde_json::Value::Number(number)) => Some(toml::Value::String(number.to_string())),
+        _ => None,
+    };
+    toml::Value::try_from(value).map_or_else(large, Some)
+}
+
+/// Declares a table of settings: for each key a row with its field, type, default, values and meaning, and below them the
+/// tables inside it. A field's own attributes come before it.
+macro_rules! settings {
+    (
+        $(#[$about:meta])*
+        $name:ident, $prefix:literal {
+            $($(#[$attribute:meta])* $field:ident: $type:ty = $default:expr, $values:expr, $meaning:literal;)*
+            $([$(#[$inner_attribute:meta])* $inner:ident: $inner_type:ty])*
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct $name {
+            $(#[doc = $meaning] $(#[$attribute])* pub $field: $type,)*
+            $($(#[$inner_attribute])* pub $inner: $inner_type,)*
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                $name {
+                    $($field: $default,)*
+                    $($inner: Default::default(),)*
+                }
+            }
+        }
+
+        impl $crate::experiment::keys::Table for $name {
+            fn keys(all: &mut Vec<$crate::experiment::KeyInfo>) {
+                all.extend([$($crate::experiment::KeyInfo {
+                    path: concat!($prefix, stringify!($field)),
+                    values: $values,
+                    meaning: $meaning,
+                },)*]);
+                $(<$inner_type as $crate::experiment::keys::Table>::keys(all);)*
+            }
+
+            fn values(&self, all: &mut Vec<Option<toml::Value>>) {
+                all.extend([$($crate::experiment::keys::written(&self.$field),)*]);
+                $($crate::experiment::keys::Table::values(&self.$inner, all);)*
+            }
+        }
+    };
+}
+pub(super) use settings;
 
 /// The candidate that is least different from a mistyped word, if one is near enough to suggest.
 ///

@@ -16,54 +16,72 @@ mod data;
 mod derived;
 mod keys;
 mod read;
+mod sets;
 mod settings;
+mod stop;
 mod table;
 mod values;
 
 pub use algorithm::{Algorithm, Side};
 pub use compression::CompressionSettings;
-pub use data::{DataSettings, Features};
+pub use data::{DataSettings, Features, SPLITS};
 pub use keys::{KEYS, KeyInfo, nearest, one_of};
 pub use read::ExperimentError;
+pub use sets::{Sets, Usual};
 pub use settings::{
-    Adaptive, Broadcast, ClassWeights, Compute, ModelSettings, StopSettings, TimeSettings,
-    TrainSettings,
+    Adaptive, Broadcast, ClassWeights, Compute, ModelSettings, TimeSettings, TrainSettings,
 };
+pub use stop::StopSettings;
 pub use table::{Categorical, TableSettings};
-pub use values::{Range, Values};
+pub use values::{Range, Refused, Values};
 
-use serde::{Deserialize, Serialize};
+use values::ANY;
+pub(crate) use values::{ABOVE_0, SHARE};
 
-/// An experiment.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Experiment {
-    /// Everything random follows from it.
-    pub seed: u64,
-    /// Which data, and how it is split.
-    pub data: DataSettings,
-    /// The algorithm and its parameters.
-    pub train: TrainSettings,
-    /// The three networks.
-    pub model: ModelSettings,
-    /// What c-hsgd and c-tdcd do to messages.
-    pub compression: CompressionSettings,
-    /// Link speeds and computation times of the simulated clock.
-    pub time: TimeSettings,
-    /// Targets and budgets that end a run early.
-    pub stop: StopSettings,
+use keys::{Table, settings};
+
+settings! {
+    /// An experiment.
+    Experiment, "" {
+        seed: u64 = 42, ANY, "everything random follows from it";
+        [
+            /// Which data, and how it is split.
+            data: DataSettings
+        ]
+        [
+            /// The algorithm and its parameters.
+            train: TrainSettings
+        ]
+        [
+            /// The three networks.
+            model: ModelSettings
+        ]
+        [
+            /// What c-hsgd and c-tdcd do to messages.
+            compression: CompressionSettings
+        ]
+        [
+            /// Link speeds and computation times of the simulated clock.
+            time: TimeSettings
+        ]
+        [
+            /// Targets and budgets that end a run early.
+            stop: StopSettings
+        ]
+    }
 }
 
-impl Default for Experiment {
-    fn default() -> Self {
-        Experiment {
-            seed: 42,
-            data: DataSettings::default(),
-            train: TrainSettings::default(),
-            model: ModelSettings::default(),
-            compression: CompressionSettings::default(),
-            time: TimeSettings::default(),
-            stop: StopSettings::default(),
-        }
+impl Experiment {
+    /// What makes a run what it is: a line `path = value` for every key that does not have its default. One whose default
+    /// follows from other settings, like a model's layers, is always there. So a key that is new changes nothing as long
+    /// as nobody sets it.
+    pub fn identity(&self) -> String {
+        let defaults = Experiment::default().entries();
+        let own = self.entries().into_iter().zip(defaults);
+        let set = own.filter(|((_, value), (_, default))| value != default);
+        let line = |((key, value), _): ((KeyInfo, Option<toml::Value>), _)| {
+            value.map_or(String::new(), |value| format!("{} = {value}\n", key.path))
+        };
+        set.map(line).collect()
     }
 }

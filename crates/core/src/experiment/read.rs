@@ -1,7 +1,8 @@
 //! From text to a checked experiment.
 
-use super::keys::{KEYS, nearest, one_of};
-use super::{Adaptive, Algorithm, Compute, Experiment};
+use super::keys::{KEYS, nearest};
+use super::values::check_values;
+use super::{Adaptive, Algorithm, Compute, Experiment, Sets};
 use crate::message_path::Compression;
 use toml::de::{DeTable, DeValue};
 
@@ -111,13 +112,13 @@ fn unknown_key(path: &str) -> Option<ExperimentError> {
     ))
 }
 
-impl Experiment {
+impl Sets {
     /// Reads an experiment, applies `--set key=value` overrides, fills in the defaults that depend on the data
     /// set, and checks it.
     ///
     /// # Errors
     /// The first thing that is wrong, with its line or its override.
-    pub fn parse(text: &str, overrides: &[String]) -> Result<Self, ExperimentError> {
+    pub fn parse(&self, text: &str, overrides: &[String]) -> Result<Experiment, ExperimentError> {
         let syntax = |e: toml::de::Error| {
             let place = e.span().map(|span| line_of(text, span.start));
             ExperimentError::new(None, e.message().to_owned()).at(place)
@@ -138,8 +139,8 @@ impl Experiment {
                 experiment = set(&mut table, option).map_err(|e| e.at(place))?;
             }
         }
-        experiment.resolve();
-        experiment.check().map_err(|error| {
+        self.resolve(&mut experiment);
+        self.check(&experiment).map_err(|error| {
             let named = |path: &str| error.key.is_some_and(|key| key == path);
             let option = overrides
                 .iter()
@@ -159,24 +160,37 @@ impl Experiment {
     ///
     /// # Errors
     /// If it is not one, or does not pass the checks.
-    pub fn from_json(value: &serde_json::Value) -> Result<Self, ExperimentError> {
+    pub fn from_json(&self, value: &serde_json::Value) -> Result<Experiment, ExperimentError> {
         let mut experiment: Experiment = serde_json::from_value(value.clone())
             .map_err(|e| ExperimentError::new(None, e.to_string()))?;
-        experiment.resolve();
-        experiment.check()?;
+        self.resolve(&mut experiment);
+        self.check(&experiment)?;
         Ok(experiment)
     }
 
+    fn check(&self, experiment: &Experiment) -> Result<(), ExperimentError> {
+        check_values(experiment, Some((self.names)()))
+            .map_err(|refused| ExperimentError::new(Some(refused.key), refused.to_string()))?;
+        experiment.check()
+    }
+}
+
+impl Experiment {
     /// The experiment as TOML, every key written out.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).unwrap_or_default()
     }
 
+    /// What one key alone does not show.
     fn check(&self) -> Result<(), ExperimentError> {
-        self.check_train()?;
+        self.check_intervals()?;
+        self.check_adaptive()?;
         Compression::new(&self.compression)
             .map_err(|(key, problem)| ExperimentError::new(Some(key), problem))?;
-        self.check_time_and_stop()?;
+        let steered = self.stop.seconds.is_some() && self.time.compute == Compute::Measured;
+        require("stop.seconds", !steered, || {
+            "stop.seconds needs time.compute = \"set\": measured time never steers a run".into()
+        })?;
         for (key, layers) in [
             ("model.hospital", self.model.hospital()),
             ("model.device", self.model.device()),
@@ -191,25 +205,8 @@ impl Experiment {
         Ok(())
     }
 
-    fn check_train(&self) -> Result<(), ExperimentError> {
+    fn check_intervals(&self) -> Result<(), ExperimentError> {
         let t = &self.train;
-        let drawn = &t.selection;
-        require("train.selection", drawn == "uniform", || {
-            format!(
-                "train.selection = \"{drawn}\": {}",
-                one_of(drawn, &["uniform"])
-            )
-        })?;
-        for (key, value) in [
-            ("train.iterations", t.iterations),
-            ("train.global_interval", t.global_interval),
-            ("train.local_interval", t.local_interval),
-            ("train.evaluate_every", t.evaluate_every.unwrap_or(1)),
-        ] {
-            require(key, value >= 1, || {
-                format!("{key} = {value} must be at least 1")
-            })?;
-        }
         let (q, p, total) = (t.local_interval, t.global_interval, t.iterations);
         require("train.local_interval", p.is_multiple_of(q), || {
             format!(
@@ -227,24 +224,7 @@ impl Experiment {
             format!(
                 "train.global_interval = {p} does not divide train.iterations = {total}: use {right} iterations"
             )
-        })?;
-        positive("train.learning_rate", t.learning_rate)?;
-        self.check_adaptive()?;
-        let alpha = t.participation;
-        require("train.participation", alpha > 0.0 && alpha <= 1.0, || {
-            let problem = if alpha > 1.0 {
-                "is more than all devices"
-            } else {
-                "gives no device"
-            };
-            format!("train.participation = {alpha} {problem}: it must be above 0 and at most 1")
-        })?;
-        let decay = t.weight_decay;
-        require(
-            "train.weight_decay",
-            decay >= 0.0 && decay.is_finite(),
-            || format!("train.weight_decay = {decay} must be 0 or more"),
-        )
+        })
     }
 
     fn check_adaptive(&self) -> Result<(), ExperimentError> {
@@ -260,55 +240,6 @@ impl Experiment {
         require("train.halve_every", t.halve_every == 0, || {
             let halve = t.halve_every;
             format!("train.halve_every = {halve}: {key} chooses η, so use 0")
-        })
-    }
-
-    fn check_time_and_stop(&self) -> Result<(), ExperimentError> {
-        let t = &self.time;
-        for (key, value) in [
-            ("time.mobile_up", t.mobile_up),
-            ("time.mobile_down", t.mobile_down),
-            ("time.fixed_up", t.fixed_up),
-            ("time.fixed_down", t.fixed_down),
-        ] {
-            positive(key, value)?;
-            require(key, (1.0..=1e15).contains(&value), || {
-                format!("{key} = {value:e} bit/s must be at least 1 and at most 1e15")
-            })?;
-        }
-        for (key, value) in [
-            ("time.compute_seconds", t.compute_seconds()),
-            ("time.compute_scale", t.compute_scale),
-        ] {
-            require(key, (0.0..=1e6).contains(&value), || {
-                format!("{key} = {value:e} must be at least 0 and at most 1e6")
-            })?;
-        }
-        let s = &self.stop;
-        for (key, value) in [
-            ("stop.auc", s.auc),
-            ("stop.precision", s.precision),
-            ("stop.recall", s.recall),
-            ("stop.f1", s.f1),
-            ("stop.accuracy", s.accuracy),
-        ] {
-            let value = value.unwrap_or(1.0);
-            require(key, value > 0.0 && value <= 1.0, || {
-                format!(
-                    "{key} = {value} can never be told from the start or never be reached: use a value above 0 and at most 1"
-                )
-            })?;
-        }
-        for (key, value) in [
-            ("stop.loss", s.loss),
-            ("stop.bytes", s.bytes),
-            ("stop.seconds", s.seconds),
-        ] {
-            positive(key, value.unwrap_or(1.0))?;
-        }
-        let steered = s.seconds.is_some() && t.compute == Compute::Measured;
-        require("stop.seconds", !steered, || {
-            "stop.seconds needs time.compute = \"set\": measured time never steers a run".into()
         })
     }
 }
@@ -360,12 +291,6 @@ fn require(
     }
 }
 
-fn positive(key: &'static str, value: f64) -> Result<(), ExperimentError> {
-    require(key, value > 0.0 && value.is_finite(), || {
-        format!("{key} = {value} must be above 0")
-    })
-}
-
 /// The divisors of `p` on either side of `q`, in words.
 fn divisors(p: u64, q: u64) -> String {
     // Near `q` only: the divisors of a large number are far apart, and 1 is always one.
@@ -387,169 +312,4 @@ fn divisors(p: u64, q: u64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::experiment::StopSettings;
-
-    fn error(text: &str) -> String {
-        Experiment::parse(text, &[]).unwrap_err().to_string()
-    }
-
-    /// Dotted keys of a JSON object; lists and plain values are leaves.
-    fn leaves(value: &serde_json::Value, prefix: &str, found: &mut Vec<String>) {
-        match value {
-            serde_json::Value::Object(map) => {
-                for (key, value) in map {
-                    let path = if prefix.is_empty() {
-                        key.clone()
-                    } else {
-                        format!("{prefix}.{key}")
-                    };
-                    leaves(value, &path, found);
-                }
-            }
-            _ => found.push(prefix.into()),
-        }
-    }
-
-    #[test]
-    fn the_table_of_keys_is_the_keys_there_are() {
-        let mut experiment = Experiment::parse("", &[]).unwrap();
-        let some = Some(0.5);
-        experiment.train.raw_bytes = Some(1);
-        experiment.train.adaptive = Adaptive::Gain;
-        let compression = &mut experiment.compression;
-        for codec in [
-            &mut compression.theta0,
-            &mut compression.zeta1,
-            &mut compression.zeta2,
-        ] {
-            *codec = Some("none".into());
-        }
-        experiment.stop = StopSettings {
-            loss: some,
-            auc: some,
-            precision: some,
-            recall: some,
-            f1: some,
-            accuracy: some,
-            bytes: some,
-            seconds: some,
-        };
-        // A table that says nothing is not written.
-        experiment.data.table.id = "patient".into();
-        let mut found = Vec::new();
-        leaves(&serde_json::to_value(&experiment).unwrap(), "", &mut found);
-        let mut listed: Vec<_> = KEYS.iter().map(|k| k.path.to_owned()).collect();
-        found.sort();
-        listed.sort();
-        assert_eq!(found, listed);
-    }
-
-    #[test]
-    fn an_experiment_survives_both_formats() {
-        let text =
-            "seed = 7\n[data]\nfeatures = 10\n[train]\nclass_weights = [1, 2]\n[stop]\nauc = 0.9";
-        let experiment = Experiment::parse(text, &[]).unwrap();
-        assert_eq!(
-            Experiment::parse(&experiment.to_toml(), &[]).unwrap(),
-            experiment
-        );
-        let json = serde_json::to_value(&experiment).unwrap();
-        assert_eq!(Experiment::from_json(&json).unwrap(), experiment);
-    }
-
-    #[test]
-    fn mistakes_are_named_with_line_value_and_remedy() {
-        for (text, message) in [
-            ("sed = 1", "line 1: unknown key `sed`: did you mean `seed`?"),
-            (
-                "[train]\n\nlocal_intervall = 1",
-                "line 3: unknown key `train.local_intervall`: did you mean `train.local_interval`?",
-            ),
-            (
-                "[data]\nseed = 1",
-                "line 2: unknown key `data.seed`: did you mean `seed`?",
-            ),
-            (
-                "[trian]\niterations = 1",
-                "line 1: unknown key `trian`: did you mean `train`?",
-            ),
-            (
-                "[train]\nlocal_interval = 3",
-                "line 2: train.local_interval = 3 does not divide train.global_interval = 10: use 2 or 5",
-            ),
-            (
-                "[train]\niterations = 15",
-                "line 2: train.global_interval = 10 does not divide train.iterations = 15: use 10 or 20 iterations",
-            ),
-            (
-                "[train]\nparticipation = 0.0",
-                "line 2: train.participation = 0 gives no device: it must be above 0 and at most 1",
-            ),
-            (
-                "[train]\nlearning_rate = -1",
-                "line 2: train.learning_rate = -1 must be above 0",
-            ),
-            (
-                "[model]\ndevice = []",
-                "line 2: model.device = [] has no layers: give at least one, like [{ linear = { out = 16 } }]",
-            ),
-        ] {
-            assert_eq!(error(text), message);
-        }
-        for (text, part) in [
-            (
-                "[train]\niterations = \"many\"",
-                "line 2: invalid type: string \"many\", expected u64",
-            ),
-            (
-                "[train]\niterations = -5",
-                "line 2: invalid value: integer `-5`, expected u64",
-            ),
-            ("seed = ", "line 1"),
-            (
-                "[model]\ndevice = [{ lstmm = { hidden = 3 } }]",
-                "line 2: unknown variant `lstmm`, expected one of `linear`",
-            ),
-            (
-                "[model]\ndevice = [\"lstm\"]",
-                "layer `lstm` needs its size: { lstm = { hidden = 16 } }",
-            ),
-            (
-                "[data]\nfeatures = 7",
-                "features = 7 cannot be cut in halves: give both sides, like [4, 3]",
-            ),
-        ] {
-            let message = error(text);
-            assert!(message.contains(part), "{message}");
-        }
-    }
-
-    #[test]
-    fn overrides_win_and_their_mistakes_name_them() {
-        let set =
-            |option: &str| Experiment::parse("[train]\niterations = 50", &[option.to_owned()]);
-        assert_eq!(set("train.iterations=70").unwrap().train.iterations, 70);
-        assert_eq!(set("data.set=synthetic").unwrap().data.set, "synthetic");
-        assert_eq!(
-            set("data.features = [3, 4]")
-                .unwrap()
-                .data
-                .features
-                .device
-                .len(),
-            4
-        );
-        let message = |option| set(option).unwrap_err().to_string();
-        assert_eq!(
-            message("train.iterations=15"),
-            "--set train.iterations=15: train.global_interval = 10 does not divide train.iterations = 15: use 10 or 20 iterations"
-        );
-        assert!(
-            message("train.iterations=x").starts_with("--set train.iterations=x: invalid type")
-        );
-        assert!(message("iterations=5").contains("did you mean `train.iterations`?"));
-        assert!(message("train.iterations").contains("use key=value"));
-    }
-}
+mod tests;

@@ -1,67 +1,36 @@
 //! The tables of an experiment, and their defaults.
 
-use super::Algorithm;
-use selvedge_nn::{ConvSpec, LayerSpec};
+use super::keys::settings;
+use super::values::{ABOVE_0, ANY, POSITIVE, RATE, Range, SHARE, UP_TO_A_MILLION, Values};
+use super::{Algorithm, Usual};
+use selvedge_nn::LayerSpec;
 use serde::{Deserialize, Serialize};
 
-/// `[train]`: the algorithm and its parameters.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct TrainSettings {
-    /// Which loop trains.
-    pub algorithm: Algorithm,
-    /// T
-    pub iterations: u64,
-    /// P, a multiple of Q
-    pub global_interval: u64,
-    /// Q
-    pub local_interval: u64,
-    /// η0
-    pub learning_rate: f64,
-    /// T0: halve the learning rate every so many iterations; 0 is never
-    pub halve_every: u64,
-    /// Who chooses P, Q and η while training: nobody (`off`), the convergence `bound`, or what an interval `gain`s
-    #[serde(skip_serializing_if = "Adaptive::is_off")]
-    pub adaptive: Adaptive,
-    /// α: the share of a group's devices that takes part in an interval
-    pub participation: f64,
-    /// How the participants are drawn: `uniform`
-    pub selection: String,
-    /// λ of the regulariser (λ/2)‖θ‖² on the towers
-    pub weight_decay: f64,
-    /// `none`, `balanced`, or a list with one factor per class
-    pub class_weights: ClassWeights,
-    /// Who is sent the device model at an exchange: `selected` devices, or `all`
-    pub broadcast: Broadcast,
-    /// Evaluate at most every so many iterations, at global aggregations; by default about fifty times a run
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub evaluate_every: Option<u64>,
-    /// Compute the training loss over a fixed sample of so many training samples; 0 is over all
-    pub loss_samples: usize,
-    /// S: bytes of raw data that algorithms which move it are charged for; by default those of all training samples
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub raw_bytes: Option<u64>,
-}
-
-impl Default for TrainSettings {
-    fn default() -> Self {
-        TrainSettings {
-            algorithm: Algorithm::Hsgd,
-            iterations: 2000,
-            global_interval: 10,
-            local_interval: 5,
-            learning_rate: 0.1,
-            halve_every: 0,
-            adaptive: Adaptive::Off,
-            participation: 0.1,
-            selection: "uniform".into(),
-            weight_decay: 0.0,
-            class_weights: ClassWeights::None,
-            broadcast: Broadcast::Selected,
-            evaluate_every: None,
-            loss_samples: 0,
-            raw_bytes: None,
-        }
+settings! {
+    /// `[train]`: the algorithm and its parameters.
+    TrainSettings, "train." {
+        algorithm: Algorithm = Algorithm::Hsgd, Values::OneOf(&Algorithm::NAMES), "which loop trains";
+        iterations: u64 = 2000, POSITIVE, "T, a multiple of P";
+        global_interval: u64 = 10, POSITIVE, "P, iterations between global aggregations, a multiple of Q";
+        local_interval: u64 = 5, POSITIVE, "Q, iterations between local aggregations and exchanges";
+        learning_rate: f64 = 0.1, ABOVE_0, "η0";
+        halve_every: u64 = 0, ANY, "T0, halve the learning rate every so many iterations; 0 is never";
+        #[serde(skip_serializing_if = "Adaptive::is_off")]
+        adaptive: Adaptive = Adaptive::Off, Values::OneOf(&["off", "bound", "gain"]),
+            "who chooses P, Q and η while training, from these on (hsgd, c-hsgd)";
+        participation: f64 = 0.1, SHARE, "α, the share of a group's devices that takes part in an interval";
+        selection: String = "uniform".into(), Values::OneOf(&["uniform"]), "how they are drawn";
+        weight_decay: f64 = 0.0, Values::Number(Range::AtLeast(0.0)), "λ of the regulariser on the towers";
+        class_weights: ClassWeights = ClassWeights::None, Values::Other("text or list", "none | balanced | a list with one factor per class"),
+            "the factor of each class's loss";
+        broadcast: Broadcast = Broadcast::Selected, Values::OneOf(&["selected", "all"]),
+            "which devices are sent the device model at an exchange";
+        #[serde(skip_serializing_if = "Option::is_none")]
+        evaluate_every: Option<u64> = None, POSITIVE, "evaluate at most every so many iterations";
+        loss_samples: usize = 0, ANY, "training loss over a fixed sample of so many; 0 is over all";
+        #[serde(skip_serializing_if = "Option::is_none")]
+        raw_bytes: Option<u64> = None, ANY,
+            "S, bytes of raw data charged where an algorithm moves it; else those of all training samples";
     }
 }
 
@@ -143,19 +112,17 @@ pub enum Broadcast {
     All,
 }
 
-/// `[model]`: the three networks. Left out, they are chosen for the data set.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ModelSettings {
-    /// Layers of the hospital tower.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hospital: Option<Vec<LayerSpec>>,
-    /// Layers of the device tower.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub device: Option<Vec<LayerSpec>>,
-    /// Layers over both embeddings; the last gives one logit per class.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub combined: Option<Vec<LayerSpec>>,
+settings! {
+    /// `[model]`: the three networks. Left out, they are chosen for the data set.
+    ModelSettings, "model." {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        hospital: Option<Vec<LayerSpec>> = None, Values::Layers, "layers of the hospital tower";
+        #[serde(skip_serializing_if = "Option::is_none")]
+        device: Option<Vec<LayerSpec>> = None, Values::Layers, "layers of the device tower";
+        #[serde(skip_serializing_if = "Option::is_none")]
+        combined: Option<Vec<LayerSpec>> = None, Values::Layers,
+            "layers over both embeddings, ending in one logit per class";
+    }
 }
 
 impl ModelSettings {
@@ -174,41 +141,13 @@ impl ModelSettings {
         self.combined.as_deref().unwrap_or_default()
     }
 
-    /// Fills in what was left out, for a data set.
-    pub(super) fn fill(&mut self, set: &str, classes: usize) {
-        let convolution = |out| {
-            LayerSpec::Conv2d(ConvSpec {
-                out,
-                size: 3,
-                stride: 1,
-                padding: 1,
-            })
-        };
-        let tower = match set {
-            "esr" => vec![
-                LayerSpec::Window { size: 8 },
-                LayerSpec::Lstm { hidden: 32 },
-            ],
-            "mimic3" | "physionet2012" => vec![LayerSpec::Lstm { hidden: 16 }],
-            "medmnist" | "mednist" | "organamnist" => vec![
-                convolution(8),
-                LayerSpec::Relu,
-                LayerSpec::Maxpool { size: 2 },
-                convolution(16),
-                LayerSpec::Relu,
-                LayerSpec::Maxpool { size: 2 },
-                LayerSpec::Flatten,
-            ],
-            _ => vec![LayerSpec::Linear { out: 16 }, LayerSpec::Tanh],
-        };
-        let logits = LayerSpec::Linear { out: classes };
-        let combined = match set {
-            "synthetic" | "table" => vec![LayerSpec::Linear { out: 16 }, LayerSpec::Relu, logits],
-            _ => vec![logits],
-        };
-        self.hospital.get_or_insert_with(|| tower.clone());
-        self.device.get_or_insert(tower);
-        self.combined.get_or_insert(combined);
+    /// Fills in what was left out.
+    pub(super) fn fill(&mut self, usual: &Usual) {
+        let logits = LayerSpec::Linear { out: usual.classes };
+        let combined = || usual.combined.iter().cloned().chain([logits]).collect();
+        self.hospital.get_or_insert_with(|| usual.tower.clone());
+        self.device.get_or_insert_with(|| usual.tower.clone());
+        self.combined.get_or_insert_with(combined);
     }
 }
 
@@ -222,44 +161,20 @@ pub enum Compute {
     Measured,
 }
 
-/// `[time]`: the simulated clock. Rates are in bit/s.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct TimeSettings {
-    /// Upload of a device.
-    pub mobile_up: f64,
-    /// Download of a device.
-    pub mobile_down: f64,
-    /// Upload of a hospital or an edge.
-    pub fixed_up: f64,
-    /// Download of a hospital or an edge.
-    pub fixed_down: f64,
-    /// `set` takes `compute_seconds`, `measured` the real time.
-    pub compute: Compute,
-    /// t_c, seconds of computation in one iteration; by default the paper's Table IV for the data set.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub compute_seconds: Option<f64>,
-    /// A factor on the time of computation.
-    pub compute_scale: f64,
-    /// Whether a group's devices share one uplink.
-    pub shared_uplink: bool,
-    /// Whether the two ways of an exchange follow each other instead of running side by side.
-    pub sequential_exchange: bool,
-}
-
-impl Default for TimeSettings {
-    fn default() -> Self {
-        TimeSettings {
-            mobile_up: 14e6,
-            mobile_down: 110e6,
-            fixed_up: 74e6,
-            fixed_down: 204e6,
-            compute: Compute::Set,
-            compute_seconds: None,
-            compute_scale: 1.0,
-            shared_uplink: false,
-            sequential_exchange: false,
-        }
+settings! {
+    /// `[time]`: the simulated clock. Rates are in bit/s.
+    TimeSettings, "time." {
+        mobile_up: f64 = 14e6, RATE, "bit/s from a device";
+        mobile_down: f64 = 110e6, RATE, "bit/s to a device";
+        fixed_up: f64 = 74e6, RATE, "bit/s from a hospital or an edge";
+        fixed_down: f64 = 204e6, RATE, "bit/s to a hospital or an edge";
+        compute: Compute = Compute::Set, Values::OneOf(&["set", "measured"]),
+            "whether the time of computation is as set below or measured";
+        #[serde(skip_serializing_if = "Option::is_none")]
+        compute_seconds: Option<f64> = None, UP_TO_A_MILLION, "t_c, seconds of computation in an iteration";
+        compute_scale: f64 = 1.0, UP_TO_A_MILLION, "a factor on the time of computation";
+        shared_uplink: bool = false, Values::Flag, "whether a group's devices share one uplink";
+        sequential_exchange: bool = false, Values::Flag, "whether the two ways of an exchange follow each other";
     }
 }
 
@@ -269,48 +184,11 @@ impl TimeSettings {
         self.compute_seconds.unwrap_or_default()
     }
 
-    /// Fills in what was left out, for a data set: the paper's Table IV.
-    pub(super) fn fill(&mut self, set: &str, algorithm: Algorithm) {
-        let (seconds, of_pairs) = match set {
-            "esr" => (0.064, 0.1),
-            "medmnist" | "mednist" | "organamnist" => (0.06, 0.48),
-            "mimic3" | "physionet2012" => (0.05, 0.8),
-            // The paper has no number for JFL on other data.
-            _ => (0.05, 0.05),
-        };
+    /// Fills in what was left out.
+    pub(super) fn fill(&mut self, usual: &Usual, algorithm: Algorithm) {
         self.compute_seconds.get_or_insert(match algorithm {
-            Algorithm::Jfl => of_pairs,
-            _ => seconds,
+            Algorithm::Jfl => usual.seconds_of_pairs,
+            _ => usual.seconds,
         });
     }
-}
-
-/// `[stop]`: targets and budgets that end a run early, at a global aggregation.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct StopSettings {
-    /// Training loss at most this.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub loss: Option<f64>,
-    /// Test AUC at least this.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub auc: Option<f64>,
-    /// Test precision at least this.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub precision: Option<f64>,
-    /// Test recall at least this.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub recall: Option<f64>,
-    /// Test F1 at least this.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub f1: Option<f64>,
-    /// Test accuracy at least this.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub accuracy: Option<f64>,
-    /// Exact bytes, mean per group, at least this.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bytes: Option<f64>,
-    /// Simulated seconds at least this.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub seconds: Option<f64>,
 }

@@ -1,85 +1,43 @@
 //! The `[data.table]` table of an experiment: what the columns of a table of one's own mean.
 
+use super::keys::settings;
+use super::values::{ABOVE_0, POSITIVE, Range, Values};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// `[data.table]`: what the columns of a CSV or Parquet file mean (`data.set = "table"`).
-///
-/// A column is named as the file names it. Where a list of columns is asked for, `*` stands for any letters: `lab_*`,
-/// or `*` alone for all columns that nothing else names.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct TableSettings {
-    /// Further files, beside `data.path`, whose rows belong to the patients of the same id.
-    pub files: Vec<String>,
-    /// The column that tells rows, and patients, apart. Empty: every line is one, and there is one file.
-    pub id: String,
-    /// The column that is to be predicted.
-    pub label: String,
-    /// The labels in the order of their classes; empty: all that occur, in their natural order.
-    pub labels: Vec<String>,
-    /// The column that names a row's group, for `data.split = "column"`.
-    pub group: String,
-    /// The column that names the patient, where one has several rows: they stay together and are one device's.
-    pub patient: String,
-    /// The column that says what a row is for: `train`, `validation` or `test`. Empty: `data.test` and `data.validation` decide.
-    pub part: String,
-    /// The columns, or variables of a time series, that the hospital holds.
-    pub hospital: Vec<String>,
-    /// Those that the device holds.
-    pub device: Vec<String>,
-    /// Columns of categories: names, or names with all their categories in order.
-    pub categorical: Categorical,
-    /// Texts that mean that nothing was measured, besides an empty cell.
-    pub blank: Vec<String>,
-    /// What stands for what was not measured: `mean` of training, `zero`, `carry` the last value forward in time, or
-    /// `refuse` it.
-    pub missing: String,
-    /// Whether each number is accompanied by whether it was measured.
-    pub masks: bool,
-    /// Whether numbers beyond the 1st and the 99th percentile of training are brought back to them.
-    pub clip: bool,
-    /// What becomes of patients that only one side knows: `leave-out`, `keep` or `refuse`.
-    pub one_sided: String,
-    /// The column of the time, in files with several rows per id: time series.
-    pub time: String,
-    /// The column that names what was measured, in files that have one measurement per row.
-    pub variable: String,
-    /// The column of what was measured, likewise.
-    pub value: String,
-    /// Steps of a time series.
-    pub steps: usize,
-    /// How long a step is, in the unit of the time column.
-    pub step: f64,
-    /// Where the first step begins.
-    pub start: f64,
-}
-
-impl Default for TableSettings {
-    fn default() -> Self {
-        TableSettings {
-            files: Vec::new(),
-            id: String::new(),
-            label: String::new(),
-            labels: Vec::new(),
-            group: String::new(),
-            patient: String::new(),
-            part: String::new(),
-            hospital: Vec::new(),
-            device: Vec::new(),
-            categorical: Categorical::default(),
-            blank: Vec::new(),
-            missing: "mean".into(),
-            masks: false,
-            clip: false,
-            one_sided: "leave-out".into(),
-            time: String::new(),
-            variable: String::new(),
-            value: String::new(),
-            steps: 48,
-            step: 1.0,
-            start: 0.0,
-        }
+settings! {
+    /// `[data.table]`: what the columns of a CSV or Parquet file mean (`data.set = "table"`).
+    ///
+    /// A column is named as the file names it. Where a list of columns is asked for, `*` stands for any letters: `lab_*`,
+    /// or `*` alone for all columns that nothing else names.
+    TableSettings, "data.table." {
+        files: Vec<String> = Vec::new(), Values::Texts, "further files, joined by id (table)";
+        id: String = String::new(), Values::Text, "column that tells patients apart (table)";
+        label: String = String::new(), Values::Text, "column that is to be predicted (table)";
+        labels: Vec<String> = Vec::new(), Values::Texts, "the labels in order; empty: all that occur (table)";
+        group: String = String::new(), Values::Text, "column that names a row's group, for split = column (table)";
+        patient: String = String::new(), Values::Text, "column that names the patient of several rows (table)";
+        part: String = String::new(), Values::Text, "column that says train, validation or test (table)";
+        hospital: Vec<String> = Vec::new(), Values::Texts,
+            "columns or variables at the hospital, like [\"age\", \"lab_*\"] (table)";
+        device: Vec<String> = Vec::new(), Values::Texts, "columns or variables on the device (table)";
+        categorical: Categorical = Categorical::default(), Values::Other("list or table", "columns, or columns with lists of their categories"),
+            "columns of categories: [\"sex\"] or { sex = [\"f\", \"m\"] } (table)";
+        blank: Vec<String> = Vec::new(), Values::Texts,
+            "texts that mean that nothing was measured, besides empty cells (table)";
+        missing: String = "mean".into(), Values::OneOf(&["mean", "zero", "carry", "refuse"]),
+            "what stands for what was not measured (table)";
+        masks: bool = false, Values::Flag, "whether numbers are accompanied by whether they were measured (table)";
+        clip: bool = false, Values::Flag, "whether numbers are clipped to the 1st and 99th percentile (table)";
+        one_sided: String = "leave-out".into(), Values::OneOf(&["leave-out", "keep", "refuse"]),
+            "what becomes of patients that only one side knows (table)";
+        time: String = String::new(), Values::Text, "column of the time, for time series (table)";
+        variable: String = String::new(), Values::Text,
+            "column that names what was measured, one measurement per row (table)";
+        value: String = String::new(), Values::Text, "column of what was measured, likewise (table)";
+        steps: usize = 48, POSITIVE, "steps of a time series (table)";
+        step: f64 = 1.0, ABOVE_0, "how long a step is, in the unit of the time (table)";
+        start: f64 = 0.0, Values::Number(Range::Any), "where the first step begins (table)";
     }
 }
 

@@ -1,9 +1,9 @@
-//! What each key of an experiment may be set to: its type, and its range or its choices.
-//!
-//! This is what the reference says. Checks are where values are used; a test of the binary compares the two.
+//! What each key of an experiment may be set to: its type, and its range or its choices. The reference says it, and what is
+//! read is checked by it.
 
-use super::KeyInfo;
+use super::keys::{KeyInfo, Table, one_of};
 use std::fmt;
+use toml::Value;
 
 /// What a key may be set to.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,6 +14,8 @@ pub enum Values {
     Number(Range),
     /// `true` or `false`.
     Flag,
+    /// The name of a data set.
+    Set,
     /// One of these words.
     OneOf(&'static [&'static str]),
     /// Any text.
@@ -52,19 +54,11 @@ impl Values {
             Values::Whole(..) => "whole number",
             Values::Number(_) => "number",
             Values::Flag => "true or false",
-            Values::OneOf(_) | Values::Text => "text",
+            Values::Set | Values::OneOf(_) | Values::Text => "text",
             Values::Codec => "codec",
             Values::Texts => "list of texts",
             Values::Layers => "list of layers",
             Values::Other(kind, _) => kind,
-        }
-    }
-
-    /// The words there are, where only some are good.
-    pub fn choices(&self) -> &'static [&'static str] {
-        match self {
-            Values::OneOf(words) => words,
-            _ => &[],
         }
     }
 }
@@ -80,7 +74,7 @@ impl fmt::Display for Values {
             Values::OneOf(words) => f.write_str(&words.join(" | ")),
             Values::Codec => f.write_str("none | top-k | dither, or with levels, like dither:16"),
             Values::Other(_, text) => f.write_str(text),
-            Values::Flag | Values::Text | Values::Texts | Values::Layers => Ok(()),
+            Values::Set | Values::Flag | Values::Text | Values::Texts | Values::Layers => Ok(()),
         }
     }
 }
@@ -98,195 +92,85 @@ impl fmt::Display for Range {
     }
 }
 
-impl KeyInfo {
-    /// What it may be set to.
-    pub fn values(&self) -> Values {
-        let found = VALUES.iter().find(|(path, _)| *path == self.path);
-        found.map_or(Values::Text, |(_, values)| *values)
+/// Any whole number.
+pub(super) const ANY: Values = Values::Whole(0, u64::MAX);
+pub(super) const POSITIVE: Values = Values::Whole(1, u64::MAX);
+pub(crate) const ABOVE_0: Values = Values::Number(Range::Above(0.0));
+pub(crate) const SHARE: Values = Values::Number(Range::Share);
+pub(super) const REST: Values = Values::Number(Range::Rest);
+pub(super) const RATE: Values = Values::Number(Range::Within(1.0, 1e15));
+pub(super) const UP_TO_A_MILLION: Values = Values::Number(Range::Within(0.0, 1e6));
+
+/// A value that a key cannot have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key} = {value}{}{right}", if self.is_word() { ": " } else { " must be " })]
+pub struct Refused {
+    /// The key.
+    pub key: &'static str,
+    /// What it is set to.
+    pub value: String,
+    /// What it can be.
+    pub right: String,
+}
+
+impl Refused {
+    fn is_word(&self) -> bool {
+        self.value.starts_with('"')
     }
 }
 
-const ANY: Values = Values::Whole(0, u64::MAX);
-const POSITIVE: Values = Values::Whole(1, u64::MAX);
-const ABOVE_0: Values = Values::Number(Range::Above(0.0));
-const SHARE: Values = Values::Number(Range::Share);
-const REST: Values = Values::Number(Range::Rest);
-const RATE: Values = Values::Number(Range::Within(1.0, 1e15));
+/// Refuses the first value that its key cannot have. Names of data sets are checked if there are any.
+pub(super) fn check_values(settings: &impl Table, sets: Option<&[&str]>) -> Result<(), Refused> {
+    let refused = |(key, value): (KeyInfo, Option<Value>)| {
+        let (value, right) = key.values.refuse(&value?, sets)?;
+        let key = key.path;
+        Some(Refused { key, value, right })
+    };
+    settings
+        .entries()
+        .into_iter()
+        .find_map(refused)
+        .map_or(Ok(()), Err)
+}
 
-/// Of every key.
-const VALUES: &[(&str, Values)] = &[
-    ("seed", ANY),
-    (
-        "data.set",
-        Values::OneOf(&[
-            "synthetic",
-            "esr",
-            "medmnist",
-            "mimic3",
-            "physionet2012",
-            "table",
-            "shards",
-            "synthetic-esr",
-            "synthetic-mednist",
-            "synthetic-mimic3",
-            "synthetic-organamnist",
-            "synthetic-physionet2012",
-        ]),
-    ),
-    ("data.path", Values::Text),
-    ("data.vertical", Values::Text),
-    (
-        "data.split",
-        Values::OneOf(&[
-            "paper",
-            "pairs",
-            "ramp",
-            "dirichlet",
-            "iid",
-            "column",
-            "recording",
-        ]),
-    ),
-    ("data.groups", POSITIVE),
-    ("data.beta", Values::Number(Range::Within(0.001, 1e6))),
-    (
-        "data.sizes",
-        Values::Other("list of numbers", "above 0, one for each group"),
-    ),
-    ("data.devices", POSITIVE),
-    ("data.samples_per_device", POSITIVE),
-    (
-        "data.features",
-        Values::Other(
-            "list or number",
-            "two counts, two shapes, or one even total",
-        ),
-    ),
-    ("data.classes", Values::Whole(2, 10_000)),
-    ("data.noise", Values::Number(Range::Within(0.0, 1e6))),
-    ("data.test", REST),
-    ("data.validation", REST),
-    ("data.table.files", Values::Texts),
-    ("data.table.id", Values::Text),
-    ("data.table.label", Values::Text),
-    ("data.table.labels", Values::Texts),
-    ("data.table.group", Values::Text),
-    ("data.table.patient", Values::Text),
-    ("data.table.part", Values::Text),
-    ("data.table.hospital", Values::Texts),
-    ("data.table.device", Values::Texts),
-    (
-        "data.table.categorical",
-        Values::Other(
-            "list or table",
-            "columns, or columns with lists of their categories",
-        ),
-    ),
-    ("data.table.blank", Values::Texts),
-    (
-        "data.table.missing",
-        Values::OneOf(&["mean", "zero", "carry", "refuse"]),
-    ),
-    ("data.table.masks", Values::Flag),
-    ("data.table.clip", Values::Flag),
-    (
-        "data.table.one_sided",
-        Values::OneOf(&["leave-out", "keep", "refuse"]),
-    ),
-    ("data.table.time", Values::Text),
-    ("data.table.variable", Values::Text),
-    ("data.table.value", Values::Text),
-    ("data.table.steps", POSITIVE),
-    ("data.table.step", ABOVE_0),
-    ("data.table.start", Values::Number(Range::Any)),
-    (
-        "train.algorithm",
-        Values::OneOf(&[
-            "hsgd",
-            "jfl",
-            "tdcd",
-            "c-hsgd",
-            "c-tdcd",
-            "centralised",
-            "fedavg",
-            "hospital-only",
-            "device-only",
-        ]),
-    ),
-    ("train.iterations", POSITIVE),
-    ("train.global_interval", POSITIVE),
-    ("train.local_interval", POSITIVE),
-    ("train.learning_rate", ABOVE_0),
-    ("train.halve_every", ANY),
-    ("train.adaptive", Values::OneOf(&["off", "bound", "gain"])),
-    ("train.participation", SHARE),
-    ("train.selection", Values::OneOf(&["uniform"])),
-    ("train.weight_decay", Values::Number(Range::AtLeast(0.0))),
-    (
-        "train.class_weights",
-        Values::Other(
-            "text or list",
-            "none | balanced | a list with one factor per class",
-        ),
-    ),
-    ("train.broadcast", Values::OneOf(&["selected", "all"])),
-    ("train.evaluate_every", POSITIVE),
-    ("train.loss_samples", ANY),
-    ("train.raw_bytes", ANY),
-    ("model.hospital", Values::Layers),
-    ("model.device", Values::Layers),
-    ("model.combined", Values::Layers),
-    ("compression.codec", Values::Codec),
-    ("compression.levels", Values::Whole(2, 65_536)),
-    ("compression.theta0", Values::Codec),
-    ("compression.zeta1", Values::Codec),
-    ("compression.zeta2", Values::Codec),
-    ("compression.device_upload", Values::Codec),
-    ("compression.device_download", Values::Codec),
-    ("compression.global_upload", Values::Codec),
-    ("compression.global_download", Values::Codec),
-    ("compression.error_feedback", Values::Flag),
-    ("time.mobile_up", RATE),
-    ("time.mobile_down", RATE),
-    ("time.fixed_up", RATE),
-    ("time.fixed_down", RATE),
-    ("time.compute", Values::OneOf(&["set", "measured"])),
-    (
-        "time.compute_seconds",
-        Values::Number(Range::Within(0.0, 1e6)),
-    ),
-    (
-        "time.compute_scale",
-        Values::Number(Range::Within(0.0, 1e6)),
-    ),
-    ("time.shared_uplink", Values::Flag),
-    ("time.sequential_exchange", Values::Flag),
-    ("stop.loss", ABOVE_0),
-    ("stop.auc", SHARE),
-    ("stop.precision", SHARE),
-    ("stop.recall", SHARE),
-    ("stop.f1", SHARE),
-    ("stop.accuracy", SHARE),
-    ("stop.bytes", ABOVE_0),
-    ("stop.seconds", ABOVE_0),
-];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::experiment::{Algorithm, KEYS};
-
-    #[test]
-    fn every_key_has_its_values_and_nothing_else_has() {
-        let keys: Vec<&str> = KEYS.iter().map(|key| key.path).collect();
-        let listed: Vec<&str> = VALUES.iter().map(|(path, _)| *path).collect();
-        assert_eq!(keys, listed, "keys.rs and values.rs list the same keys");
+impl Values {
+    /// A value that is none of these, as it is shown, and what would be right.
+    fn refuse(&self, value: &Value, sets: Option<&[&str]>) -> Option<(String, String)> {
+        let right = || self.to_string().replace(", ", " and ");
+        match (self, value) {
+            (Values::Whole(least, most), Value::Integer(n)) => {
+                let within = u64::try_from(*n).is_ok_and(|n| (*least..=*most).contains(&n));
+                (!within).then(|| (n.to_string(), right()))
+            }
+            (Values::Number(range), Value::Float(x)) => {
+                let digits = |x: f64| match x.abs() < 1e15 {
+                    true => x.to_string(),
+                    false => format!("{x:e}"),
+                };
+                (!range.contains(*x)).then(|| (digits(*x), right()))
+            }
+            (Values::OneOf(words), Value::String(word)) => unlisted(word, words),
+            (Values::Set, Value::String(word)) => unlisted(word, sets?),
+            _ => None,
+        }
     }
+}
 
-    #[test]
-    fn algorithms_are_all_there_are() {
-        let key = KEYS.iter().find(|key| key.path == "train.algorithm");
-        let names: Vec<&str> = Algorithm::ALL.into_iter().map(Algorithm::name).collect();
-        assert_eq!(key.unwrap().values().choices(), names);
+fn unlisted(word: &str, words: &[&str]) -> Option<(String, String)> {
+    (!words.contains(&word)).then(|| (format!("{word:?}"), one_of(word, words)))
+}
+
+impl Range {
+    /// Whether a number is in it; what is not finite never is.
+    fn contains(self, x: f64) -> bool {
+        x.is_finite()
+            && match self {
+                Range::Any => true,
+                Range::Above(least) => x > least,
+                Range::Within(least, most) => (least..=most).contains(&x),
+                Range::AtLeast(least) => x >= least,
+                Range::Share => x > 0.0 && x <= 1.0,
+                Range::Rest => (0.0..1.0).contains(&x),
+            }
     }
 }

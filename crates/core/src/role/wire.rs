@@ -15,7 +15,7 @@ use crate::evaluate::{HeldOut, Scores};
 use crate::ledger::{Direction, Entry, Kind, Ledger, Link};
 use crate::local_steps::Descended;
 use crate::message_path::Numbers;
-use crate::metrics::{LossSum, Metrics, Tally};
+use crate::metrics::{LossSum, Tally};
 use crate::model::Model;
 use crate::schedule::Segment;
 use crate::state::{Evaluation, Validation};
@@ -179,7 +179,7 @@ macro_rules! fields {
         }
     };
 }
-pub(super) use fields;
+pub(crate) use fields;
 
 fields!(Segment {
     start,
@@ -208,13 +208,6 @@ fields!(Model {
     theta0,
     theta1,
     theta2
-});
-fields!(Metrics {
-    auc,
-    precision,
-    recall,
-    f1,
-    accuracy
 });
 fields!(Validation {
     loss_validation,

@@ -95,7 +95,7 @@ fn every_party_has_the_same_task() {
     let mut experiment = experiment();
     experiment.train.participation = 0.6;
     experiment.train.class_weights = ClassWeights::Balanced;
-    experiment.stop.auc = Some(0.9);
+    experiment.stop.set_target("auc", 0.9);
     for (loss_samples, adaptive) in [(0, Adaptive::Off), (11, Adaptive::Gain)] {
         experiment.train.loss_samples = loss_samples;
         experiment.train.adaptive = adaptive;

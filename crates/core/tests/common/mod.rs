@@ -11,7 +11,7 @@ pub mod seams;
 use reference::Theta;
 use selvedge_core::absence::Absences;
 use selvedge_core::dataset::{Dataset, Group, Samples};
-use selvedge_core::experiment::{Algorithm, Experiment, ModelSettings};
+use selvedge_core::experiment::{Algorithm, Experiment, ModelSettings, Sets};
 use selvedge_core::model::Model;
 use selvedge_core::run::{self, Ending};
 use selvedge_core::selection::{Draw, Selection};
@@ -96,7 +96,9 @@ pub fn with_algorithm(experiment: &Experiment, algorithm: Algorithm) -> Experime
 /// The experiment, after the checks that one from a file goes through.
 pub fn checked(experiment: &Experiment) -> Experiment {
     let value = serde_json::to_value(experiment).expect("an experiment is JSON");
-    Experiment::from_json(&value).expect("a valid experiment")
+    Sets::GENERATED
+        .from_json(&value)
+        .expect("a valid experiment")
 }
 
 /// What a data set is to look like.

@@ -16,20 +16,69 @@ mod table;
 
 use crate::DataError;
 use crate::files::lines::Lines;
-use crate::rows::{Part, Purpose, Rows, Side};
+#[cfg(feature = "fuzz")]
+use crate::fuzz::{self, Target};
+use crate::rows::{Part, Rows, Side};
+use crate::sets::{DataSet, Source, Twin, single};
 use crate::settings::wrong;
 use crate::statistics::Scaling;
-use selvedge_core::experiment::DataSettings;
-use selvedge_nn::Shape;
+use selvedge_core::experiment::{DataSettings, Usual};
+use selvedge_nn::{LayerSpec, Shape};
 use std::collections::BTreeMap;
 use std::path::Path;
 use table::{HALF, Table, WIDTH};
 
+pub(crate) static SET: DataSet = DataSet {
+    has_recordings: true,
+    usual: |_| Usual {
+        tower: vec![
+            LayerSpec::Window { size: 8 },
+            LayerSpec::Lstm { hidden: 32 },
+        ],
+        combined: Vec::new(),
+        classes: CLASSES,
+        seconds: 0.064,
+        seconds_of_pairs: 0.1,
+    },
+    twins: &[Twin {
+        name: "synthetic-esr",
+        hospital: Shape::Flat(HALF),
+        device: Shape::Flat(WIDTH - HALF),
+        classes: CLASSES,
+        devices: 920,
+    }],
+    targets: &[
+        ("loss", 1.2),
+        ("loss", 0.8),
+        ("precision", 0.4),
+        ("precision", 0.6),
+        ("recall", 0.4),
+        ("recall", 0.6),
+        ("f1", 0.6),
+        ("auc", 0.7),
+        ("auc", 0.9),
+    ],
+    #[cfg(feature = "fuzz")]
+    fuzz: &[
+        Target::new("esr", fuzz::sets::esr, fuzz::seeds::esr, fuzz::tokens::CSV).up_to(8 << 10),
+    ],
+    ..DataSet::new(
+        "esr",
+        Source::Files {
+            read,
+            read_new: |settings, _, files, purpose| {
+                let lines = Lines::open(single("esr", files)?)?;
+                rows(settings, Table::of_lines(files[0].clone(), lines, purpose)?)
+            },
+        },
+    )
+};
+
 /// Labels.
-pub(crate) const CLASSES: usize = 5;
+const CLASSES: usize = 5;
 
 /// Reads the set.
-pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<Rows, DataError> {
+fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<Rows, DataError> {
     if ["paper", "recording", "pairs"].contains(&settings.split.as_str()) && settings.groups != 10 {
         let expected = "the groups of \"esr\" are the ten pairs of its labels: expected 10, or another data.split";
         return Err(wrong("groups", settings.groups, expected));
@@ -45,23 +94,14 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<R
     rows(settings, Table::read(settings, data_dir)?)
 }
 
-/// Reads seconds of EEG that training has not seen.
-pub(crate) fn read_new(
-    settings: &DataSettings,
-    file: &Path,
-    purpose: Purpose,
-) -> Result<Rows, DataError> {
-    let lines = Lines::open(file)?;
-    rows(settings, Table::of_lines(file.to_owned(), lines, purpose)?)
-}
-
 /// Reads the set from the lines of `file`.
+#[cfg(feature = "fuzz")]
 pub(crate) fn of_lines(
     settings: &DataSettings,
     file: &Path,
     lines: Lines,
 ) -> Result<Rows, DataError> {
-    let table = Table::of_lines(file.to_owned(), lines, Purpose::Training)?;
+    let table = Table::of_lines(file.to_owned(), lines, crate::rows::Purpose::Training)?;
     rows(settings, table)
 }
 

@@ -1,6 +1,7 @@
 //! Experiments, and what is built of them.
 
 use super::told;
+use crate::SETS;
 use crate::synthetic;
 use selvedge_core::experiment::Experiment;
 use selvedge_core::model::Architecture;
@@ -9,7 +10,7 @@ pub(super) fn experiment(bytes: &[u8]) {
     let Ok(text) = str::from_utf8(bytes) else {
         return;
     };
-    if let Some(experiment) = told(Experiment::parse(text, &[])) {
+    if let Some(experiment) = told(SETS.parse(text, &[])) {
         written_and_read_again(&experiment);
         build(&experiment);
     }
@@ -20,7 +21,7 @@ pub(super) fn overrides(bytes: &[u8]) {
         return;
     };
     let options: Vec<String> = text.lines().take(8).map(str::to_owned).collect();
-    if let Some(experiment) = told(Experiment::parse("[train]\niterations = 50", &options)) {
+    if let Some(experiment) = told(SETS.parse("[train]\niterations = 50", &options)) {
         written_and_read_again(&experiment);
         build(&experiment);
     }
@@ -30,14 +31,14 @@ pub(super) fn experiment_json(bytes: &[u8]) {
     let Some(value) = told(serde_json::from_slice(bytes)) else {
         return;
     };
-    if let Some(experiment) = told(Experiment::from_json(&value)) {
+    if let Some(experiment) = told(SETS.from_json(&value)) {
         build(&experiment);
     }
 }
 
 fn written_and_read_again(experiment: &Experiment) {
     let text = experiment.to_toml();
-    let again = Experiment::parse(&text, &[]).map(|again| again.to_toml());
+    let again = SETS.parse(&text, &[]).map(|again| again.to_toml());
     assert_eq!(again.as_ref(), Ok(&text));
 }
 

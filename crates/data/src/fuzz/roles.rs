@@ -1,6 +1,7 @@
 //! Parties of a deployment: what they say to each other, what they keep, and what they do when either is nonsense.
 
 use super::told;
+use crate::SETS;
 use rayon::ThreadPoolBuilder;
 use selvedge_core::dataset::{Dataset, Group, Samples};
 use selvedge_core::experiment::Experiment;
@@ -195,7 +196,10 @@ static DATASET: LazyLock<Dataset> = LazyLock::new(|| {
 
 static EXPERIMENTS: LazyLock<Vec<Experiment>> = LazyLock::new(|| {
     let options = COMMON.map(str::to_owned);
-    let parse = |settings| Experiment::parse(settings, &options).expect("settings that are right");
+    let parse = |settings| {
+        SETS.parse(settings, &options)
+            .expect("settings that are right")
+    };
     SETTINGS.into_iter().map(parse).collect()
 });
 

@@ -1,5 +1,6 @@
 //! Small valid inputs.
 
+use crate::SETS;
 use crate::files::npz::npy_header;
 use crate::files::zip::ZipWriter;
 use flate2::{Compression, write::GzEncoder};
@@ -8,7 +9,7 @@ use selvedge_core::experiment::Experiment;
 use selvedge_nn::random::Key;
 use std::io::{Cursor, Write};
 
-pub(super) fn npy_headers() -> Vec<Vec<u8>> {
+pub(crate) fn npy_headers() -> Vec<Vec<u8>> {
     vec![
         b"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }\n".into(),
         b"{'descr': '|u1', 'fortran_order': False, 'shape': (), }".into(),
@@ -56,7 +57,7 @@ fn tarred(files: &[(&str, &[u8])]) -> Vec<u8> {
     super::files::with_right_sums(&out)
 }
 
-pub(super) fn zips() -> Vec<Vec<u8>> {
+pub(crate) fn zips() -> Vec<Vec<u8>> {
     let text: Vec<u8> = "ab\0c\0\0"
         .chars()
         .flat_map(|c| (c as u32).to_le_bytes())
@@ -71,7 +72,7 @@ pub(super) fn zips() -> Vec<Vec<u8>> {
     ]
 }
 
-pub(super) fn medmnist() -> Vec<Vec<u8>> {
+pub(crate) fn medmnist() -> Vec<Vec<u8>> {
     let pixels: Vec<u8> = (0..128).collect();
     let names: Vec<u8> = "lungbone"
         .chars()
@@ -93,7 +94,7 @@ pub(super) fn medmnist() -> Vec<Vec<u8>> {
     vec![zipped(&files), without_names, zipped(&without_training)]
 }
 
-pub(super) fn tars() -> Vec<Vec<u8>> {
+pub(crate) fn tars() -> Vec<Vec<u8>> {
     let mut long = tarred(&[
         ("././@LongLink", b"folder/a name that is given before\0"),
         ("short", b"1,2\n"),
@@ -108,17 +109,17 @@ pub(super) fn tars() -> Vec<Vec<u8>> {
     ]
 }
 
-pub(super) fn tars_gz() -> Vec<Vec<u8>> {
+pub(crate) fn tars_gz() -> Vec<Vec<u8>> {
     tars().iter().map(|tar| gzipped(tar)).collect()
 }
 
-pub(super) fn lines() -> Vec<Vec<u8>> {
+pub(crate) fn lines() -> Vec<Vec<u8>> {
     let plain = b"\xef\xbb\xbfa,b\r\n1,\"2,3\"\n\n4,5".to_vec();
     let two_members = [gzipped(&plain), gzipped(b"6,7\n")].concat();
     vec![gzipped(&plain), two_members, plain]
 }
 
-pub(super) fn esr() -> Vec<Vec<u8>> {
+pub(crate) fn esr() -> Vec<Vec<u8>> {
     let columns: Vec<String> = (1..=178).map(|i| format!("X{i}")).collect();
     let row = |id: &str, y: u32| {
         let values: Vec<String> = (0..178).map(|i| (i % 13 - 6).to_string()).collect();
@@ -137,15 +138,15 @@ const OUTCOMES: &[u8] =
     b"RecordID,SAPS-I,SOFA,Length_of_stay,Survival,In-hospital_death\n132539,6,1,5,-1,0\n\
     132540,16,8,8,-1,1\n";
 
-pub(super) fn stays() -> Vec<Vec<u8>> {
+pub(crate) fn stays() -> Vec<Vec<u8>> {
     vec![STAY.into()]
 }
 
-pub(super) fn outcomes() -> Vec<Vec<u8>> {
+pub(crate) fn outcomes() -> Vec<Vec<u8>> {
     vec![OUTCOMES.into()]
 }
 
-pub(super) fn physionet2012() -> Vec<Vec<u8>> {
+pub(crate) fn physionet2012() -> Vec<Vec<u8>> {
     let second = b"Time,Parameter,Value\n00:00,RecordID,132540\n01:00,HR,90\n";
     let files: [(&str, &[u8]); 3] = [
         ("set-a/132539.txt", STAY),
@@ -165,15 +166,15 @@ const MIMIC3_STAY: &[u8] = b"Hours,Capillary refill rate,Diastolic blood pressur
 
 const LIST: &[u8] = b"stay,y_true\n1_episode1_timeseries.csv,0\n2_episode3_timeseries.csv,17.5,1\n";
 
-pub(super) fn mimic3_stays() -> Vec<Vec<u8>> {
+pub(crate) fn mimic3_stays() -> Vec<Vec<u8>> {
     vec![MIMIC3_STAY.into()]
 }
 
-pub(super) fn mimic3_lists() -> Vec<Vec<u8>> {
+pub(crate) fn mimic3_lists() -> Vec<Vec<u8>> {
     vec![LIST.into()]
 }
 
-pub(super) fn mimic3() -> Vec<Vec<u8>> {
+pub(crate) fn mimic3() -> Vec<Vec<u8>> {
     let test = b"stay,y_true\n1_episode1_timeseries.csv,1\n";
     vec![tarred(&[
         ("train/1_episode1_timeseries.csv", MIMIC3_STAY),
@@ -184,7 +185,7 @@ pub(super) fn mimic3() -> Vec<Vec<u8>> {
     ])]
 }
 
-pub(super) fn normalisers() -> Vec<Vec<u8>> {
+pub(crate) fn normalisers() -> Vec<Vec<u8>> {
     let state = serde_json::json!({
         "continuous_columns": [2, 3],
         "means": vec![0.5; 76],
@@ -193,7 +194,7 @@ pub(super) fn normalisers() -> Vec<Vec<u8>> {
     vec![state.to_string().into()]
 }
 
-pub(super) fn deals() -> Vec<Vec<u8>> {
+pub(crate) fn deals() -> Vec<Vec<u8>> {
     vec![
         b"data.split=iid\ndata.groups=3\ndata.test=0.2\ndata.validation=0.1\ndata.samples_per_device=2".into(),
         b"data.split=dirichlet\ndata.groups=2\ndata.beta=0.5\ndata.sizes=[2, 1]".into(),
@@ -203,7 +204,7 @@ pub(super) fn deals() -> Vec<Vec<u8>> {
     ]
 }
 
-pub(super) fn statistics() -> Vec<Vec<u8>> {
+pub(crate) fn statistics() -> Vec<Vec<u8>> {
     let side = |shape: &[usize]| {
         serde_json::json!({
             "names": ["HR"],
@@ -221,7 +222,7 @@ pub(super) fn statistics() -> Vec<Vec<u8>> {
     vec![statistics.to_string().into()]
 }
 
-pub(super) fn experiments() -> Vec<Vec<u8>> {
+pub(crate) fn experiments() -> Vec<Vec<u8>> {
     vec![
         b"seed = 7\n[data]\nfeatures = [[12, 8], [1, 28, 28]]\n[train]\nclass_weights = [1, 2]\n[stop]\nauc = 0.9\n\
         [model]\nhospital = [{ conv1d = { out = 2, size = 3 } }, { maxpool = { size = 2 } }, { gru = { hidden = 4 } }]\n\
@@ -234,7 +235,7 @@ pub(super) fn experiments() -> Vec<Vec<u8>> {
     ]
 }
 
-pub(super) fn overrides() -> Vec<Vec<u8>> {
+pub(crate) fn overrides() -> Vec<Vec<u8>> {
     vec![
         b"train.iterations=70\ndata.features = [3, 4]\n".into(),
         b"data.set=esr\nmodel.device=[{ linear = { out = 4 } }, \"relu\"]\ntime.compute=measured\n"
@@ -242,19 +243,19 @@ pub(super) fn overrides() -> Vec<Vec<u8>> {
     ]
 }
 
-pub(super) fn experiments_json() -> Vec<Vec<u8>> {
+pub(crate) fn experiments_json() -> Vec<Vec<u8>> {
     let mut seeds = vec![
         b"{\"seed\":18446744073709551615,\"data\":{\"features\":[[12,8],[1,28,28]]}}".to_vec(),
     ];
     let parsed = experiments().into_iter().filter_map(|text| {
-        let experiment = Experiment::parse(str::from_utf8(&text).ok()?, &[]).ok()?;
+        let experiment = SETS.parse(str::from_utf8(&text).ok()?, &[]).ok()?;
         serde_json::to_vec(&experiment).ok()
     });
     seeds.extend(parsed);
     seeds
 }
 
-pub(super) fn tables() -> Vec<Vec<u8>> {
+pub(crate) fn tables() -> Vec<Vec<u8>> {
     let flat =
         b"id,age,alb,sex,hr,dose,y\n1,50,3.5,f,80,low,a\n2,60,,m,,high,b\n3,NA,4,f,70,low,a\n";
     let labels = b"id,age,y\n1,50,a\n2,60,b\n3,70,a\n";
@@ -269,7 +270,7 @@ pub(super) fn tables() -> Vec<Vec<u8>> {
     ]
 }
 
-pub(super) fn parquets() -> Vec<Vec<u8>> {
+pub(crate) fn parquets() -> Vec<Vec<u8>> {
     vec![
         include_bytes!("../../tests/parquet/pyarrow_old.parquet").to_vec(),
         include_bytes!("../../tests/parquet/codec_snappy.parquet").to_vec(),
@@ -284,7 +285,7 @@ pub(super) fn parquets() -> Vec<Vec<u8>> {
     ]
 }
 
-pub(super) fn shards() -> Vec<Vec<u8>> {
+pub(crate) fn shards() -> Vec<Vec<u8>> {
     let part = |prefix: &str, rows: usize| {
         let name: Vec<u8> = [u32::from(b'p').to_le_bytes(); 32].concat();
         let numbers: Vec<u8> = (0..2 * rows)
@@ -325,7 +326,7 @@ pub(super) fn shards() -> Vec<Vec<u8>> {
 }
 
 /// Frames of every layout: a bitmap, indices, codes of whole and of broken bytes.
-pub(super) fn frames() -> Vec<Vec<u8>> {
+pub(crate) fn frames() -> Vec<Vec<u8>> {
     let codecs = [
         (0, Codec::None, 5),
         (1, Codec::TopK { levels: 128 }, 20),

@@ -7,17 +7,17 @@ use crate::files::lines::Lines;
 use crate::mimic3::{self, Normaliser};
 use crate::physionet2012::{self, Stay};
 use crate::rows::{Dealt, Part, Purpose, Rows, Side};
-use crate::shards::{Shard, offsets_of};
+use crate::shards::shard::{Shard, offsets_of};
 use crate::statistics::Scaling;
-use crate::{DataError, Statistics, esr, medmnist, settings, table};
-use selvedge_core::experiment::{DataSettings, Experiment};
+use crate::{DataError, SETS, Statistics, esr, medmnist, settings, table};
+use selvedge_core::experiment::DataSettings;
 use selvedge_nn::Shape;
 use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
 /// Deals and scales what was read; training must be given numbers.
-fn deal(rows: Result<Rows, DataError>) {
+fn deal_and_scale(rows: Result<Rows, DataError>) {
     let settings = DataSettings {
         split: "iid".into(),
         groups: 1,
@@ -31,37 +31,37 @@ fn deal(rows: Result<Rows, DataError>) {
     }
 }
 
-pub(super) fn medmnist(bytes: &[u8]) {
-    deal(medmnist::of_bytes(place(), Cursor::new(bytes), true));
+pub(crate) fn medmnist(bytes: &[u8]) {
+    deal_and_scale(medmnist::of_bytes(place(), Cursor::new(bytes), true));
     if let Some(repaired) = with_right_checksums(bytes) {
-        deal(medmnist::of_bytes(place(), Cursor::new(repaired), false));
+        deal_and_scale(medmnist::of_bytes(place(), Cursor::new(repaired), false));
     }
 }
 
-pub(super) fn esr(bytes: &[u8]) {
+pub(crate) fn esr(bytes: &[u8]) {
     let settings = DataSettings {
         split: "recording".into(),
         ..DataSettings::default()
     };
     if let Some(lines) = told(Lines::of(place(), Cursor::new(bytes.to_vec()))) {
-        deal(esr::of_lines(&settings, place(), lines));
+        deal_and_scale(esr::of_lines(&settings, place(), lines));
     }
 }
 
-pub(super) fn stay(bytes: &[u8]) {
+pub(crate) fn stay(bytes: &[u8]) {
     if let Some(text) = text("set-a/1.txt", bytes) {
         told(Stay::parse(&text, false));
         told(Stay::parse(&text, true));
     }
 }
 
-pub(super) fn outcomes(bytes: &[u8]) {
+pub(crate) fn outcomes(bytes: &[u8]) {
     if let Some(text) = text("Outcomes-a.txt", bytes) {
         told(physionet2012::read_outcomes(&text, &mut BTreeMap::new()));
     }
 }
 
-pub(super) fn physionet2012(bytes: &[u8]) {
+pub(crate) fn physionet2012(bytes: &[u8]) {
     let (mut stays, mut outcomes) = (physionet2012::Stays::default(), BTreeMap::new());
     let archive = with_right_sums(bytes);
     let read = collection::read_archive(
@@ -79,7 +79,7 @@ pub(super) fn physionet2012(bytes: &[u8]) {
         },
     );
     if told(read).is_some() {
-        deal(physionet2012::rows(
+        deal_and_scale(physionet2012::rows(
             place().to_owned(),
             stays,
             Some(&outcomes),
@@ -88,7 +88,7 @@ pub(super) fn physionet2012(bytes: &[u8]) {
     }
 }
 
-pub(super) fn discretise(bytes: &[u8]) {
+pub(crate) fn discretise(bytes: &[u8]) {
     if let Some(text) = text("train/1_episode1_timeseries.csv", bytes)
         && let Some(values) = told(mimic3::discretise(&text))
     {
@@ -96,17 +96,17 @@ pub(super) fn discretise(bytes: &[u8]) {
     }
 }
 
-pub(super) fn list(bytes: &[u8]) {
+pub(crate) fn list(bytes: &[u8]) {
     if let Some(text) = text("train_listfile.csv", bytes) {
         told(mimic3::read_list(&text));
     }
 }
 
-pub(super) fn normaliser(bytes: &[u8]) {
+pub(crate) fn normaliser(bytes: &[u8]) {
     told(Normaliser::parse(place(), bytes));
 }
 
-pub(super) fn mimic3(bytes: &[u8]) {
+pub(crate) fn mimic3(bytes: &[u8]) {
     let (mut stays, mut lists) = (mimic3::Stays::default(), Vec::new());
     let columns: Vec<usize> = (0..38).collect();
     let archive = with_right_sums(bytes);
@@ -123,7 +123,7 @@ pub(super) fn mimic3(bytes: &[u8]) {
         Ok(())
     });
     if told(read).is_some() {
-        deal(mimic3::rows(
+        deal_and_scale(mimic3::rows(
             place().to_owned(),
             stays,
             &lists,
@@ -134,12 +134,12 @@ pub(super) fn mimic3(bytes: &[u8]) {
 }
 
 /// A small set, dealt as the settings say.
-pub(super) fn deal_as_set(bytes: &[u8]) {
+pub(crate) fn deal_as_set(bytes: &[u8]) {
     let Ok(text) = str::from_utf8(bytes) else {
         return;
     };
     let options: Vec<String> = text.lines().take(8).map(str::to_owned).collect();
-    let Some(experiment) = told(Experiment::parse("", &options)) else {
+    let Some(experiment) = told(SETS.parse("", &options)) else {
         return;
     };
     if told(settings::check(&experiment.data)).is_none() {
@@ -170,14 +170,14 @@ pub(super) fn deal_as_set(bytes: &[u8]) {
 }
 
 /// One file or, with a zero between them, two that are joined.
-pub(super) fn table(bytes: &[u8]) {
+pub(crate) fn table(bytes: &[u8]) {
     const SETTINGS: &str = "[data]\nset = \"table\"\npath = \"0\"\n[data.table]\nid = \"id\"\nlabel = \"y\"\n\
         hospital = [\"a*\", \"sex\"]\ndevice = [\"hr\", \"d*\"]\ncategorical = [\"sex\", \"dose\"]\nblank = [\"NA\"]\n\
         time = \"t\"\nvariable = \"name\"\nvalue = \"v\"\nsteps = 3\nmissing = \"carry\"\nmasks = true\nclip = true\n";
     let files: Vec<&[u8]> = bytes.splitn(2, |byte| *byte == 0).collect();
     for one_sided in ["keep", "leave-out"] {
         let option = format!("data.table.one_sided={one_sided}");
-        let Some(experiment) = told(Experiment::parse(SETTINGS, &[option])) else {
+        let Some(experiment) = told(SETS.parse(SETTINGS, &[option])) else {
             unreachable!("the settings are right");
         };
         let paths: Vec<PathBuf> = (0..files.len()).map(|n| n.to_string().into()).collect();
@@ -188,12 +188,12 @@ pub(super) fn table(bytes: &[u8]) {
         let read = |purpose| {
             table::read_files(&experiment.data, (purpose, [&[]; 2]), paths.clone(), &open)
         };
-        deal(read(Purpose::Training));
+        deal_and_scale(read(Purpose::Training));
         told(read(Purpose::New { labelled: false }));
     }
 }
 
-pub(super) fn shard(bytes: &[u8]) {
+pub(crate) fn shard(bytes: &[u8]) {
     let read = |bytes: &[u8]| {
         told(Shard::of(Cursor::new(bytes), Shape::Flat(2), 3));
         told(offsets_of(Cursor::new(bytes)));
@@ -204,7 +204,7 @@ pub(super) fn shard(bytes: &[u8]) {
     }
 }
 
-pub(super) fn statistics(bytes: &[u8]) {
+pub(crate) fn statistics(bytes: &[u8]) {
     if let Ok(value) = serde_json::from_slice(bytes) {
         told(Statistics::from_json(value));
     }

@@ -1,7 +1,7 @@
 //! Words of the formats.
 
 /// Words of `.npy` headers.
-pub(super) const NPY: &[&[u8]] = &[
+pub(crate) const NPY: &[&[u8]] = &[
     b"\x93NUMPY",
     b"'descr': '<f4'",
     b"'fortran_order': False",
@@ -15,7 +15,7 @@ pub(super) const NPY: &[&[u8]] = &[
 ];
 
 /// Signatures and names of ZIP archives.
-pub(super) const ZIP: &[&[u8]] = &[
+pub(crate) const ZIP: &[&[u8]] = &[
     b"PK\x01\x02",
     b"PK\x03\x04",
     b"PK\x05\x06",
@@ -35,7 +35,7 @@ pub(super) const ZIP: &[&[u8]] = &[
 ];
 
 /// Fields of tar headers.
-pub(super) const TAR: &[&[u8]] = &[
+pub(crate) const TAR: &[&[u8]] = &[
     b"ustar\x0000",
     b"ustar  \x00",
     b"././@LongLink",
@@ -49,7 +49,7 @@ pub(super) const TAR: &[&[u8]] = &[
 ];
 
 /// Punctuation and numbers of tables.
-pub(super) const CSV: &[&[u8]] = &[
+pub(crate) const CSV: &[&[u8]] = &[
     b",",
     b"\"",
     b"\r\n",
@@ -71,7 +71,7 @@ pub(super) const CSV: &[&[u8]] = &[
 ];
 
 /// Words of PhysioNet's files.
-pub(super) const PHYSIONET: &[&[u8]] = &[
+pub(crate) const PHYSIONET: &[&[u8]] = &[
     b"Time,Parameter,Value",
     b"00:00,RecordID,",
     b"48:00",
@@ -91,7 +91,7 @@ pub(super) const PHYSIONET: &[&[u8]] = &[
 ];
 
 /// Words of JSON, of statistics and of experiments.
-pub(super) const JSON: &[&[u8]] = &[
+pub(crate) const JSON: &[&[u8]] = &[
     b"{\"",
     b"\":",
     b"},",
@@ -111,7 +111,7 @@ pub(super) const JSON: &[&[u8]] = &[
 ];
 
 /// Words of experiments.
-pub(super) const TOML: &[&[u8]] = &[
+pub(crate) const TOML: &[&[u8]] = &[
     b"[data]\n",
     b"[train]\n",
     b"[model]\n",
@@ -152,7 +152,7 @@ pub(super) const TOML: &[&[u8]] = &[
 ];
 
 /// Settings that deal rows.
-pub(super) const DEALS: &[&[u8]] = &[
+pub(crate) const DEALS: &[&[u8]] = &[
     b"data.groups=",
     b"data.split=",
     b"dirichlet",
@@ -172,7 +172,7 @@ pub(super) const DEALS: &[&[u8]] = &[
 ];
 
 /// Names and values of tables.
-pub(super) const TABLE: &[&[u8]] = &[
+pub(crate) const TABLE: &[&[u8]] = &[
     b"id,",
     b"y,",
     b"sex,",
@@ -198,7 +198,7 @@ pub(super) const TABLE: &[&[u8]] = &[
 ];
 
 /// Pieces of Parquet files.
-pub(super) const PARQUET: &[&[u8]] = &[
+pub(crate) const PARQUET: &[&[u8]] = &[
     b"PAR1",
     b"PARE",
     b"\x15\x00",
@@ -217,7 +217,7 @@ pub(super) const PARQUET: &[&[u8]] = &[
 ];
 
 /// Numbers at the ends of their range, and codecs with their levels.
-pub(super) const FRAMES: &[&[u8]] = &[
+pub(crate) const FRAMES: &[&[u8]] = &[
     b"\x00\x00\xc0\x7f",
     b"\x00\x00\x80\x7f",
     b"\xff\xff\x7f\x7f",
@@ -230,7 +230,7 @@ pub(super) const FRAMES: &[&[u8]] = &[
 ];
 
 /// Heads of frames, of messages and of lists, numbers at the ends of their range, and keys of a cloud's record.
-pub(super) const MESSAGES: &[&[u8]] = &[
+pub(crate) const MESSAGES: &[&[u8]] = &[
     b"SV\x01\x07\0\0\0\0\0\0\0",
     b"\0\0\0\0",
     b"\x01\0\0\0",

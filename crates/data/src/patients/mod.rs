@@ -9,11 +9,12 @@ mod oddity;
 
 pub use oddity::{Odd, Oddity};
 
+use crate::DataError;
 use crate::files::npz::NpzWriter;
 use crate::inputs::Inputs;
 use crate::rows::{Part, Purpose, Rows, Side, UNLABELLED};
+use crate::sets::{self, Source};
 use crate::settings::wrong;
-use crate::{DataError, esr, medmnist, mimic3, physionet2012, table};
 use arrays::arrays;
 use oddity::oddities;
 use selvedge_core::dataset::Samples;
@@ -91,31 +92,16 @@ fn read(
     files: &[PathBuf],
     purpose: Purpose,
 ) -> Result<Rows, DataError> {
-    let classes = &inputs.statistics.classes;
     if let [file] = files
         && let Some(rows) = arrays(file, inputs, purpose)?
     {
         return Ok(rows);
     }
-    let single = |set: &str| match files {
-        [file] => Ok(file),
-        _ => Err(DataError::file(
-            files.get(1).cloned().unwrap_or_default(),
-            format!("a second file: expected one, since the run is of {set:?}"),
-        )),
-    };
-    match settings.set.as_str() {
-        "table" => {
-            let columns = [&inputs.hospital.columns[..], &inputs.device.columns];
-            table::read_new(settings, columns, classes, files, purpose)
-        }
-        "physionet2012" => physionet2012::read_new(settings, files, purpose),
-        "mimic3" => mimic3::read_new(settings, files, purpose),
-        "esr" => esr::read_new(settings, single("esr")?, purpose),
-        "medmnist" => medmnist::read_new(settings, single("medmnist")?, purpose),
-        other => Err(wrong(
+    match sets::find(&settings.set).map(|(set, twin)| (&set.source, twin)) {
+        Some((Source::Files { read_new, .. }, None)) => read_new(settings, inputs, files, purpose),
+        _ => Err(wrong(
             "set",
-            format!("{other:?}"),
+            format!("{:?}", settings.set),
             "the run's own data has no files that new patients could come in: expected an .npz with the arrays hospital and device",
         )),
     }

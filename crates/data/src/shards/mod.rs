@@ -32,7 +32,7 @@ mod gateway;
 mod index;
 mod party;
 mod read;
-mod shard;
+pub(crate) mod shard;
 mod write;
 
 pub(crate) use enrolled::{OwnPart, OwnShard, check_folder, write_own};
@@ -42,8 +42,18 @@ pub use party::{
     read_party_and_patients,
 };
 pub(crate) use read::read;
-pub(crate) use shard::{Shard, offsets_of};
 pub use write::{Cut, cut};
+
+use crate::sets::{DataSet, Source};
+use selvedge_core::experiment::Usual;
+
+pub(crate) static SET: DataSet = DataSet {
+    usual: |data| Usual {
+        combined: Vec::new(),
+        ..Usual::plain(data)
+    },
+    ..DataSet::new("shards", Source::Shards)
+};
 
 /// The file that says what the shards are of.
 const INDEX: &str = "shards.json";

@@ -6,7 +6,7 @@ use super::{DEVICES, EDGE, HOSPITAL, INDEX, Index, IndexGroup, STATISTICS, folde
 use crate::files::npz::NpzWriter;
 use crate::pseudonym::PseudonymKey;
 use crate::rows::Dealt;
-use crate::{DataError, deal};
+use crate::{DataError, read_or_generate};
 use selvedge_core::dataset::Samples;
 use selvedge_core::experiment::DataSettings;
 use std::fs::{self, File};
@@ -50,7 +50,7 @@ pub fn cut(
         return Err(crate::settings::wrong("set", "\"shards\"", expected));
     }
     check_empty(out)?;
-    let dealt = deal(settings, seed, data_dir)?;
+    let dealt = read_or_generate(settings, seed, data_dir)?;
     fill(out, |partial| write(dealt, key, partial))
 }
 

@@ -9,7 +9,8 @@ mod patient;
 
 use crate::DataError;
 use crate::rows::{Dealt, Ids};
-use crate::settings::{at_least_one, check_shares, rows_of, wrong};
+use crate::sets::{DataSet, Source};
+use crate::settings::{check_values, rows_of, wrong};
 use crate::statistics::{Scale, SideStatistics, Statistics};
 use patient::{Hospital, World};
 use rayon::prelude::*;
@@ -17,13 +18,13 @@ use selvedge_core::dataset::{Dataset, Group, Samples};
 use selvedge_core::experiment::DataSettings;
 use selvedge_nn::{Shape, random::Key};
 
+pub(crate) static SET: DataSet = DataSet::new("synthetic", Source::Generated);
+
 /// Device offsets are 32-bit.
 const MOST_ROWS_PER_GROUP: u128 = 1 << 31;
 
 /// Beyond this a set is a slip of the keyboard, and would only end in a killed process.
 const MOST_BYTES: u128 = 64 << 30;
-
-const MOST_CLASSES: usize = 10_000;
 
 /// Rows that one thread makes at a time.
 const ROWS_PER_TASK: usize = 1024;
@@ -44,12 +45,13 @@ mod word {
 }
 
 /// Whether the set can be generated and held.
+#[cfg(feature = "fuzz")]
 pub(crate) fn check(settings: &DataSettings) -> Result<(), DataError> {
     Counts::check(settings).map(drop)
 }
 
 /// Generates the set. It is standardised already, by patients who are in none of its parts.
-pub(crate) fn deal(settings: &DataSettings, seed: u64) -> Result<Dealt, DataError> {
+pub(crate) fn generate(settings: &DataSettings, seed: u64) -> Result<Dealt, DataError> {
     let counts = Counts::check(settings)?;
     let generator = Generator::new(settings, seed);
     let groups = (0..settings.groups as u64).into_par_iter().map(|group| {
@@ -110,12 +112,9 @@ impl Counts {
             devices,
             samples_per_device,
             features,
-            classes,
             ..
         } = *settings;
-        at_least_one("groups", groups)?;
-        at_least_one("devices", devices)?;
-        at_least_one("samples_per_device", samples_per_device)?;
+        check_values(settings)?;
         for side in [features.hospital, features.device] {
             if side.dims().contains(&0) {
                 return Err(wrong(
@@ -125,24 +124,11 @@ impl Counts {
                 ));
             }
         }
-        if !(2..=MOST_CLASSES).contains(&classes) {
-            return Err(wrong(
-                "classes",
-                classes,
-                format!("expected 2 to {MOST_CLASSES}"),
-            ));
-        }
-        let noise = settings.noise;
-        if !(0.0..=1e6).contains(&noise) {
-            let expected = "expected 0 (none) or more; 1 hides as much as the signal shows";
-            return Err(wrong("noise", noise, expected));
-        }
         if settings.split != "paper" {
             let expected = "\"synthetic\" is generated group by group: expected \"paper\"";
             return Err(wrong("split", format!("{:?}", settings.split), expected));
         }
-        crate::deal::no_sizes(settings, "generated groups are equally large")?;
-        check_shares(settings)?;
+        crate::split::no_sizes(settings, "generated groups are equally large")?;
         Self::check_size(settings)?;
 
         let per_group = devices * samples_per_device;

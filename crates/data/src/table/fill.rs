@@ -7,7 +7,6 @@ use crate::DataError;
 use crate::files::cell::Cell;
 use crate::rows::{Purpose, Side};
 use crate::statistics::Scaling;
-use selvedge_core::experiment::TableSettings;
 use selvedge_nn::Shape;
 use std::collections::HashMap;
 use std::path::Path;
@@ -466,20 +465,6 @@ fn time(cell: Cell<'_>) -> Option<f64> {
         },
     };
     number.is_finite().then_some(number)
-}
-
-/// The settings of time that make sense.
-pub(super) fn check_time(t: &TableSettings) -> Result<(), DataError> {
-    use crate::settings::{at_least_one, wrong};
-    at_least_one("table.steps", t.steps)?;
-    if !(t.step > 0.0 && t.step.is_finite()) {
-        let expected = "expected a length above 0, like 1";
-        return Err(wrong("table.step", t.step, expected));
-    }
-    if !t.start.is_finite() {
-        return Err(wrong("table.start", t.start, "expected a time, like 0"));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

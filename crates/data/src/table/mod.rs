@@ -19,24 +19,42 @@ mod survey;
 
 use crate::DataError;
 use crate::files::cell::Cell;
-use crate::inputs::Column;
+#[cfg(feature = "fuzz")]
+use crate::fuzz::{self, Target};
+use crate::inputs::{Column, Inputs};
 use crate::rows::{Purpose, Rows};
-use crate::settings::wrong;
+use crate::sets::{DataSet, Source};
+use crate::settings::{check_values, wrong};
 pub(crate) use columns::Holder as Side;
 use columns::{Holder, Plan};
 use fill::{Grid, Places};
-use selvedge_core::experiment::{Categorical, DataSettings, TableSettings, one_of};
+use selvedge_core::experiment::{Categorical, DataSettings, TableSettings, Usual};
 pub(crate) use side::OneSide;
 pub(crate) use source::{Bytes, Open};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use survey::Survey;
 
-const MISSING: [&str; 4] = ["mean", "zero", "carry", "refuse"];
-const ONE_SIDED: [&str; 3] = ["leave-out", "keep", "refuse"];
+pub(crate) static SET: DataSet = DataSet {
+    usual: |data| {
+        let usual = Usual::plain(data);
+        match data.table.labels.len() {
+            0 => usual,
+            classes => Usual { classes, ..usual },
+        }
+    },
+    #[cfg(feature = "fuzz")]
+    fuzz: &[Target::new(
+        "table",
+        fuzz::sets::table,
+        fuzz::seeds::tables,
+        fuzz::tokens::TABLE,
+    )],
+    ..DataSet::new("table", Source::Files { read, read_new })
+};
 
 /// Reads the set.
-pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<Rows, DataError> {
+fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<Rows, DataError> {
     check(settings)?;
     let mut paths = vec![find("path", &settings.path, data_dir)?];
     for path in &settings.table.files {
@@ -45,15 +63,16 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<R
     read_files(settings, (Purpose::Training, [&[]; 2]), paths, &open)
 }
 
-/// Reads patients whom training has not seen: `columns` are what the model was trained with, `classes` its labels.
-pub(crate) fn read_new(
+/// Reads patients whom training has not seen, with the columns and labels that the model was trained with.
+fn read_new(
     settings: &DataSettings,
-    columns: [&[Column]; 2],
-    classes: &[String],
+    inputs: &Inputs,
     paths: &[PathBuf],
     purpose: Purpose,
 ) -> Result<Rows, DataError> {
     check_columns(settings)?;
+    let columns = [&inputs.hospital.columns[..], &inputs.device.columns];
+    let classes = &inputs.statistics.classes;
     let mut settings = settings.clone();
     let table = &mut settings.table;
     table.labels = classes.to_vec();
@@ -117,6 +136,7 @@ fn check(settings: &DataSettings) -> Result<(), DataError> {
 
 /// What the settings say of columns, whichever files they are in.
 pub(crate) fn check_columns(settings: &DataSettings) -> Result<(), DataError> {
+    check_values(settings)?;
     let t = &settings.table;
     if t.label.is_empty() {
         return Err(wrong(
@@ -140,14 +160,6 @@ pub(crate) fn check_columns(settings: &DataSettings) -> Result<(), DataError> {
             expected,
         ));
     }
-    for (key, value, known) in [
-        ("table.missing", &t.missing, &MISSING[..]),
-        ("table.one_sided", &t.one_sided, &ONE_SIDED[..]),
-    ] {
-        if !known.contains(&value.as_str()) {
-            return Err(wrong(key, format!("{value:?}"), one_of(value, known)));
-        }
-    }
     let mut labels = t.labels.clone();
     labels.sort_unstable();
     if labels.windows(2).any(|pair| pair[0] == pair[1]) || labels.len() == 1 {
@@ -163,7 +175,7 @@ pub(crate) fn check_columns(settings: &DataSettings) -> Result<(), DataError> {
             expected,
         ));
     }
-    fill::check_time(t)
+    Ok(())
 }
 
 /// Reads files that `open` opens.

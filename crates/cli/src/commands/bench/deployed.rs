@@ -13,6 +13,7 @@ use crate::load;
 use crate::training::catch_interrupts;
 use anyhow::{Context, Result, bail};
 use selvedge_core::role::Party;
+use selvedge_data::SETS;
 use selvedge_net::counters::{Counters, Durations};
 use selvedge_net::deadlines::Deadlines;
 use selvedge_net::floor::{self, Plan, Sizes};
@@ -39,7 +40,7 @@ pub(super) fn run(args: &BenchArgs) -> Result<Outcome> {
     load::check_directory_of(&named.experiment, &args.experiment.data)?;
     // Nothing but training is compared.
     let every = format!("train.evaluate_every={}", named.experiment.train.iterations);
-    let experiment = named.experiment.with(&[every])?;
+    let experiment = SETS.with(&named.experiment, &[every])?;
     let train = &experiment.train;
     if !train.adaptive.is_off() {
         bail!("train.adaptive changes P and Q on the way: set it to \"off\" to measure");

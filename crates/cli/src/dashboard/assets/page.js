@@ -1,5 +1,7 @@
 // What all views are made of: elements, requests, words for states, and the tip that shows values.
 
+export { METRICS } from "./metrics.js";
+
 export const { count, bytes, seconds, value, element: svg } = selvedge;
 
 // An element with attributes and children. Texts stay texts: whatever a run is called, it cannot become an element.
@@ -78,10 +80,6 @@ export const badge = (run) => {
 };
 export const stateWords = (run) => (STATES[run.state] ?? ["", run.state])[1];
 
-export const METRICS = [
-  ["loss", "Training loss"], ["loss_test", "Test loss"], ["auc", "AUC"], ["f1", "F1"],
-  ["precision", "Precision"], ["recall", "Recall"], ["accuracy", "Accuracy"],
-];
 export const AXES = [["iterations", "Iterations"], ["bytes", "Bytes"], ["seconds", "Simulated time"]];
 
 export const metric = (x) => x === null || x === undefined ? "–" : value(x);

@@ -27,6 +27,7 @@ use crate::files::{read_text, write_whole};
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::experiment::{Experiment, nearest};
 use selvedge_core::role::Party;
+use selvedge_data::SETS;
 use selvedge_net::credentials::{Authority, write_secret};
 use selvedge_net::server::{Cluster, Hub, Site, SiteKey, TlsFiles};
 use selvedge_net::transport::name;
@@ -199,7 +200,8 @@ impl Deployment {
     /// Adds a hospital, as the last group.
     pub(crate) fn add(&mut self, folder: &Path, hospital: Hospital) -> Result<Changed> {
         let path = folder.join(EXPERIMENT);
-        let mut experiment = Experiment::parse(&read_text(&path)?, &[])
+        let mut experiment = SETS
+            .parse(&read_text(&path)?, &[])
             .with_context(|| format!("{} is of no use", path.display()))?;
         if experiment.data.set != "table" {
             bail!(

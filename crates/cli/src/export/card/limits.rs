@@ -4,6 +4,7 @@ use super::markdown::cell;
 use super::{Card, percent};
 use crate::format::count;
 use selvedge_core::experiment::Side;
+use selvedge_core::metrics::Metric;
 
 /// Fewer training samples than this are called few.
 const FEW: u64 = 100;
@@ -164,7 +165,9 @@ impl Card<'_> {
             "diverged" => {
                 Some("**Training diverged**: a smaller learning rate gives a better model.".into())
             }
-            "reached" if !["stop.loss", "stop.bytes", "stop.seconds"].contains(&key) => {
+            "reached"
+                if Metric::targets().any(|m| m.tested && m.stop.is_some_and(|k| k.path == key)) =>
+            {
                 Some(format!(
                     "Training ended as soon as the test samples reached {}: metrics on them are somewhat too good.",
                     cell(key)

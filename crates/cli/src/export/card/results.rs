@@ -6,6 +6,7 @@ use crate::files::read_text;
 use crate::format::{bytes, count, score};
 use anyhow::{Context, Result};
 use selvedge_core::assess::MEASURES;
+use selvedge_core::metrics::{METRICS, Metric};
 use serde_json::Value;
 use std::path::Path;
 
@@ -43,18 +44,8 @@ impl Card<'_> {
             return "The run was never evaluated. `selvedge evaluate` does it, with intervals.\n"
                 .into();
         };
-        let tested = |x: f64| score(e.loss_test.map(|_| x));
-        let test = &e.test;
-        let rows = [
-            ("loss on training samples", score(Some(e.loss_train))),
-            ("loss", score(e.loss_test)),
-            ("AUC", score(e.loss_test.and(test.auc))),
-            ("precision", tested(test.precision)),
-            ("recall", tested(test.recall)),
-            ("F1", tested(test.f1)),
-            ("accuracy", tested(test.accuracy)),
-        ];
-        let rows = rows.map(|(name, value)| vec![name.to_owned(), value]);
+        let row = |m: &Metric| vec![m.words.to_owned(), score(m.of(e))];
+        let rows = METRICS.iter().map(row);
         format!(
             "At iteration {}, on the test samples, as training measured them: without intervals, without calibration, AUC from 4,096 bins of \
              scores. After `selvedge evaluate` an export has them exactly, with intervals.\n\n{}",

@@ -23,20 +23,9 @@ mod two_labels;
 use crate::DataError;
 use crate::rows::{Part, Rows};
 use crate::settings::{rows_of, wrong};
-use selvedge_core::experiment::{DataSettings, one_of};
+use selvedge_core::experiment::{DataSettings, SPLITS, one_of};
 use selvedge_nn::random::Key;
 use std::collections::BTreeMap;
-
-/// The names that `data.split` may have.
-pub(crate) const SCHEMES: [&str; 7] = [
-    "paper",
-    "pairs",
-    "ramp",
-    "dirichlet",
-    "iid",
-    "column",
-    "recording",
-];
 
 /// First words of the keys.
 mod word {
@@ -159,8 +148,12 @@ struct Unit {
     rows: Vec<usize>,
 }
 
-/// Deals the rows as the settings say.
-pub(crate) fn deal(rows: &Rows, settings: &DataSettings, seed: u64) -> Result<Split, DataError> {
+/// Says who gets which rows.
+pub(crate) fn split_rows(
+    rows: &Rows,
+    settings: &DataSettings,
+    seed: u64,
+) -> Result<Split, DataError> {
     let count = rows.y.len();
     if settings.groups > count {
         let expected = format!("the set has {count} rows: expected at most a group for each");
@@ -262,7 +255,7 @@ fn by_scheme(
         unknown => Err(wrong(
             "split",
             format!("{unknown:?}"),
-            one_of(unknown, &SCHEMES),
+            one_of(unknown, &SPLITS),
         )),
     }
 }
@@ -520,13 +513,13 @@ mod tests {
             ] {
                 let rows = made_up(seed, 900 + seed as usize, classes, false);
                 let settings = settings(scheme, groups);
-                let split =
-                    deal(&rows, &settings, seed).unwrap_or_else(|e| panic!("{scheme} {seed}: {e}"));
+                let split = split_rows(&rows, &settings, seed)
+                    .unwrap_or_else(|e| panic!("{scheme} {seed}: {e}"));
                 every_row_once(&rows, &split);
                 assert_eq!((split.groups.len(), split.names.len()), (groups, groups));
                 assert_eq!(
                     split,
-                    deal(&rows, &settings, seed).unwrap(),
+                    split_rows(&rows, &settings, seed).unwrap(),
                     "the seed decides"
                 );
                 for class in 0..classes as u32 {
@@ -560,7 +553,7 @@ mod tests {
         for seed in 0..40 {
             let rows = made_up(seed, 1_000, 3, true);
             for scheme in ["iid", "dirichlet"] {
-                let split = deal(&rows, &settings(scheme, 5), seed).unwrap();
+                let split = split_rows(&rows, &settings(scheme, 5), seed).unwrap();
                 every_row_once(&rows, &split);
                 let mut seen = BTreeSet::new();
                 for part in split.parts().chain([&split.left_out[..]]) {
@@ -577,12 +570,12 @@ mod tests {
     #[test]
     fn groups_as_the_file_names_them() {
         let rows = made_up(1, 400, 2, false);
-        let split = deal(&rows, &settings("column", 4), 1).unwrap();
+        let split = split_rows(&rows, &settings("column", 4), 1).unwrap();
         for (m, group) in split.groups.iter().enumerate() {
             assert!(group.iter().all(|row| row % 4 == m));
         }
         assert_eq!(split.names, ["north", "east", "south", "west"]);
-        let error = deal(&rows, &settings("column", 5), 1)
+        let error = split_rows(&rows, &settings("column", 5), 1)
             .unwrap_err()
             .to_string();
         assert!(
@@ -596,19 +589,19 @@ mod tests {
         let rows = made_up(2, 1_000, 2, false);
         let mut settings = settings("iid", 3);
         settings.sizes = vec![6.0, 3.0, 1.0];
-        let split = deal(&rows, &settings, 2).unwrap();
+        let split = split_rows(&rows, &settings, 2).unwrap();
         let sizes: Vec<usize> = split.groups.iter().map(Vec::len).collect();
         assert_eq!(sizes, [432, 216, 72], "of 720 training rows");
         settings.sizes = vec![1.0, 2.0];
         assert!(
-            deal(&rows, &settings, 2)
+            split_rows(&rows, &settings, 2)
                 .unwrap_err()
                 .to_string()
                 .contains("expected 3 numbers")
         );
         settings.sizes = vec![1.0, 0.0, 1.0];
         assert!(
-            deal(&rows, &settings, 2)
+            split_rows(&rows, &settings, 2)
                 .unwrap_err()
                 .to_string()
                 .contains("above 0")
@@ -625,7 +618,7 @@ mod tests {
                 _ => Part::Training,
             };
         }
-        let split = deal(&rows, &settings("iid", 2), 3).unwrap();
+        let split = split_rows(&rows, &settings("iid", 2), 3).unwrap();
         assert!(split.test.iter().all(|row| row % 3 == 0) && split.test.len() == 100);
         assert!(split.validation.iter().all(|row| row % 3 == 1) && split.validation.len() == 100);
     }
@@ -634,7 +627,7 @@ mod tests {
     fn too_few_rows_are_refused() {
         let rows = made_up(4, 10, 2, false);
         for scheme in ["iid", "ramp", "pairs"] {
-            let error = deal(&rows, &settings(scheme, 50), 4)
+            let error = split_rows(&rows, &settings(scheme, 50), 4)
                 .unwrap_err()
                 .to_string();
             assert!(error.contains("expected"), "{scheme}: {error}");
@@ -646,7 +639,9 @@ mod tests {
             .rposition(|u| *u == rows.units[0])
             .unwrap()];
         if rows.units.iter().filter(|u| **u == rows.units[0]).count() > 1 {
-            let error = deal(&rows, &settings("iid", 2), 5).unwrap_err().to_string();
+            let error = split_rows(&rows, &settings("iid", 2), 5)
+                .unwrap_err()
+                .to_string();
             assert!(error.contains("belong together"), "{error}");
         }
     }

@@ -40,7 +40,7 @@ type Table<T> = [[T; CLASSES]; PAIRS.len()];
 
 /// Counts per group and class.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Deal {
+pub(crate) struct Shares {
     /// Samples of each class (column) for each group (row).
     pub(crate) counts: Table<usize>,
     /// Samples that no group gets, so that all groups are equally large: at most 9.
@@ -54,7 +54,7 @@ pub(crate) struct TooFew(pub(crate) usize);
 /// The groups' units and names.
 pub(super) fn scheme(stock: &mut Stock<'_>) -> Result<(Vec<Vec<usize>>, Vec<String>), Refusal> {
     let available: [usize; CLASSES] = std::array::from_fn(|class| stock.classes[class].len());
-    let deal = deal(available).map_err(|TooFew(class)| {
+    let shares = share_out(available).map_err(|TooFew(class)| {
         format!(
             "class {} has {} rows left for training, of {} in all: too few to give each of the ten groups its two labels; \
              expected about as many as of the other classes, or smaller data.test and data.validation",
@@ -65,12 +65,12 @@ pub(super) fn scheme(stock: &mut Stock<'_>) -> Result<(Vec<Vec<usize>>, Vec<Stri
     })?;
     let names =
         PAIRS.map(|[a, b]| format!("labels {}+{}", stock.class_names[a], stock.class_names[b]));
-    let counts: Vec<Vec<usize>> = deal.counts.iter().map(|row| row.to_vec()).collect();
+    let counts: Vec<Vec<usize>> = shares.counts.iter().map(|row| row.to_vec()).collect();
     Ok((stock.take(&counts), names.into()))
 }
 
 /// Deals classes of these sizes to the ten groups.
-pub(crate) fn deal(mut available: [usize; CLASSES]) -> Result<Deal, TooFew> {
+pub(crate) fn share_out(mut available: [usize; CLASSES]) -> Result<Shares, TooFew> {
     let scarcest = (0..CLASSES)
         .min_by_key(|&class| available[class])
         .unwrap_or(0);
@@ -99,7 +99,7 @@ pub(crate) fn deal(mut available: [usize; CLASSES]) -> Result<Deal, TooFew> {
             return Err(TooFew(scarcest));
         }
     }
-    Ok(Deal {
+    Ok(Shares {
         counts: table,
         left_out,
     })
@@ -210,12 +210,12 @@ mod tests {
     use selvedge_nn::random::Key;
 
     /// The invariants of the module's description.
-    fn check(available: [usize; CLASSES], deal: &Deal) {
+    fn check(available: [usize; CLASSES], shares: &Shares) {
         let total: usize = available.iter().sum();
         let size = total / 10;
         let pair_size = (size as f64 * 700.0 / 920.0).round() as usize;
-        assert_eq!(deal.left_out, total - 10 * size);
-        for (row, [a, b]) in deal.counts.iter().zip(PAIRS) {
+        assert_eq!(shares.left_out, total - 10 * size);
+        for (row, [a, b]) in shares.counts.iter().zip(PAIRS) {
             assert_eq!(row.iter().sum::<usize>(), size, "{available:?}: {row:?}");
             assert_eq!(row[a] + row[b], pair_size, "{available:?}: {row:?}");
             let mut ranked: Vec<usize> = (0..CLASSES).collect();
@@ -226,21 +226,21 @@ mod tests {
         }
         let mut unused = 0;
         for (class, available) in available.into_iter().enumerate() {
-            let dealt: usize = deal.counts.iter().map(|row| row[class]).sum();
+            let dealt: usize = shares.counts.iter().map(|row| row[class]).sum();
             assert!(
                 dealt <= available,
                 "class {class} is dealt {dealt} of {available}"
             );
             unused += available - dealt;
         }
-        assert_eq!(unused, deal.left_out, "{available:?}");
+        assert_eq!(unused, shares.left_out, "{available:?}");
     }
 
     #[test]
     fn the_papers_counts() {
-        let deal = deal([1_840; CLASSES]).unwrap();
-        check([1_840; CLASSES], &deal);
-        for (row, pair) in deal.counts.iter().zip(PAIRS) {
+        let shares = share_out([1_840; CLASSES]).unwrap();
+        check([1_840; CLASSES], &shares);
+        for (row, pair) in shares.counts.iter().zip(PAIRS) {
             for (class, count) in row.iter().enumerate() {
                 let right: &[usize] = if pair.contains(&class) {
                     &[350]
@@ -259,10 +259,10 @@ mod tests {
             let base = 20 + stream.below(2_000) as usize;
             let jitter = 1 + base as u64 / 20;
             let available = std::array::from_fn(|_| base + stream.below(jitter) as usize);
-            let deal =
-                deal(available).unwrap_or_else(|e| panic!("seed {seed}: {available:?} {e:?}"));
-            check(available, &deal);
-            for (row, pair) in deal.counts.iter().zip(PAIRS) {
+            let shares =
+                share_out(available).unwrap_or_else(|e| panic!("seed {seed}: {available:?} {e:?}"));
+            check(available, &shares);
+            for (row, pair) in shares.counts.iter().zip(PAIRS) {
                 for (class, &count) in row.iter().enumerate() {
                     let share = if pair.contains(&class) {
                         0.35
@@ -283,8 +283,8 @@ mod tests {
         for seed in 0..3_000 {
             let mut stream = Key::new(seed).with(1).stream();
             let available = std::array::from_fn(|_| 300 + stream.below(700) as usize);
-            match deal(available) {
-                Ok(deal) => check(available, &deal),
+            match share_out(available) {
+                Ok(shares) => check(available, &shares),
                 Err(TooFew(class)) => {
                     assert_eq!(available.iter().min(), Some(&available[class]));
                     refused += 1;
@@ -296,8 +296,8 @@ mod tests {
 
     #[test]
     fn too_few_are_refused() {
-        assert_eq!(deal([0; CLASSES]), Err(TooFew(0)));
-        assert_eq!(deal([1, 2, 0, 3, 2]), Err(TooFew(2)));
-        assert_eq!(deal([1_000, 1_000, 1_000, 1_000, 0]), Err(TooFew(4)));
+        assert_eq!(share_out([0; CLASSES]), Err(TooFew(0)));
+        assert_eq!(share_out([1, 2, 0, 3, 2]), Err(TooFew(2)));
+        assert_eq!(share_out([1_000, 1_000, 1_000, 1_000, 0]), Err(TooFew(4)));
     }
 }

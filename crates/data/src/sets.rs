@@ -1,0 +1,174 @@
+//! What there is to know of each data set, one row for each: a set's module has its row, and `ALL` lists them.
+
+#[cfg(feature = "fuzz")]
+use crate::fuzz::Target;
+use crate::inputs::Inputs;
+use crate::rows::{Purpose, Rows};
+use crate::{DataError, esr, medmnist, mimic3, physionet2012, shards, synthetic, table};
+use selvedge_core::experiment::{DataSettings, Features, Sets, Usual};
+use selvedge_nn::Shape;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+/// All of them, in the order in which they are named.
+pub(crate) static ALL: [&DataSet; 7] = [
+    &synthetic::SET,
+    &esr::SET,
+    &medmnist::SET,
+    &mimic3::SET,
+    &physionet2012::SET,
+    &table::SET,
+    &shards::SET,
+];
+
+/// A data set.
+pub(crate) struct DataSet {
+    /// As in `data.set`.
+    pub(crate) name: &'static str,
+    /// Where its rows come from.
+    pub(crate) source: Source,
+    /// The words that `data.vertical` may have.
+    pub(crate) verticals: &'static [&'static str],
+    /// Whether its rows are pieces of recordings, which `data.split = "recording"` keeps together.
+    pub(crate) has_recordings: bool,
+    /// What an experiment has where it says nothing else: layers, classes, and the paper's seconds of computation (Table IV).
+    pub(crate) usual: fn(&DataSettings) -> Usual,
+    /// Generated sets of its shape.
+    pub(crate) twins: &'static [Twin],
+    /// What a comparison aims at where nobody says it, by names of metrics; none: at what all variants reach.
+    pub(crate) targets: &'static [(&'static str, f64)],
+    /// How its parsers are fuzzed.
+    #[cfg(feature = "fuzz")]
+    pub(crate) fuzz: &'static [Target],
+}
+
+/// Where rows come from.
+pub(crate) enum Source {
+    /// From nowhere.
+    Generated,
+    /// From files of the set's own format.
+    Files {
+        /// Reads all of it, from below the data folder.
+        read: fn(&DataSettings, Option<&Path>) -> Result<Rows, DataError>,
+        /// Reads patients whom training has not seen.
+        read_new: fn(&DataSettings, &Inputs, &[PathBuf], Purpose) -> Result<Rows, DataError>,
+    },
+    /// From what was dealt before.
+    Shards,
+}
+
+/// Generated patients in the shape of a set from files, so that its experiments run without any.
+pub(crate) struct Twin {
+    /// As in `data.set`.
+    pub(crate) name: &'static str,
+    /// What hospitals hold.
+    pub(crate) hospital: Shape,
+    /// What devices hold.
+    pub(crate) device: Shape,
+    /// Number of classes.
+    pub(crate) classes: usize,
+    /// How many training rows a group of ten has.
+    pub(crate) devices: usize,
+}
+
+impl DataSet {
+    /// A set that has nothing of what a set may have besides.
+    pub(crate) const fn new(name: &'static str, source: Source) -> Self {
+        DataSet {
+            name,
+            source,
+            verticals: &[],
+            has_recordings: false,
+            usual: Usual::plain,
+            twins: &[],
+            targets: &[],
+            #[cfg(feature = "fuzz")]
+            fuzz: &[],
+        }
+    }
+}
+
+impl Twin {
+    /// What to generate for it. How a set from files is found and dealt has no meaning for it.
+    pub(crate) fn settings(&self, given: &DataSettings) -> DataSettings {
+        let is_told = given.devices != DataSettings::default().devices;
+        DataSettings {
+            path: String::new(),
+            vertical: String::new(),
+            split: "paper".into(),
+            devices: if is_told { given.devices } else { self.devices },
+            features: Features {
+                hospital: self.hospital,
+                device: self.device,
+            },
+            classes: self.classes,
+            ..given.clone()
+        }
+    }
+}
+
+/// The set of that name, or the one that it is the twin of.
+pub(crate) fn find(name: &str) -> Option<(&'static DataSet, Option<&'static Twin>)> {
+    let find = |set: &&'static DataSet| match set.name == name {
+        true => Some((*set, None)),
+        false => {
+            let twin = set.twins.iter().find(|twin| twin.name == name)?;
+            Some((*set, Some(twin)))
+        }
+    };
+    ALL.iter().find_map(find)
+}
+
+/// The data sets that there are: experiments are read by its methods.
+///
+/// ```
+/// use selvedge_data::SETS;
+/// let hsgd = SETS.parse("[data]\nset = \"esr\"", &[])?;
+/// let jfl = SETS.with(&hsgd, &["train.algorithm=jfl".into()])?;
+/// assert_eq!((hsgd.time.compute_seconds(), jfl.time.compute_seconds()), (0.064, 0.1));
+/// # Ok::<(), selvedge_core::experiment::ExperimentError>(())
+/// ```
+pub static SETS: Sets = Sets {
+    names: || &NAMES,
+    verticals: || {
+        let some = ALL.iter().filter(|set| !set.verticals.is_empty());
+        let words = some.map(|set| format!("{} ({})", set.verticals.join(" | "), set.name));
+        words.collect::<Vec<String>>().join(", ")
+    },
+    usual: |data| match find(&data.set) {
+        Some((set, Some(twin))) => Usual {
+            classes: twin.classes,
+            ..(set.usual)(data)
+        },
+        Some((set, None)) => (set.usual)(data),
+        None => Usual::plain(data),
+    },
+};
+
+/// Sets, then twins.
+static NAMES: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    let mut twins: Vec<&str> = ALL
+        .iter()
+        .flat_map(|set| set.twins)
+        .map(|twin| twin.name)
+        .collect();
+    twins.sort_unstable();
+    ALL.iter().map(|set| set.name).chain(twins).collect()
+});
+
+/// What a comparison on a set or its twin aims at where nobody says it: values of metrics, in the order in which they are
+/// shown. Nothing where the set has none.
+pub fn usual_targets(set: &str) -> &'static [(&'static str, f64)] {
+    find(set).map_or(&[], |(set, _)| set.targets)
+}
+
+/// The one file of a set that has no more.
+pub(crate) fn single<'a>(set: &str, files: &'a [PathBuf]) -> Result<&'a Path, DataError> {
+    match files {
+        [file] => Ok(file),
+        _ => Err(DataError::File {
+            file: files.get(1).cloned().unwrap_or_default(),
+            problem: format!("a second file: expected one, since the run is of {set:?}"),
+        }),
+    }
+}
