@@ -76,5 +76,6 @@ pub mod run;
 pub mod schedule;
 pub mod selection;
 pub mod state;
+pub mod statistics;
 pub mod task;
 pub mod theory;
