@@ -9,7 +9,7 @@ use selvedge_core::evaluate::predict;
 use selvedge_core::model::Model;
 use selvedge_core::role::{
     About, AskError, Asker, Edge, Event, HeldOutSamples, Hospital, MOST_ASKED, Message, Newcomers,
-    Numbers, Outbox, Part, Party, Quorum, Role, Why, wire,
+    Numbers, Outbox, Part, Party, Protocol, Quorum, Role, Why, wire,
 };
 use selvedge_core::task::Task;
 use selvedge_nn::random::Stream;
@@ -200,7 +200,7 @@ impl<'a> World<'a> {
 fn asker<'a>(world: &World<'a>, first: u64) -> Asker<'a> {
     let asked = world.asked();
     let asked: Vec<_> = asked.into_iter().map(|(about, s)| (about, s.x2)).collect();
-    Asker::new(&world.task.architecture, 0, first, &asked)
+    Asker::new(&world.task.architecture, (0, 0), first, &asked)
 }
 
 /// What the whole model says of whole rows, and nothing of who is unknown.
@@ -221,6 +221,24 @@ fn expected(world: &World<'_>) -> Vec<Option<Vec<f32>>> {
     all
 }
 
+/// Something happens to an asker: whether that is news, and what it says.
+fn happens(asker: &mut Asker<'_>, event: Event) -> (bool, Vec<Message>) {
+    let mut outbox = Outbox::default();
+    asker.handle(event, &mut outbox);
+    assert!(outbox.messages.iter().all(|(to, _)| *to == EDGE));
+    let said = outbox.messages.into_iter().map(|(_, message)| message);
+    (outbox.news, said.collect())
+}
+
+fn hears(asker: &mut Asker<'_>, from: Party, message: &Message) -> (bool, Vec<Message>) {
+    happens(asker, Event::Received(from, message.clone()))
+}
+
+/// Nothing comes of a message.
+fn ignores(asker: &mut Asker<'_>, from: Party, message: &Message) -> bool {
+    hears(asker, from, message) == (false, Vec::new()) && asker.failure().is_none()
+}
+
 /// Goes on until the asker knows everything. In percent: what is lost, what comes twice, who is killed.
 fn run(
     world: &mut World<'_>,
@@ -233,7 +251,7 @@ fn run(
             return;
         }
         if world.messages.is_empty() {
-            for message in asker.say(true).expect("a model of numbers") {
+            for message in happens(asker, Event::Retry).1 {
                 world.messages.push((MINE, EDGE, message));
             }
         }
@@ -250,11 +268,10 @@ fn run(
         }
         match to {
             MINE => {
-                if asker.hear(from, &message).expect("no refusal") {
-                    for message in asker.say(false).expect("a model of numbers") {
-                        world.messages.push((MINE, EDGE, message));
-                    }
+                for message in hears(asker, from, &message).1 {
+                    world.messages.push((MINE, EDGE, message));
                 }
+                assert_eq!(asker.failure(), None);
             }
             to => world.hears(to, from, message),
         }
@@ -407,14 +424,15 @@ fn an_asker_takes_no_answer_that_cannot_be_and_knows_who_is_missing() {
     world.end();
     let about = About::Rows(Part::Test, vec![0, 1]);
     let x2 = data.test.x2[..4].to_vec();
-    let mut asker = Asker::new(&task.architecture, 0, 50, &[(about, x2)]);
+    let mut asker = Asker::new(&task.architecture, (0, 0), 50, &[(about, x2)]);
     let answer = |number, unknown: &[u32], probabilities: &[f32]| Message::Answer {
         number,
         gateway: 0,
         unknown: unknown.to_vec(),
         probabilities: Numbers::Dense(probabilities.into()),
     };
-    assert_eq!(asker.say(true), Ok(vec![Message::Fetch]));
+    let again = |asker: &mut Asker<'_>| happens(asker, Event::Retry);
+    assert_eq!(again(&mut asker), (false, vec![Message::Fetch]));
     assert_eq!(asker.waits_for(), EDGE);
     // Nothing has been asked, so nothing is an answer, nor refused.
     let refused = |number, why| Message::Refused {
@@ -422,25 +440,24 @@ fn an_asker_takes_no_answer_that_cannot_be_and_knows_who_is_missing() {
         gateway: 0,
         why,
     };
-    assert_eq!(asker.hear(EDGE, &answer(50, &[], &[0.5; 4])), Ok(false));
-    assert_eq!(asker.hear(EDGE, &refused(50, Why::NotYours)), Ok(false));
+    assert!(ignores(&mut asker, EDGE, &answer(50, &[], &[0.5; 4])));
+    assert!(ignores(&mut asker, EDGE, &refused(50, Why::NotYours)));
     let short = Message::Trained {
         t: 4,
         theta2: Numbers::Dense([1.0].into()),
     };
-    assert_eq!(asker.hear(EDGE, &short), Ok(false));
+    assert!(ignores(&mut asker, EDGE, &short));
     let trained = world.answers(MINE, Message::Fetch).remove(0);
-    assert_eq!(asker.hear(HOSPITAL, &trained), Ok(false));
-    assert_eq!(asker.hear(EDGE, &trained), Ok(true));
-    let asked = asker.say(false).expect("a model of numbers");
-    assert!(matches!(&asked[..], [Message::Question { number: 50, .. }]));
-    assert_eq!(asker.say(false), Ok(vec![]), "it is said already");
-    assert_eq!(asker.say(true).as_ref(), Ok(&asked));
+    assert!(ignores(&mut asker, HOSPITAL, &trained));
+    let (news, asked) = hears(&mut asker, EDGE, &trained);
+    assert!(news && matches!(&asked[..], [Message::Question { number: 50, .. }]));
+    assert!(ignores(&mut asker, EDGE, &trained), "it is said already");
+    assert_eq!(again(&mut asker), (false, asked));
     // The edge has passed it on; then it is silent too.
-    assert_eq!(asker.hear(EDGE, &Message::Passed { number: 50 }), Ok(false));
+    assert!(ignores(&mut asker, EDGE, &Message::Passed { number: 50 }));
     assert_eq!(asker.waits_for(), HOSPITAL);
     for _ in 0..3 {
-        asker.say(true).expect("a model of numbers");
+        again(&mut asker);
     }
     assert_eq!(asker.waits_for(), EDGE);
     for (wrong, probabilities) in [
@@ -455,35 +472,48 @@ fn an_asker_takes_no_answer_that_cannot_be_and_knows_who_is_missing() {
         (answer(50, &[], &[0.5, f32::NAN, 0.5, 0.5]), "no number"),
         (answer(50, &[], &[0.5, 1.5, 0.5, 0.5]), "no probability"),
     ] {
-        assert_eq!(asker.hear(EDGE, &wrong), Ok(false), "{probabilities}");
+        assert!(ignores(&mut asker, EDGE, &wrong), "{probabilities}");
     }
-    assert_eq!(asker.hear(EDGE, &answer(50, &[1], &[0.2, 0.8])), Ok(true));
+    assert!(hears(&mut asker, EDGE, &answer(50, &[1], &[0.2, 0.8])).0);
     // The first one counts.
-    assert_eq!(asker.hear(EDGE, &answer(50, &[], &[0.5; 4])), Ok(false));
+    assert!(ignores(&mut asker, EDGE, &answer(50, &[], &[0.5; 4])));
     assert!(asker.is_over());
     assert_eq!(asker.into_answers(), [Some(vec![0.2, 0.8]), None]);
 
     // Refusals end it, before and behind the model.
-    let about = About::Rows(Part::Test, vec![0]);
-    let mut asker = Asker::new(&task.architecture, 0, 1, &[(about, vec![0.0; 2])]);
-    let why = |error: Result<bool, AskError>| error.expect_err("a refusal").to_string();
-    let told = why(asker.hear(EDGE, &refused(0, Why::Training)));
-    assert!(told.contains("not over yet"), "{told}");
-    assert_eq!(asker.hear(EDGE, &trained), Ok(true));
-    assert!(asker.say(false).is_ok());
-    assert_eq!(asker.hear(EDGE, &refused(0, Why::Training)), Ok(false));
-    let told = why(asker.hear(EDGE, &refused(1, Why::NotYours)));
-    assert!(told.contains("not this gateway's"), "{told}");
+    let one = |x2: f32| {
+        let about = About::Rows(Part::Test, vec![0]);
+        Asker::new(&task.architecture, (0, 0), 1, &[(about, vec![x2; 2])])
+    };
+    let why = |asker: &Asker<'_>| asker.failure().expect("a refusal");
+    let mut asker = one(0.0);
+    assert_eq!(
+        hears(&mut asker, EDGE, &refused(0, Why::Training)),
+        (false, vec![])
+    );
+    assert!(why(&asker).contains("not over yet"), "{}", why(&asker));
+    let mut asker = one(0.0);
+    let (news, asked) = hears(&mut asker, EDGE, &trained);
+    assert!(news && asked.len() == 1 && asker.failure().is_none());
+    assert!(ignores(&mut asker, EDGE, &refused(0, Why::Training)));
+    assert_eq!(
+        hears(&mut asker, EDGE, &refused(1, Why::NotYours)),
+        (false, vec![])
+    );
+    assert!(
+        why(&asker).contains("not this gateway's"),
+        "{}",
+        why(&asker)
+    );
     // A model that has diverged predicts nothing.
-    let about = About::Rows(Part::Test, vec![0]);
-    let mut asker = Asker::new(&task.architecture, 0, 1, &[(about, vec![1.0; 2])]);
+    let mut asker = one(1.0);
     let width = task.architecture.device.params();
     let lost = Message::Trained {
         t: 4,
         theta2: Numbers::Dense(vec![f32::NAN; width].into()),
     };
-    assert_eq!(asker.hear(EDGE, &lost), Ok(true));
-    assert_eq!(asker.say(false), Err(AskError::NotFinite));
+    assert_eq!(hears(&mut asker, EDGE, &lost), (true, vec![]));
+    assert_eq!(asker.failure(), Some(AskError::NotFinite.to_string()));
 }
 
 #[test]
@@ -495,18 +525,17 @@ fn many_patients_go_in_few_questions() {
     let patients: Vec<u128> = (0..10_000u128).collect();
     let x2 = vec![0.25; 2 * patients.len()];
     let about = About::New { key: KEY, patients };
-    let mut asker = Asker::new(&task.architecture, 0, 1, &[(about, x2)]);
+    let mut asker = Asker::new(&task.architecture, (0, 0), 1, &[(about, x2)]);
     let trained = world.answers(MINE, Message::Fetch).remove(0);
-    assert_eq!(asker.hear(EDGE, &trained), Ok(true));
+    let (news, mut said) = hears(&mut asker, EDGE, &trained);
+    assert!(news && said.len() <= 8, "{} at once", said.len());
     let mut questions = 0;
     while !asker.is_over() {
-        let said = asker.say(false).expect("a model of numbers");
-        questions += said.len();
-        assert!(said.len() <= 8, "{} at once", said.len());
-        for message in said {
-            for heard in world.answers(MINE, message) {
-                asker.hear(EDGE, &heard).expect("no refusal");
-            }
+        questions += 1;
+        for heard in world.answers(MINE, said.remove(0)) {
+            said.extend(hears(&mut asker, EDGE, &heard).1);
+            assert_eq!(asker.failure(), None);
+            assert!(said.len() <= 8, "{} at once", said.len());
         }
     }
     let answers = asker.into_answers();

@@ -12,7 +12,7 @@ use selvedge_core::dataset::{Dataset, Group, Samples};
 use selvedge_core::experiment::{Adaptive, Algorithm, Experiment};
 use selvedge_core::role::{
     Absence, Cloud, Edge, Event, Gateway, HeldOutSamples, Hospital, Message, Outbox, Party, Phase,
-    Quorum, Role, wire,
+    Protocol, Quorum, Role, wire,
 };
 use selvedge_core::run::Ending;
 use selvedge_core::state::Evaluation;

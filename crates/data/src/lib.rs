@@ -43,12 +43,12 @@ pub use files::npz::write_npz;
 pub use inputs::{Column, Inputs, SideInputs};
 pub use patients::{Labels, Odd, Oddity, Patients, Which, read_patients};
 pub use pseudonym::PseudonymKey;
+pub use selvedge_core::statistics::{Scale, SideStatistics, Statistics};
 pub use sets::{SETS, usual_targets};
 pub use shards::{
     Cut, HeldOut, PartyLoaded, PartyPatients, PartyShard, cut, distribute, read_party,
     read_party_and_patients,
 };
-pub use statistics::{Scale, SideStatistics, Statistics};
 
 use rows::Dealt;
 use selvedge_core::dataset::Dataset;

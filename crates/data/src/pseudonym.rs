@@ -1,6 +1,7 @@
 //! What patients are called outside of the place that knows who they are.
 
 use hmac::{Hmac, KeyInit, Mac};
+use selvedge_core::enrol::hex;
 use sha2::Sha256;
 use std::fmt;
 
@@ -85,11 +86,6 @@ impl PseudonymKey {
 pub(crate) fn number(text: &str) -> Option<u128> {
     let digits = text.len() == 32 && text.bytes().all(|b| b.is_ascii_hexdigit());
     digits.then(|| u128::from_str_radix(text, 16).ok())?
-}
-
-/// Bytes as hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 
 use crate::inputs::{Column, SideInputs};
 use crate::split::{self, Split};
-use crate::statistics::{Scaling, Statistics};
+use crate::statistics::{self, Scaling, Statistics};
 use crate::{DataError, Loaded};
 use selvedge_core::dataset::{Dataset, Group, Samples};
 use selvedge_core::experiment::DataSettings;
@@ -317,7 +317,7 @@ impl Rows {
     /// What the training rows show.
     fn measure(&self, split: &Split) -> Statistics {
         let training = || split.groups.iter().flatten().copied();
-        Statistics::measure(self, training)
+        statistics::measure(self, training)
     }
 
     /// The group of a row, if the file names one of those that were made.

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 
 use selvedge_data::SETS;
-use selvedge_data::enrol::{Asked, Terms};
+use selvedge_data::enrol::{self, Asked};
 use selvedge_data::{DataError, PseudonymKey, Scale, SideStatistics, Statistics};
 use std::path::PathBuf;
 
@@ -59,7 +59,7 @@ fn read(name: &str, hospital: bool, text: &str) -> Result<Asked, DataError> {
     let file: PathBuf = std::env::temp_dir().join(file);
     std::fs::write(&file, text).unwrap();
     let experiment = SETS.parse(EXPERIMENT, &[]).unwrap();
-    let terms = Terms::new(&experiment.data, experiment.seed).unwrap();
+    let terms = enrol::terms(&experiment.data, experiment.seed).unwrap();
     let read = match hospital {
         true => Asked::of_hospital,
         false => Asked::of_gateway,

@@ -2,9 +2,10 @@
 
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 
-use selvedge_core::role::Party;
+use selvedge_core::enrol::{Counts, Enrolment, Terms};
+use selvedge_core::protocol::{Event, Outbox, Party, Protocol};
 use selvedge_data::SETS;
-use selvedge_data::enrol::{Counts, Enrolment, OwnSide, Summary, Terms};
+use selvedge_data::enrol::{self, OwnSide, Summary};
 use selvedge_data::{PartyLoaded, PartyShard, PseudonymKey, read_party};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -40,7 +41,7 @@ fn folder(name: &str) -> PathBuf {
 fn terms(missing: &str) -> Terms {
     let text = EXPERIMENT.replace("MISSING", missing);
     let experiment = SETS.parse(&text, &[]).unwrap();
-    Terms::new(&experiment.data, experiment.seed).unwrap()
+    enrol::terms(&experiment.data, experiment.seed).unwrap()
 }
 
 /// Two groups of 20 patients; the hospitals have three files, and a patient twice; each gateway has one, that of group 1
@@ -87,12 +88,12 @@ fn parties(folder: &Path, terms: &Terms) -> BTreeMap<Party, Enrolment> {
     for m in 0..2 {
         let key = || PseudonymKey::new([m as u8; 32]);
         let tables = ["labs", "ages"].map(|name| folder.join(format!("{name}-{m}.csv")));
-        let own = OwnSide::of_hospital(terms, tables.to_vec(), key()).unwrap();
+        let own = OwnSide::of(Party::Hospital(m), terms, tables.to_vec(), key()).unwrap();
         assert_eq!(own.patients(), 20);
         parties.push(Enrolment::hospital(terms.clone(), m, own, &[1; 32]));
         parties.push(Enrolment::edge(terms.clone(), m, 1, &[2; 32]));
         let tables = vec![folder.join(format!("vitals-{m}.csv"))];
-        let own = OwnSide::of_gateway(terms, tables, key()).unwrap();
+        let own = OwnSide::of(Party::Gateway(m, 0), terms, tables, key()).unwrap();
         assert_eq!(own.notes().len(), m, "{:?}", own.notes());
         parties.push(Enrolment::gateway(terms.clone(), (m, 0), 1, own, &[3; 32]));
     }
@@ -104,11 +105,20 @@ fn talk(parties: &mut BTreeMap<Party, Enrolment>, folder: &Path) -> BTreeMap<Par
     let mut written = BTreeMap::new();
     for _ in 0..100 {
         for from in parties.keys().copied().collect::<Vec<_>>() {
-            for (to, bytes) in parties[&from].say() {
+            let mut outbox = Outbox::default();
+            let speaker = parties.get_mut(&from).unwrap();
+            speaker.handle(Event::Retry, &mut outbox);
+            let said = outbox.messages.into_iter();
+            let said: Vec<(Party, Vec<u8>)> = said
+                .map(|(to, message)| (to, speaker.encode(0, &message).bytes))
+                .collect();
+            for (to, bytes) in said {
                 let party = parties.get_mut(&to).unwrap();
-                party.hear(from, &bytes).unwrap();
+                let message = party.decode(0, &bytes).unwrap();
+                party.handle(Event::Received(from, message), &mut Outbox::default());
                 if let Some(enrolled) = party.to_write() {
-                    let summary = enrolled.write(&folder.join(to.to_string()), false, "now");
+                    let into = folder.join(to.to_string());
+                    let summary = enrol::write(enrolled, &into, false, "now");
                     written.insert(to, summary.unwrap());
                     party.written(Ok(()));
                 }
@@ -208,7 +218,7 @@ fn a_gap_is_refused_only_where_it_counts_and_named_only_at_home() {
         .replace("MISSING", "refuse")
         .replace(", \"spo2\"", "");
     let experiment = SETS.parse(&text, &["data.test=0".into()]).unwrap();
-    let terms = Terms::new(&experiment.data, 1).unwrap();
+    let terms = enrol::terms(&experiment.data, 1).unwrap();
     for (gap_of, is_refused) in [(20, false), (3, true)] {
         write_tables(&folder, gap_of);
         let parties = &mut {
@@ -216,14 +226,14 @@ fn a_gap_is_refused_only_where_it_counts_and_named_only_at_home() {
             for m in 0..2 {
                 let key = || PseudonymKey::new([m as u8; 32]);
                 let tables = ["labs", "ages"].map(|name| folder.join(format!("{name}-{m}.csv")));
-                let own = OwnSide::of_hospital(&terms, tables.to_vec(), key()).unwrap();
+                let own = OwnSide::of(Party::Hospital(m), &terms, tables.to_vec(), key()).unwrap();
                 parties.insert(
                     Party::Hospital(m),
                     Enrolment::hospital(terms.clone(), m, own, &[1]),
                 );
                 parties.insert(Party::Edge(m), Enrolment::edge(terms.clone(), m, 1, &[2]));
                 let tables = vec![folder.join(format!("vitals-{m}.csv"))];
-                let own = OwnSide::of_gateway(&terms, tables, key()).unwrap();
+                let own = OwnSide::of(Party::Gateway(m, 0), &terms, tables, key()).unwrap();
                 let gateway = Enrolment::gateway(terms.clone(), (m, 0), 1, own, &[3]);
                 parties.insert(Party::Gateway(m, 0), gateway);
             }

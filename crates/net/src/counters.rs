@@ -119,122 +119,75 @@ impl Counters {
             let _ = writeln!(text, "selvedge_{name}{labels} {value}");
         };
         let counters = [
-            ("messages_sent_total", "Messages sent.", self.sent as f64),
+            ("messages_sent", "Messages sent.", self.sent),
+            ("bytes_sent", "Bytes of messages sent.", self.sent_bytes),
             (
-                "bytes_sent_total",
-                "Bytes of messages sent.",
-                self.sent_bytes as f64,
-            ),
-            (
-                "messages_sent_again_total",
+                "messages_sent_again",
                 "Messages sent again since no answer came.",
-                self.again as f64,
+                self.again,
             ),
             (
-                "bytes_sent_again_total",
+                "bytes_sent_again",
                 "Bytes of messages sent again.",
-                self.again_bytes as f64,
+                self.again_bytes,
             ),
             (
-                "evaluation_bytes_sent_total",
+                "evaluation_bytes_sent",
                 "Bytes sent to measure models.",
-                self.evaluation_bytes as f64,
+                self.evaluation_bytes,
             ),
+            ("messages_received", "Messages received.", self.received),
             (
-                "messages_received_total",
-                "Messages received.",
-                self.received as f64,
-            ),
-            (
-                "bytes_received_total",
+                "bytes_received",
                 "Bytes of messages received.",
-                self.received_bytes as f64,
+                self.received_bytes,
             ),
             (
-                "predictions_answered_total",
+                "predictions_answered",
                 "Patients for whom a prediction was answered, or passed on.",
-                self.predictions as f64,
+                self.predictions,
             ),
-            ("records_total", "Records kept.", self.records as f64),
+            ("records", "Records kept.", self.records),
+            ("record_bytes", "Bytes of records kept.", self.record_bytes),
             (
-                "record_bytes_total",
-                "Bytes of records kept.",
-                self.record_bytes as f64,
-            ),
-            (
-                "disconnects_total",
+                "disconnects",
                 "Times that the connection was lost.",
-                self.disconnects as f64,
-            ),
-            (
-                "computed_seconds_total",
-                "Seconds spent computing.",
-                self.computed,
+                self.disconnects,
             ),
         ];
-        for (name, help, value) in counters {
-            put(name, "counter", help, "", value);
+        for (name, help, count) in counters {
+            let name = format!("{name}_total");
+            put(&name, "counter", help, "", count as f64);
         }
-        put(
-            "iteration",
-            "gauge",
-            "The iteration that comes next.",
-            "",
-            t as f64,
-        );
-        put(
-            "connected",
-            "gauge",
-            "Whether the server is reached.",
-            "",
-            f64::from(u8::from(connected)),
-        );
-        let mut help = "Received and of no use.";
+        let (name, help) = ("computed_seconds_total", "Seconds spent computing.");
+        put(name, "counter", help, "", self.computed);
+        let help = "The iteration that comes next.";
+        put("iteration", "gauge", help, "", t as f64);
+        let (reached, help) = (u8::from(connected), "Whether the server is reached.");
+        put("connected", "gauge", help, "", f64::from(reached));
+        let (name, mut help) = ("messages_refused_total", "Received and of no use.");
         for (why, count) in &self.refused {
             let labels = format!("{{why=\"{why}\"}}");
-            put(
-                "messages_refused_total",
-                "counter",
-                help,
-                &labels,
-                *count as f64,
-            );
+            put(name, "counter", help, &labels, *count as f64);
             help = "";
         }
-        let mut help = "Messages sent, by kind.";
+        let (name, mut help) = ("messages_of_kind_total", "Messages sent, by kind.");
         for (kind, (count, _)) in &self.kinds {
             let labels = format!("{{kind=\"{kind}\"}}");
-            put(
-                "messages_of_kind_total",
-                "counter",
-                help,
-                &labels,
-                *count as f64,
-            );
+            put(name, "counter", help, &labels, *count as f64);
             help = "";
         }
         let mut help = "How long phases took.";
         for (phase, durations) in &self.phases {
             for share in [0.5, 0.99] {
                 let labels = format!("{{phase=\"{phase}\",quantile=\"{share}\"}}");
-                put(
-                    "phase_seconds",
-                    "summary",
-                    help,
-                    &labels,
-                    durations.quantile(share),
-                );
+                let seconds = durations.quantile(share);
+                put("phase_seconds", "summary", help, &labels, seconds);
                 help = "";
             }
-            let labels = format!("{{phase=\"{phase}\"}}");
+            let (labels, count) = (format!("{{phase=\"{phase}\"}}"), durations.count as f64);
             put("phase_seconds_sum", "", "", &labels, durations.sum);
-            put(
-                "phase_seconds_count",
-                "",
-                "",
-                &labels,
-                durations.count as f64,
-            );
+            put("phase_seconds_count", "", "", &labels, count);
         }
         text
     }

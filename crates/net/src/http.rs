@@ -1,6 +1,6 @@
 //! `/metrics`, `/healthz` and `/status` of a party, over plain HTTP for its own machine.
 
-use crate::node::Snapshot;
+use crate::drive::Snapshot;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

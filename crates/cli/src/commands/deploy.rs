@@ -24,8 +24,8 @@ pub(crate) fn run_node(args: &NodeArgs) -> Result<Outcome> {
     let wishes = (args.log, args.forget, answering);
     let ended = node::run(args.kind, &args.config, wishes, stop)?;
     Ok(match ended {
-        selvedge_net::node::Outcome::Over => Outcome::Done,
-        selvedge_net::node::Outcome::Stopped => Outcome::Interrupted,
+        selvedge_net::drive::Outcome::Over => Outcome::Done,
+        selvedge_net::drive::Outcome::Stopped => Outcome::Interrupted,
     })
 }
 

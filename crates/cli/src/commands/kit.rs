@@ -11,7 +11,7 @@ use crate::files::read_text;
 use crate::format::table;
 use anyhow::{Context, Result, bail};
 use selvedge_data::SETS;
-use selvedge_data::enrol::Terms;
+use selvedge_data::enrol;
 use selvedge_data::{PartyShard, read_party};
 use selvedge_net::credentials::{Identity, write_secret};
 use serde_json::json;
@@ -49,7 +49,7 @@ pub(crate) fn provision(args: &ProvisionArgs) -> Result<Outcome> {
     }
     if args.shards.is_none() {
         // What enrolment would refuse is better known now.
-        Terms::new(&experiment.data, experiment.seed)
+        enrol::terms(&experiment.data, experiment.seed)
             .with_context(|| format!("{} is of no use", path.display()))?;
     }
     let stock = Stock {

@@ -3,9 +3,10 @@
 use super::config::{Kind, NodeConfig};
 use crate::files::read_key;
 use anyhow::{Context, Result, bail};
+use selvedge_core::enrol::Terms;
 use selvedge_core::experiment::Experiment;
 use selvedge_core::role::Newcomers;
-use selvedge_data::enrol::{Asked, Summary, Terms};
+use selvedge_data::enrol::{self, Asked, Summary};
 use selvedge_data::{PartyPatients, Statistics};
 use std::path::PathBuf;
 
@@ -60,7 +61,7 @@ pub(super) fn terms_and_key(
     experiment: &Experiment,
     option: &str,
 ) -> Result<(Terms, selvedge_data::PseudonymKey)> {
-    let terms = Terms::new(&experiment.data, experiment.seed)
+    let terms = enrol::terms(&experiment.data, experiment.seed)
         .with_context(|| format!("{option} is of no use here, since nobody has enrolled"))?;
     let Some(key) = &config.pseudonyms else {
         bail!(

@@ -9,12 +9,12 @@ use crate::args::AskArgs;
 use crate::progress::terminal_bar;
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::experiment::Experiment;
-use selvedge_core::role::{About, Asker, Part, Party};
+use selvedge_core::role::{About, Asker, Outbox, Part, Party};
 use selvedge_core::task::Task;
 use selvedge_data::enrol::Asked;
 use selvedge_data::{PartyLoaded, read_party_and_patients};
-use selvedge_net::ask::{AskSettings, ask};
 use selvedge_net::credentials::random;
+use selvedge_net::drive::{Options, Outcome, Patience, Settings, drive};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -35,7 +35,6 @@ pub(crate) fn run(args: &AskArgs, stop: &AtomicBool) -> Result<Option<Prediction
     let (loaded, pseudonyms) = read_party_and_patients(&config.data, shard)?;
     check(&experiment, &loaded)?;
     let task = Task::of_party(&experiment, &loaded.dataset, &loaded.labels)?;
-    let notice = |text: &str| crate::say(text);
     let patients = Patients::own(&loaded, &pseudonyms, (group, first));
     let patients = match args.input.is_empty() {
         true => patients.of_part(args.part),
@@ -45,31 +44,35 @@ pub(crate) fn run(args: &AskArgs, stop: &AtomicBool) -> Result<Option<Prediction
     let (asked, order) = questions(&patients);
     let first = u64::from_le_bytes(random::<8>().context("cannot read random numbers")?);
     // 0 stands for no question.
-    let mut asker = Asker::new(&task.architecture, group, first.max(1), &asked);
+    let mut asker = Asker::new(&task.architecture, (group, number), first.max(1), &asked);
     let bar = terminal_bar(
         "ask",
         "{prefix} {bar:30.cyan/dim} {human_pos}/{human_len} patients",
         Some(patients.len() as u64),
     );
-    let settings = AskSettings {
+    let settings = Settings {
         access: access(&config)?,
-        gateway: (group, number),
-        identity: identity(&experiment, &loaded),
+        neighbours: vec![Party::Edge(group)],
         longest_message: longest_message(&task, 1),
-        timeout: Duration::from_secs_f64(args.timeout),
-        stop,
-        notice: &notice,
-        progress: &|(done, _)| {
-            if let Some(bar) = &bar {
-                bar.set_position(done as u64);
-            }
+        patience: Patience::of_asker(Duration::from_secs_f64(args.timeout)),
+        options: Options {
+            identity: Some(identity(&experiment, &loaded)),
+            ..Options::default()
         },
+        stop,
+        notice: &|text| crate::say(text),
     };
-    let asked = ask(&mut asker, &settings);
+    let mut show = |asker: &mut Asker<'_>, outbox: &Outbox| {
+        if let Some(bar) = bar.as_ref().filter(|_| outbox.news) {
+            bar.set_position(asker.progress().0 as u64);
+        }
+        Ok(())
+    };
+    let asked = drive(&mut asker, &settings, &mut show);
     if let Some(bar) = &bar {
         bar.finish_and_clear();
     }
-    if !asked? {
+    if asked? == Outcome::Stopped {
         return Ok(None);
     }
     let mut answers = vec![None; patients.len()];

@@ -5,7 +5,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::experiment::{Adaptive, Algorithm, Compute, Experiment};
 use selvedge_core::role::Party;
 use selvedge_data::SETS;
-use selvedge_data::enrol::{Summary, Terms};
+use selvedge_data::enrol::{self, Summary};
 use selvedge_net::deadlines::Deadlines;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -134,7 +134,7 @@ impl NodeConfig {
         if self.gateways.is_empty()
             && let Some(summary) = Summary::read(&self.data)?
         {
-            let terms = Terms::new(&experiment.data, experiment.seed)?;
+            let terms = enrol::terms(&experiment.data, experiment.seed)?;
             if !summary.is_by(&terms) {
                 bail!(
                     "{} was enrolled by another [data] table or seed than {} has: let all parties enrol again, with --again, or go back to that experiment",

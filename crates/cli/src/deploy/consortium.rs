@@ -3,8 +3,8 @@
 
 use crate::files::read_text;
 use anyhow::{Context, Result, anyhow, bail};
+use selvedge_core::enrol::MOST_GATEWAYS;
 use selvedge_core::role::Party;
-use selvedge_data::enrol::MOST_GATEWAYS;
 use selvedge_net::deadlines::Deadlines;
 use selvedge_net::subjects::is_name;
 use serde::{Deserialize, Serialize};

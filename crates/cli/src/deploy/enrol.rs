@@ -2,16 +2,15 @@
 
 use super::config::{Kind, NodeConfig};
 use super::journal::{LogFormat, log_line, now};
+use super::node::access;
 use crate::files::read_key;
 use anyhow::{Context, Result, anyhow, bail};
-use selvedge_core::role::Party;
+use selvedge_core::enrol::{Counts, Enrolment, Envelope, LONGEST_MESSAGE, MOST_GATEWAYS, Terms};
+use selvedge_core::protocol::{Outbox, Party};
 use selvedge_data::PseudonymKey;
-use selvedge_data::enrol::{
-    Counts, Enrolment, LONGEST_MESSAGE, MOST_GATEWAYS, OwnSide, Summary, Terms, check_data_folder,
-};
+use selvedge_data::enrol::{self, OwnSide, Summary, check_data_folder};
 use selvedge_net::credentials::random;
-use selvedge_net::talk::{Talk, TalkEnd, TalkSettings, talk};
-use selvedge_net::transport::Access;
+use selvedge_net::drive::{DriveError, Options, Outcome, Patience, Settings, drive};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -31,7 +30,7 @@ pub(crate) fn run(file: &Path, wishes: &Wishes<'_>, stop: &AtomicBool) -> Result
     let in_config = || format!("{} is of no use", file.display());
     let party = config.party(wishes.kind).with_context(in_config)?;
     let experiment = config.experiment()?;
-    let terms = Terms::new(&experiment.data, experiment.seed)
+    let terms = enrol::terms(&experiment.data, experiment.seed)
         .with_context(|| format!("{} is of no use", config.experiment.display()))?;
     check_group(party, experiment.data.groups).with_context(in_config)?;
     let gateways = gateways(&config, party).with_context(in_config)?;
@@ -49,7 +48,7 @@ pub(crate) fn run(file: &Path, wishes: &Wishes<'_>, stop: &AtomicBool) -> Result
         }
         tell(&format!("has {} patients", own.patients()));
     }
-    let enrolment = match (party, own) {
+    let mut enrolment = match (party, own) {
         (Party::Hospital(m), Some(own)) => Enrolment::hospital(terms, m, own, &random),
         (Party::Gateway(m, g), Some(own)) => {
             Enrolment::gateway(terms, (m, g), gateways, own, &random)
@@ -57,34 +56,33 @@ pub(crate) fn run(file: &Path, wishes: &Wishes<'_>, stop: &AtomicBool) -> Result
         (Party::Edge(m), _) => Enrolment::edge(terms, m, gateways, &random),
         _ => Enrolment::cloud(terms, &random),
     };
-    let seed = std::fs::read_to_string(&config.key)
-        .with_context(|| format!("cannot read {}", config.key.display()))?;
-    let settings = TalkSettings {
-        access: Access {
-            servers: config.servers.clone(),
-            authority: config.authority.clone(),
-            seed: seed.trim().to_owned(),
-        },
-        party,
+    let settings = Settings {
+        access: access(&config)?,
         neighbours: enrolment.neighbours(),
         longest_message: LONGEST_MESSAGE,
+        patience: Patience::ENROLMENT,
+        options: Options::default(),
         stop,
         notice: &notice,
     };
-    let mut writer = Writer {
-        enrolment,
-        folder: config.data.clone(),
-        again: wishes.again,
-        summary: None,
+    let mut summary = None;
+    // As soon as it is known what belongs there.
+    let mut write = |enrolment: &mut Enrolment, _: &Outbox<Envelope>| {
+        if let Some(enrolled) = enrolment.to_write() {
+            let written = enrol::write(enrolled, &config.data, wishes.again, &now());
+            let done = written.map(|written| summary = Some(written));
+            enrolment.written(done.map_err(|error| error.to_string()));
+        }
+        Ok(())
     };
-    match (talk(&mut writer, &settings)?, writer.summary) {
-        (TalkEnd::Over, Some(summary)) => Ok(Some(summary)),
-        (TalkEnd::Failed(why), None) => bail!("{why}"),
-        (TalkEnd::Failed(why), Some(_)) => bail!(
+    match (drive(&mut enrolment, &settings, &mut write), summary) {
+        (Ok(Outcome::Over), Some(summary)) => Ok(Some(summary)),
+        (Ok(_), _) => Ok(None),
+        (Err(DriveError::GivenUp(why)), Some(_)) => bail!(
             "{why}. {} is written, but others may have none that fits: start all parties again, with --again",
             config.data.display()
         ),
-        _ => Ok(None),
+        (Err(error), _) => Err(error.into()),
     }
 }
 
@@ -141,12 +139,7 @@ fn own_side(
             "tables is missing: name the files of this party, like tables = [\"labs.csv\"], or give --table"
         );
     }
-    let key = key(config)?;
-    let own = match party {
-        Party::Hospital(_) => OwnSide::of_hospital(terms, tables, key),
-        _ => OwnSide::of_gateway(terms, tables, key),
-    };
-    Ok(Some(own?))
+    Ok(Some(OwnSide::of(party, terms, tables, key(config)?)?))
 }
 
 fn key(config: &NodeConfig) -> Result<PseudonymKey> {
@@ -155,48 +148,6 @@ fn key(config: &NodeConfig) -> Result<PseudonymKey> {
         None => bail!(
             "pseudonyms is missing: name the file with the group's key, like pseudonyms = \"pseudonyms.key\"; `openssl rand -hex 32` makes one, for the hospital and all gateways of the group"
         ),
-    }
-}
-
-/// An enrolment that writes its folder as soon as it can.
-struct Writer {
-    enrolment: Enrolment,
-    folder: PathBuf,
-    again: bool,
-    summary: Option<Summary>,
-}
-
-impl Talk for Writer {
-    fn say(&self) -> Vec<(Party, Vec<u8>)> {
-        self.enrolment.say()
-    }
-
-    fn hear(&mut self, from: Party, bytes: &[u8]) -> Result<bool, String> {
-        let news = self.enrolment.hear(from, bytes)?;
-        if let Some(enrolled) = self.enrolment.to_write() {
-            let written = enrolled.write(&self.folder, self.again, &now());
-            let done = written.map(|summary| self.summary = Some(summary));
-            self.enrolment
-                .written(done.map_err(|error| error.to_string()));
-            return Ok(true);
-        }
-        Ok(news)
-    }
-
-    fn waits(&self) -> String {
-        self.enrolment.waits()
-    }
-
-    fn failure(&self) -> Option<String> {
-        self.enrolment.failure().map(Into::into)
-    }
-
-    fn has_finished(&self) -> bool {
-        self.enrolment.has_finished()
-    }
-
-    fn is_over(&self) -> bool {
-        self.enrolment.is_over()
     }
 }
 

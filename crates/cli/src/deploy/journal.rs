@@ -7,13 +7,13 @@ use crate::run_directory::{DataInfo, EndingInfo, Manifest, Timing, write_ledger}
 use crate::{trained, weights};
 use anyhow::{Context, Result, bail};
 use selvedge_core::adaptive::Change;
-use selvedge_core::role::{Absence, Party};
+use selvedge_core::role::{Absence, Outbox, Party, Role};
 use selvedge_core::run::Ending;
 use selvedge_core::state::{Evaluation, State};
 use selvedge_core::task::Task;
 use selvedge_data::{Inputs, SideInputs, Statistics};
 use selvedge_net::counters::Counters;
-use selvedge_net::node::Observer;
+use selvedge_net::drive::Observer;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::HashSet;
@@ -234,20 +234,26 @@ pub(crate) fn log_line(format: LogFormat, party: Party, level: &str, text: &str)
     }
 }
 
-impl Observer for Journal<'_> {
-    fn aggregated(
-        &mut self,
-        state: &State,
-        evaluations: &[Evaluation],
-        ending: Option<&Ending>,
-    ) -> Result<(), String> {
-        match &mut self.run {
-            Some(run) => {
-                let noted = run.aggregated(state, evaluations, ending);
-                noted.map_err(|error| format!("{error:#}"))
+impl Journal<'_> {
+    fn note(&mut self, role: &Role<'_>, outbox: &Outbox) -> Result<()> {
+        for absence in &outbox.absences {
+            if self.known.insert(*absence) {
+                self.absences.add(absence)?;
             }
-            None => Ok(()),
         }
+        match (role, &mut self.run) {
+            (Role::Cloud(cloud), Some(run)) if outbox.aggregated => {
+                run.aggregated(cloud.state(), &outbox.evaluations, outbox.ending.as_ref())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<'a> Observer<Role<'a>> for Journal<'_> {
+    fn happened(&mut self, role: &mut Role<'a>, outbox: &Outbox) -> Result<(), String> {
+        let noted = self.note(role, outbox);
+        noted.map_err(|error| format!("{error:#}"))
     }
 
     fn begins(&mut self, from_record: bool) -> Result<(), String> {
@@ -281,14 +287,6 @@ impl Observer for Journal<'_> {
         Ok(())
     }
 
-    fn absent(&mut self, absence: &Absence) -> Result<(), String> {
-        if self.known.insert(*absence) {
-            let noted = self.absences.add(absence);
-            return noted.map_err(|error| format!("{error:#}"));
-        }
-        Ok(())
-    }
-
     fn counted(&mut self, counters: &Counters) {
         // Who measures looks at it; nothing else depends on it.
         if let Ok(text) = serde_json::to_vec(counters) {
@@ -296,8 +294,8 @@ impl Observer for Journal<'_> {
         }
     }
 
-    fn log(&mut self, level: &'static str, text: &str) {
-        crate::say(&log_line(self.format, self.party, level, text));
+    fn told(&mut self, text: &str) {
+        crate::say(&log_line(self.format, self.party, "info", text));
     }
 }
 

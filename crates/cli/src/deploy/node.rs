@@ -13,8 +13,8 @@ use selvedge_core::role::{
 };
 use selvedge_core::task::{Task, check_targets};
 use selvedge_data::{HeldOut, PartyLoaded, PartyShard, read_party_and_patients};
+use selvedge_net::drive::{Options, Outcome, Patience, Settings, drive};
 use selvedge_net::identity::RunIdentity;
-use selvedge_net::node::{self, Outcome, Settings};
 use selvedge_net::transport::Access;
 use std::ops::Range;
 use std::path::Path;
@@ -71,17 +71,20 @@ pub(crate) fn run(
     let settings = Settings {
         access: access(&config)?,
         neighbours: neighbours(party, loaded.dataset.groups.len(), ranges.len()),
-        identity: identity(&experiment, &loaded),
-        deadlines: config.deadlines,
-        http: config.http,
         longest_message: longest_message(&task, ranges.len()),
-        forget,
-        answer: answering.stays,
+        patience: Patience::TRAINING,
+        options: Options {
+            identity: Some(identity(&experiment, &loaded)),
+            deadlines: config.deadlines,
+            http: config.http,
+            iterations: experiment.train.iterations,
+            forget,
+            answer: answering.stays,
+        },
         stop,
         notice: &|text| crate::say(&log_line(format, party, "warn", text)),
     };
-    let iterations = experiment.train.iterations;
-    Ok(node::run(role, iterations, &settings, &mut journal)?)
+    Ok(drive(&mut role, &settings, &mut journal)?)
 }
 
 /// How a party gets to its server.

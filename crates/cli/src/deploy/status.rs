@@ -5,7 +5,7 @@ use crate::format::{bytes, score};
 use anyhow::{Context, Result, bail};
 use selvedge_core::role::Party;
 use selvedge_net::broker::ask;
-use selvedge_net::node::{Presence, Snapshot};
+use selvedge_net::drive::{Presence, Snapshot};
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::path::Path;

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use indicatif::ProgressBar;
 use selvedge_core::state::Evaluation;
 use selvedge_net::broker::{Counters, Program};
-use selvedge_net::node::Snapshot;
+use selvedge_net::drive::Snapshot;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::net::SocketAddr;

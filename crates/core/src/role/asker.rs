@@ -1,8 +1,9 @@
 //! Who asks for joint predictions: a gateway, for patients whose devices it carries. It keeps nothing.
 
-use super::Party;
 use super::joint::{About, MOST_ASKED, Why};
 use super::message::Message;
+use super::wire::{self, WireError};
+use super::{Doing, Event, Outbox, Packet, Party, Protocol, Unread};
 use crate::exchange::Embeddings;
 use crate::message_path::Numbers;
 use crate::model::Architecture;
@@ -55,13 +56,15 @@ pub type Answer = Option<Vec<f32>>;
 /// A gateway that asks.
 pub struct Asker<'a> {
     architecture: &'a Architecture,
-    group: usize,
+    /// A group, and the gateway's number in it.
+    gateway: (usize, usize),
     /// The number of the first question.
     first: u64,
     /// When the model was aggregated last, and its θ2.
     model: Option<(u64, Vec<f32>)>,
     questions: Vec<Question>,
     in_vain: u32,
+    failed: Option<AskError>,
 }
 
 /// Some of those whom it asks about.
@@ -75,11 +78,11 @@ struct Question {
 }
 
 impl<'a> Asker<'a> {
-    /// Asks about these patients of a group, given their rows of x2, one after the other. Questions are numbered from `first` on, which should be
+    /// A gateway of a group asks about these patients, given their rows of x2, one after the other. Questions are numbered from `first` on, which should be
     /// new each time: others may be asking in the name of the same gateway.
     pub fn new(
         architecture: &'a Architecture,
-        group: usize,
+        gateway: (usize, usize),
         first: u64,
         patients: &[(About, Vec<f32>)],
     ) -> Self {
@@ -103,32 +106,31 @@ impl<'a> Asker<'a> {
         };
         Asker {
             architecture,
-            group,
+            gateway,
             first,
             model: None,
             questions: patients.iter().flat_map(split).collect(),
             in_vain: 0,
+            failed: None,
         }
     }
 
-    /// What it says to its edge now: what it has not said yet or, once nothing has happened for a while, all that has not
-    /// been answered.
-    ///
-    /// # Errors
-    /// If the model gives no numbers.
-    pub fn say(&mut self, again: bool) -> Result<Vec<Message>, AskError> {
-        if again {
-            self.in_vain += 1;
-        }
+    fn edge(&self) -> Party {
+        Party::Edge(self.gateway.0)
+    }
+
+    /// Says to its edge what it has not said yet or, once nothing has happened for a while, all that has not been answered.
+    fn speak(&mut self, again: bool, outbox: &mut Outbox) -> Result<(), AskError> {
+        let edge = self.edge();
+        self.in_vain += u32::from(again);
         let Some((t, theta2)) = &self.model else {
-            return Ok(match again {
-                true => vec![Message::Fetch],
-                false => Vec::new(),
-            });
+            if again {
+                outbox.send(edge, Message::Fetch);
+            }
+            return Ok(());
         };
         let numbered = (0..).zip(&mut self.questions);
         let open = numbered.filter(|(_, question)| question.answers.is_none());
-        let mut said = Vec::new();
         for (number, question) in open.take(WAITING) {
             let message = match &question.message {
                 Some(_) if !again => continue,
@@ -139,17 +141,14 @@ impl<'a> Asker<'a> {
                 }
             };
             (question.message, question.asked) = (Some(message.clone()), true);
-            said.push(message);
+            outbox.send(edge, message);
         }
-        Ok(said)
+        Ok(())
     }
 
     /// Its edge says something. Gives whether there is more to say.
-    ///
-    /// # Errors
-    /// If there will be no answer.
-    pub fn hear(&mut self, from: Party, message: &Message) -> Result<bool, AskError> {
-        if from != Party::Edge(self.group) {
+    fn hear(&mut self, from: Party, message: &Message) -> Result<bool, AskError> {
+        if from != self.edge() {
             return Ok(false);
         }
         match message {
@@ -197,11 +196,6 @@ impl<'a> Asker<'a> {
         self.questions.get(place)?.asked.then_some(place)
     }
 
-    /// Whether everything was answered.
-    pub fn is_over(&self) -> bool {
-        self.questions.iter().all(|q| q.answers.is_some())
-    }
-
     /// For how many patients there is an answer, and how many there are.
     pub fn progress(&self) -> (usize, usize) {
         let answered = self.questions.iter().filter(|q| q.answers.is_some());
@@ -212,8 +206,8 @@ impl<'a> Asker<'a> {
     /// Whose answer it waits for: its edge says what it has passed on.
     pub fn waits_for(&self) -> Party {
         match self.model.is_none() || self.in_vain > PATIENCE {
-            true => Party::Edge(self.group),
-            false => Party::Hospital(self.group),
+            true => self.edge(),
+            false => Party::Hospital(self.gateway.0),
         }
     }
 
@@ -221,6 +215,69 @@ impl<'a> Asker<'a> {
     pub fn into_answers(self) -> Vec<Answer> {
         let answers = |q: Question| q.answers.unwrap_or_else(|| vec![None; q.about.len()]);
         self.questions.into_iter().flat_map(answers).collect()
+    }
+}
+
+impl Protocol for Asker<'_> {
+    type Message = Message;
+
+    fn party(&self) -> Party {
+        Party::Gateway(self.gateway.0, self.gateway.1)
+    }
+
+    /// The edge refuses who takes part in another run, and shows the difference.
+    fn greets(&self) -> bool {
+        self.progress().0 == 0
+    }
+
+    fn begin(&mut self, _: Option<&[u8]>, outbox: &mut Outbox) -> Result<(), Unread> {
+        self.handle(Event::Retry, outbox);
+        Ok(())
+    }
+
+    fn handle(&mut self, event: Event, outbox: &mut Outbox) {
+        let done = match event {
+            Event::Received(from, message) => self.hear(from, &message).and_then(|news| {
+                outbox.news = news;
+                match news {
+                    true => self.speak(false, outbox),
+                    false => Ok(()),
+                }
+            }),
+            Event::Retry => self.speak(true, outbox),
+            Event::Deadline(..) | Event::Appeared(_) | Event::GoOn => Ok(()),
+        };
+        self.failed = self.failed.or(done.err());
+    }
+
+    fn encode(&self, run: u64, message: &Message) -> Packet {
+        wire::packet(run, message, true)
+    }
+
+    fn decode(&self, run: u64, bytes: &[u8]) -> Result<Message, Unread> {
+        match wire::decode(run, bytes) {
+            // What is said to the same gateway's node, in its run, is not for this one: no more than its end.
+            Err(WireError::OtherRun(_)) => Ok(Message::End),
+            other => Ok(other?),
+        }
+    }
+
+    fn doing(&self) -> Doing {
+        Doing {
+            t: 0,
+            what: "asks for predictions".into(),
+            missing: vec![self.waits_for()],
+            below_quorum: false,
+        }
+    }
+
+    /// Whether everything was answered.
+    fn is_over(&self) -> bool {
+        self.questions.iter().all(|q| q.answers.is_some())
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.failed.map(|error| error.to_string())
     }
 }
 

@@ -39,6 +39,7 @@ mod message;
 pub mod wire;
 
 pub use crate::message_path::Numbers;
+pub use crate::protocol::{Absence, Doing, Packet, Party, Phase, Protocol, Unread};
 pub use asker::{Answer, AskError, Asker};
 pub use cloud::Cloud;
 pub use edge::Edge;
@@ -48,79 +49,16 @@ pub use joint::{About, MOST_ASKED, Newcomers, Why};
 pub use message::{Counted, Message, Part};
 
 use crate::dataset::Samples;
-use crate::run::Ending;
+use crate::protocol;
 use crate::schedule::Segment;
-use crate::state::Evaluation;
 use crate::task::Task;
 use serde::{Deserialize, Serialize};
 
-/// A party.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Party {
-    /// There is one.
-    Cloud,
-    /// Of a group.
-    Hospital(usize),
-    /// Of a group.
-    Edge(usize),
-    /// A group, and the gateway's number in it.
-    Gateway(usize, usize),
-}
+/// What happens to a party of a run.
+pub type Event = protocol::Event<Message>;
 
-impl std::fmt::Display for Party {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Party::Cloud => write!(f, "cloud"),
-            Party::Hospital(m) => write!(f, "hospital {m}"),
-            Party::Edge(m) => write!(f, "edge {m}"),
-            Party::Gateway(m, g) => write!(f, "gateway {m}-{g}"),
-        }
-    }
-}
-
-/// What a party waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Phase {
-    /// An edge for its devices' ζ2.
-    Exchange,
-    /// An edge for its devices' models.
-    Upload,
-    /// The cloud for the groups' models.
-    Global,
-    /// The cloud for the groups' scores.
-    Evaluation,
-}
-
-/// What happens to a party.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Event {
-    /// A message arrives.
-    Received(Party, Message),
-    /// Time is up for a phase that began at this iteration.
-    Deadline(Phase, u64),
-    /// Somebody is there, perhaps again, and may have forgotten what it was told.
-    Appeared(Party),
-    /// What the party asked for itself ([`Outbox::go_on`]).
-    GoOn,
-    /// Nothing has happened for a while.
-    Retry,
-}
-
-/// Who was missing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Absence {
-    /// In which phase.
-    pub phase: Phase,
-    /// At which iteration: the exchange's, the end of an interval, or the global aggregation's.
-    pub t: u64,
-    /// The group.
-    pub group: usize,
-    /// The device, if it is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub device: Option<u32>,
-}
+/// What a party of a run wants of the world.
+pub type Outbox = protocol::Outbox<Message>;
 
 /// How many of those who are awaited must be there before a deadline counts; never less than one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -145,50 +83,6 @@ fn is_possible(task: &Task<'_>, (t, segment): (u64, &Segment), ended: bool) -> b
     }
 }
 
-/// What a party wants of the world.
-#[derive(Clone, Debug, Default)]
-pub struct Outbox {
-    /// What must be kept before anything else here is done.
-    pub record: Option<Vec<u8>>,
-    /// Messages to be sent.
-    pub messages: Vec<(Party, Message)>,
-    /// Phases that somebody may end by a deadline from now on.
-    pub phases: Vec<(Phase, u64)>,
-    /// Phases that are over: their deadlines are of no use any more.
-    pub over: Vec<(Phase, u64)>,
-    /// Who was decided to be absent.
-    pub absences: Vec<Absence>,
-    /// Whether the cloud has decided on an aggregation, or says again what it has decided last.
-    pub aggregated: bool,
-    /// What the cloud has found.
-    pub evaluations: Vec<Evaluation>,
-    /// Whether there is more to do at once, once this is done: [`Event::GoOn`].
-    pub go_on: bool,
-    /// How the run has ended, as the cloud sees it.
-    pub ending: Option<Ending>,
-    /// For how many patients a prediction was answered or passed on.
-    pub answered: u64,
-}
-
-impl Outbox {
-    fn send(&mut self, to: Party, message: Message) {
-        self.messages.push((to, message));
-    }
-}
-
-/// What a party is doing, for people.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Doing {
-    /// The iteration that comes next.
-    pub t: u64,
-    /// In words.
-    pub what: String,
-    /// For whom it waits.
-    pub missing: Vec<Party>,
-    /// Whether it waits for a quorum, its deadline being over.
-    pub below_quorum: bool,
-}
-
 /// Held-out samples of one party: validation, then test. A hospital has x1, a gateway x2.
 pub type HeldOutSamples = [Samples; 2];
 
@@ -204,9 +98,22 @@ pub enum Role<'a> {
     Gateway(Box<Gateway<'a>>),
 }
 
-impl Role<'_> {
-    /// Who it is.
-    pub fn party(&self) -> Party {
+/// The same of any of the four.
+macro_rules! each {
+    ($role:expr, $one:ident => $what:expr) => {
+        match $role {
+            Role::Cloud($one) => $what,
+            Role::Hospital($one) => $what,
+            Role::Edge($one) => $what,
+            Role::Gateway($one) => $what,
+        }
+    };
+}
+
+impl Protocol for Role<'_> {
+    type Message = Message;
+
+    fn party(&self) -> Party {
         match self {
             Role::Cloud(_) => Party::Cloud,
             Role::Hospital(role) => role.party(),
@@ -215,15 +122,15 @@ impl Role<'_> {
         }
     }
 
-    /// Begins, with the record that it has left, if it has.
-    ///
-    /// # Errors
-    /// If that is no record of this party.
-    pub fn begin(
-        &mut self,
-        record: Option<&[u8]>,
-        outbox: &mut Outbox,
-    ) -> Result<(), wire::WireError> {
+    fn keeps_records(&self) -> bool {
+        !matches!(self, Role::Gateway(_))
+    }
+
+    fn greets(&self) -> bool {
+        true
+    }
+
+    fn begin(&mut self, record: Option<&[u8]>, outbox: &mut Outbox) -> Result<(), Unread> {
         match (self, record) {
             (Role::Cloud(role), None) => role.start(outbox),
             (Role::Cloud(role), Some(record)) => role.restore(record, outbox)?,
@@ -235,28 +142,25 @@ impl Role<'_> {
         Ok(())
     }
 
-    /// What happens, and what it does about it.
-    pub fn handle(&mut self, event: Event, outbox: &mut Outbox) {
-        match self {
-            Role::Cloud(role) => role.handle(event, outbox),
-            Role::Hospital(role) => role.handle(event, outbox),
-            Role::Edge(role) => role.handle(event, outbox),
-            Role::Gateway(role) => role.handle(event, outbox),
-        }
+    fn handle(&mut self, event: Event, outbox: &mut Outbox) {
+        each!(self, role => role.handle(event, outbox))
     }
 
-    /// What it is doing.
-    pub fn doing(&self) -> Doing {
-        match self {
-            Role::Cloud(role) => role.doing(),
-            Role::Hospital(role) => role.doing(),
-            Role::Edge(role) => role.doing(),
-            Role::Gateway(role) => role.doing(),
-        }
+    fn encode(&self, run: u64, message: &Message) -> Packet {
+        // Who only answers a question waits for nothing, and what it waits for otherwise may be lost.
+        let is_awaited = !message.is_of_prediction() || self.has_ended();
+        wire::packet(run, message, is_awaited)
     }
 
-    /// What it waits for, in a word, and at which iteration: for who measures how long that takes.
-    pub fn stage(&self) -> (&'static str, u64) {
+    fn decode(&self, run: u64, bytes: &[u8]) -> Result<Message, Unread> {
+        Ok(wire::decode(run, bytes)?)
+    }
+
+    fn doing(&self) -> Doing {
+        each!(self, role => role.doing())
+    }
+
+    fn stage(&self) -> (&'static str, u64) {
         match self {
             Role::Cloud(role) => role.stage(),
             Role::Hospital(role) => role.stage(),
@@ -265,18 +169,11 @@ impl Role<'_> {
         }
     }
 
-    /// Whether the run is over for it: it has nothing more to hear or to say.
-    pub fn is_over(&self) -> bool {
-        match self {
-            Role::Cloud(role) => role.is_over(),
-            Role::Hospital(role) => role.is_over(),
-            Role::Edge(role) => role.is_over(),
-            Role::Gateway(role) => role.is_over(),
-        }
+    fn is_over(&self) -> bool {
+        each!(self, role => role.is_over())
     }
 
-    /// Whether it knows that the run has ended, though others may not.
-    pub fn has_ended(&self) -> bool {
+    fn has_ended(&self) -> bool {
         match self {
             Role::Cloud(role) => role.ending().is_some(),
             Role::Edge(role) => role.has_ended(),

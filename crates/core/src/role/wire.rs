@@ -17,6 +17,7 @@ use crate::local_steps::Descended;
 use crate::message_path::Numbers;
 use crate::metrics::{LossSum, Tally};
 use crate::model::Model;
+use crate::protocol::{Packet, Unread};
 use crate::schedule::Segment;
 use crate::state::{Evaluation, Validation};
 use std::sync::Arc;
@@ -63,6 +64,29 @@ pub enum WireError {
     /// Something stands behind it.
     #[error("{0} bytes too many")]
     Long(usize),
+}
+
+impl From<WireError> for Unread {
+    fn from(error: WireError) -> Self {
+        Unread {
+            why: match error {
+                WireError::Version(_) => "version",
+                WireError::OtherRun(_) => "other run",
+                _ => "malformed",
+            },
+            problem: error.to_string(),
+        }
+    }
+}
+
+/// A message as it is sent in a run by who waits for what comes of it, or does not.
+pub(super) fn packet(run: u64, message: &Message, is_awaited: bool) -> Packet {
+    Packet {
+        bytes: encode(run, message),
+        kind: message.kind(),
+        is_of_evaluation: message.is_of_evaluation(),
+        is_awaited,
+    }
 }
 
 /// A message as a frame of a run.

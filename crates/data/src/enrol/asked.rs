@@ -1,10 +1,10 @@
 //! Patients of a table whom a trained model is asked about: read as enrolment reads them, scaled as those who took part are.
 
 use super::own::open;
-use super::terms::Terms;
 use crate::pseudonym::number;
 use crate::table::{OneSide, Open, Side};
 use crate::{DataError, PseudonymKey, SideStatistics, Statistics};
+use selvedge_core::enrol::Terms;
 use std::path::PathBuf;
 
 /// One side of some patients.
@@ -61,7 +61,7 @@ impl Asked {
         let mut side = OneSide::read_new(&terms.data, side, tables, open)?;
         check(&side, scales)?;
         let rows: Vec<u32> = (0..side.ids.len() as u32).collect();
-        let mut x = side.take(&rows)?.values;
+        let mut x = side.take(&rows)?.x;
         scales.apply(&mut x);
         let mut notes = std::mem::take(&mut side.notes);
         if side.doubled > 0 {

@@ -1,13 +1,9 @@
 //! What a hospital or a gateway holds itself: the rows of its own files, by pseudonym.
 
-use super::message::{Columns, Roll};
-use super::ring::{self, ColumnSums};
-use super::roll::is_roll;
-use super::terms::Terms;
-use crate::shards::OwnPart;
 use crate::table::{OneSide, Open, Side};
 use crate::{DataError, PseudonymKey};
-use selvedge_nn::Shape;
+use selvedge_core::enrol::{Columns, Holdings, Rows, Terms, is_roll};
+use selvedge_core::protocol::Party;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
@@ -16,33 +12,26 @@ use std::path::PathBuf;
 #[derive(Debug)]
 pub struct OwnSide {
     side: OneSide,
-    pub(super) key: PseudonymKey,
+    key: PseudonymKey,
     rows: BTreeMap<String, u32>,
 }
 
 impl OwnSide {
-    /// Reads the files of a hospital; the first has ids and labels.
+    /// Reads the files of a hospital, of which the first has ids and labels, or those of a gateway, which need no labels.
     ///
     /// # Errors
     /// If a file is missing or not what it should be, or the terms do not explain it.
-    pub fn of_hospital(
+    pub fn of(
+        party: Party,
         terms: &Terms,
         tables: Vec<PathBuf>,
         key: PseudonymKey,
     ) -> Result<Self, DataError> {
-        Self::read(terms, Side::Hospital, tables, key, &open)
-    }
-
-    /// Reads the files of a gateway, which need no labels.
-    ///
-    /// # Errors
-    /// As [`of_hospital`](Self::of_hospital).
-    pub fn of_gateway(
-        terms: &Terms,
-        tables: Vec<PathBuf>,
-        key: PseudonymKey,
-    ) -> Result<Self, DataError> {
-        Self::read(terms, Side::Device, tables, key, &open)
+        let side = match party {
+            Party::Hospital(_) => Side::Hospital,
+            _ => Side::Device,
+        };
+        Self::read(terms, side, tables, key, &open)
     }
 
     pub(crate) fn read(
@@ -82,55 +71,46 @@ impl OwnSide {
     pub fn patients(&self) -> usize {
         self.rows.len()
     }
+}
 
-    pub(super) fn columns(&self) -> Columns {
+impl Holdings for OwnSide {
+    fn key(&self) -> String {
+        self.key.name()
+    }
+
+    fn secret(&self, purpose: &str, text: &str) -> [u8; 32] {
+        self.key.secret(purpose, text)
+    }
+
+    fn columns(&self) -> Columns {
         Columns {
-            shape: self.shape().dims(),
+            shape: self.side.shape().dims(),
             names: self.side.names.clone(),
             scaled: self.side.scaled.clone(),
         }
     }
 
-    pub(super) fn shape(&self) -> Shape {
-        self.side.shape()
+    fn pseudonyms(&self) -> Vec<String> {
+        self.rows.keys().cloned().collect()
     }
 
-    pub(super) fn roll(&self) -> Roll {
-        Roll {
-            key: self.key.name(),
-            columns: self.columns(),
-            pseudonyms: self.rows.keys().cloned().collect(),
-            doubled: self.side.doubled,
-        }
+    fn doubled(&self) -> usize {
+        self.side.doubled
     }
 
-    /// The labels of some patients; nothing if one is unknown here.
-    pub(super) fn labels(&self, patients: &[String]) -> Option<Vec<u32>> {
+    fn knows(&self, patients: &[String]) -> bool {
+        patients.iter().all(|p| self.rows.contains_key(p))
+    }
+
+    fn labels(&self, patients: &[String]) -> Option<Vec<u32>> {
         let label = |p: &String| self.side.labels.get(*self.rows.get(p)? as usize).copied();
         patients.iter().map(label).collect()
     }
 
-    pub(super) fn knows(&self, patients: &[String]) -> bool {
-        patients.iter().all(|p| self.rows.contains_key(p))
-    }
-
-    /// The rows of some patients who are known here, and what they sum up to.
-    pub(super) fn take(
-        &self,
-        patients: &[String],
-        labels: &[u32],
-    ) -> Result<(OwnPart, Vec<ColumnSums>), DataError> {
+    fn rows(&self, patients: &[String]) -> Result<Rows, String> {
         let row = |p: &String| self.rows.get(p).copied();
         let rows: Vec<u32> = patients.iter().filter_map(row).collect();
-        let filled = self.side.take(&rows)?;
-        let sums = ring::sum(&filled.values, &self.side.scaled, &filled.measured);
-        let part = OwnPart {
-            patients: patients.to_vec(),
-            x: filled.values,
-            y: labels.to_vec(),
-            base: 0,
-        };
-        Ok((part, sums))
+        self.side.take(&rows).map_err(|error| error.to_string())
     }
 }
 

@@ -1,115 +1,83 @@
-//! What all parties must agree on before they enrol: refused here, or found to differ by a digest.
+//! What all parties must agree on before they enrol: what cannot work is refused here.
 
 use crate::DataError;
-use crate::pseudonym::hex;
 use crate::settings::{self, wrong};
 use crate::table::check_columns;
+use selvedge_core::enrol::Terms;
 use selvedge_core::experiment::{Categorical, DataSettings};
-use sha2::{Digest, Sha256};
 
-/// What all parties have in common.
-#[derive(Clone, Debug)]
-pub struct Terms {
-    pub(super) data: DataSettings,
-    pub(super) seed: u64,
-    /// A digest of both.
-    pub(super) about: String,
-}
-
-impl Terms {
-    /// Takes the `[data]` table and the seed of an experiment, if parties can enrol by them.
-    ///
-    /// # Errors
-    /// If something is left open that each party would decide by what it sees itself.
-    pub fn new(data: &DataSettings, seed: u64) -> Result<Self, DataError> {
-        let t = &data.table;
-        if data.set != "table" {
-            let expected = "enrolment is for tables that parties hold: expected \"table\"";
-            return Err(wrong("set", format!("{:?}", data.set), expected));
-        }
-        settings::check(data)?;
-        if t.id.is_empty() {
-            let expected = "expected the column by which the parties know the same patient";
-            return Err(wrong("table.id", "\"\"", expected));
-        }
-        if t.labels.is_empty() {
-            let expected = "expected all labels in the order of their classes, like [\"no\", \"yes\"]: no party sees all that occur";
-            return Err(wrong("table.labels", "[]", expected));
-        }
-        let open = match &t.categorical {
-            Categorical::Found(names) => names.first().cloned(),
-            Categorical::Given(columns) => {
-                let open = columns.iter().find(|(_, given)| given.is_empty());
-                open.map(|(name, _)| name.clone())
-            }
-        };
-        if let Some(name) = open {
-            let expected = format!(
-                "expected the categories of {name:?}, like {{ {name} = [\"a\", \"b\"] }}: no party sees all that occur"
-            );
-            return Err(wrong("table.categorical", format!("{name:?}"), expected));
-        }
-        if t.clip {
-            let expected = "percentiles of all cannot be found without bringing values together: expected false";
-            return Err(wrong("table.clip", true, expected));
-        }
-        for (key, column, expected) in [
-            (
-                "table.patient",
-                &t.patient,
-                "several rows for one patient cannot be enrolled: expected one row, or a time series, for each id",
-            ),
-            (
-                "table.part",
-                &t.part,
-                "held-out patients are drawn by data.test and data.validation when parties enrol: expected nothing",
-            ),
-        ] {
-            if !column.is_empty() {
-                return Err(wrong(key, format!("{column:?}"), expected));
-            }
-        }
-        if t.one_sided != "leave-out" {
-            let expected =
-                "whom only one side knows is left out when parties enrol: expected \"leave-out\"";
-            return Err(wrong(
-                "table.one_sided",
-                format!("{:?}", t.one_sided),
-                expected,
-            ));
-        }
-        if data.samples_per_device != 1 {
-            let expected = "every patient is a device with one row when parties enrol: expected 1";
-            return Err(wrong(
-                "samples_per_device",
-                data.samples_per_device,
-                expected,
-            ));
-        }
-        check_columns(data)?;
-        // Where a party's own files are is its own business.
-        let mut shared = data.clone();
-        shared.path = String::new();
-        shared.table.files = Vec::new();
-        let text = serde_json::to_string(&shared).unwrap_or_default();
-        let mut digest = Sha256::new();
-        digest.update(b"terms\0");
-        digest.update(seed.to_le_bytes());
-        digest.update(text.as_bytes());
-        Ok(Terms {
-            data: shared,
-            seed,
-            about: hex(&digest.finalize()),
-        })
+/// What all parties have in common, of the `[data]` table and the seed of an experiment, if parties can enrol by them.
+///
+/// # Errors
+/// If something is left open that each party would decide by what it sees itself.
+pub fn terms(data: &DataSettings, seed: u64) -> Result<Terms, DataError> {
+    let t = &data.table;
+    if data.set != "table" {
+        let expected = "enrolment is for tables that parties hold: expected \"table\"";
+        return Err(wrong("set", format!("{:?}", data.set), expected));
     }
-
-    pub(super) fn classes(&self) -> &[String] {
-        &self.data.table.labels
+    settings::check(data)?;
+    if t.id.is_empty() {
+        let expected = "expected the column by which the parties know the same patient";
+        return Err(wrong("table.id", "\"\"", expected));
     }
-
-    pub(super) fn groups(&self) -> usize {
-        self.data.groups
+    if t.labels.is_empty() {
+        let expected = "expected all labels in the order of their classes, like [\"no\", \"yes\"]: no party sees all that occur";
+        return Err(wrong("table.labels", "[]", expected));
     }
+    let open = match &t.categorical {
+        Categorical::Found(names) => names.first().cloned(),
+        Categorical::Given(columns) => {
+            let open = columns.iter().find(|(_, given)| given.is_empty());
+            open.map(|(name, _)| name.clone())
+        }
+    };
+    if let Some(name) = open {
+        let expected = format!(
+            "expected the categories of {name:?}, like {{ {name} = [\"a\", \"b\"] }}: no party sees all that occur"
+        );
+        return Err(wrong("table.categorical", format!("{name:?}"), expected));
+    }
+    if t.clip {
+        let expected =
+            "percentiles of all cannot be found without bringing values together: expected false";
+        return Err(wrong("table.clip", true, expected));
+    }
+    for (key, column, expected) in [
+        (
+            "table.patient",
+            &t.patient,
+            "several rows for one patient cannot be enrolled: expected one row, or a time series, for each id",
+        ),
+        (
+            "table.part",
+            &t.part,
+            "held-out patients are drawn by data.test and data.validation when parties enrol: expected nothing",
+        ),
+    ] {
+        if !column.is_empty() {
+            return Err(wrong(key, format!("{column:?}"), expected));
+        }
+    }
+    if t.one_sided != "leave-out" {
+        let expected =
+            "whom only one side knows is left out when parties enrol: expected \"leave-out\"";
+        return Err(wrong(
+            "table.one_sided",
+            format!("{:?}", t.one_sided),
+            expected,
+        ));
+    }
+    if data.samples_per_device != 1 {
+        let expected = "every patient is a device with one row when parties enrol: expected 1";
+        return Err(wrong(
+            "samples_per_device",
+            data.samples_per_device,
+            expected,
+        ));
+    }
+    check_columns(data)?;
+    Ok(Terms::new(data, seed))
 }
 
 #[cfg(test)]
@@ -136,11 +104,11 @@ mod tests {
 
     #[test]
     fn what_is_left_open_is_refused_by_its_key() {
-        let about = Terms::new(&right(), 1).unwrap().about;
-        assert_ne!(Terms::new(&right(), 2).unwrap().about, about);
+        let about = terms(&right(), 1).unwrap().about;
+        assert_ne!(terms(&right(), 2).unwrap().about, about);
         let mut elsewhere = right();
         elsewhere.path = "labs.csv".into();
-        assert_eq!(Terms::new(&elsewhere, 1).unwrap().about, about);
+        assert_eq!(terms(&elsewhere, 1).unwrap().about, about);
         type Change = fn(&mut DataSettings);
         let changes: [(&str, Change); 10] = [
             ("data.set", |d| d.set = "esr".into()),
@@ -164,7 +132,7 @@ mod tests {
         for (key, change) in changes {
             let mut wrong = right();
             change(&mut wrong);
-            let message = Terms::new(&wrong, 1).unwrap_err().to_string();
+            let message = terms(&wrong, 1).unwrap_err().to_string();
             assert!(
                 message.starts_with(&format!("{key} = ")),
                 "{key}: {message}"

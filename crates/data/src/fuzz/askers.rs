@@ -3,7 +3,9 @@
 use super::roles::{RIGHT, RUN, TASKS};
 use super::told;
 use selvedge_core::role::wire;
-use selvedge_core::role::{About, Asker, Message, Newcomers, Numbers, Part, Party};
+use selvedge_core::role::{
+    About, Asker, Event, Message, Newcomers, Numbers, Outbox, Part, Party, Protocol,
+};
 use std::collections::HashSet;
 
 const EDGE: Party = Party::Edge(0);
@@ -53,21 +55,27 @@ pub(super) fn questions(t: u64) -> Vec<(Party, Party, Message)> {
 /// Messages to a gateway that asks, each with its length before it. Whatever comes, an answer is one of probabilities.
 pub(super) fn answers(bytes: &[u8]) {
     let patients = asked().map(|about| (about.clone(), vec![0.5; about.len()]));
-    let mut asker = Asker::new(&TASKS[0].architecture, 0, FIRST, &patients);
+    let mut asker = Asker::new(&TASKS[0].architecture, (0, 0), FIRST, &patients);
     let head = wire::encode(RUN, &Message::End);
     let mut rest = bytes;
-    let _ = told(asker.say(true));
+    let mut outbox = Outbox::default();
+    asker.handle(Event::Retry, &mut outbox);
     while let Some((length, more)) = rest.split_first_chunk() {
         let length = usize::from(u16::from_le_bytes(*length)).min(more.len());
         let (said, more) = more.split_at(length);
         rest = more;
         let frame = [&head[..head.len() - 1], said].concat();
-        let Some(message) = told(wire::decode(RUN, &frame)) else {
+        let Some(message) = told(asker.decode(RUN, &frame)) else {
             continue;
         };
         // Who is refused may be told something else all the same.
-        let news = told(asker.hear(EDGE, &message)).unwrap_or_default();
-        let _ = told(asker.say(!news));
+        outbox.news = false;
+        asker.handle(Event::Received(EDGE, message), &mut outbox);
+        if !outbox.news {
+            asker.handle(Event::Retry, &mut outbox);
+        }
+        outbox.messages.clear();
+        assert!(asker.failure().is_none_or(|why| !why.is_empty()));
         asker.waits_for();
     }
     let (over, (known, all)) = (asker.is_over(), asker.progress());
@@ -117,11 +125,13 @@ mod tests {
             assert!(kinds.contains(kind), "{kind}");
         }
         let patients = asked().map(|about| (about.clone(), vec![0.5; about.len()]));
-        let mut asker = Asker::new(&TASKS[0].architecture, 0, FIRST, &patients);
+        let mut asker = Asker::new(&TASKS[0].architecture, (0, 0), FIRST, &patients);
         for (_, to, message) in &RIGHT[0].messages {
             let ours = !matches!(message, Message::Refused { .. });
-            if *to == GATEWAY && ours && asker.hear(EDGE, message) == Ok(true) {
-                asker.say(false).expect("a model of numbers");
+            if *to == GATEWAY && ours {
+                let event = Event::Received(EDGE, message.clone());
+                asker.handle(event, &mut Outbox::default());
+                assert_eq!(asker.failure(), None);
             }
         }
         let known: Vec<bool> = asker.into_answers().iter().map(Option::is_some).collect();

@@ -1,10 +1,11 @@
 //! Enrolment: whatever a neighbour says at whatever moment, nobody breaks.
 
 use crate::PseudonymKey;
-use crate::enrol::{Enrolment, OwnSide, Terms};
+use crate::enrol::{self, OwnSide};
 use crate::table::{Bytes, Side};
+use selvedge_core::enrol::{Enrolment, Terms};
 use selvedge_core::experiment::{DataSettings, TableSettings};
-use selvedge_core::role::Party;
+use selvedge_core::protocol::{Event, Outbox, Party, Protocol};
 use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::path::Path;
@@ -44,7 +45,7 @@ fn terms() -> Option<Terms> {
         },
         ..DataSettings::default()
     };
-    Terms::new(&data, 1).ok()
+    enrol::terms(&data, 1).ok()
 }
 
 fn own(terms: &Terms, side: Side) -> Option<OwnSide> {
@@ -82,13 +83,29 @@ fn world() -> Option<World> {
     ]))
 }
 
+/// What a party has to say, all of it.
+fn says(party: &mut Enrolment) -> Vec<(Party, Vec<u8>)> {
+    let mut outbox = Outbox::default();
+    party.handle(Event::Retry, &mut outbox);
+    let said = outbox.messages.iter();
+    said.map(|(to, message)| (*to, party.encode(0, message).bytes))
+        .collect()
+}
+
+/// Somebody says something to a party; what it answers at once is lost.
+fn hears(party: &mut Enrolment, from: Party, bytes: &[u8]) {
+    if let Some(message) = super::told(party.decode(0, bytes)) {
+        party.handle(Event::Received(from, message), &mut Outbox::default());
+    }
+}
+
 /// Delivers so many messages of a proper enrolment, each to `see` first.
 fn deliver(world: &mut World, count: usize, see: &mut dyn FnMut(usize, &[u8])) {
     let mut next = 0;
     loop {
         let before = next;
         for (pair, (from, to)) in PAIRS.into_iter().enumerate() {
-            let said = world.get(&from).map(Enrolment::say).unwrap_or_default();
+            let said = world.get_mut(&from).map(says).unwrap_or_default();
             for (_, bytes) in said.iter().filter(|(whom, _)| *whom == to) {
                 if next == count {
                     return;
@@ -96,7 +113,7 @@ fn deliver(world: &mut World, count: usize, see: &mut dyn FnMut(usize, &[u8])) {
                 next += 1;
                 see(pair, bytes);
                 if let Some(party) = world.get_mut(&to) {
-                    let _ = super::told(party.hear(from, bytes));
+                    hears(party, from, bytes);
                     if party.to_write().is_some() {
                         party.written(Ok(()));
                     }
@@ -119,8 +136,8 @@ pub(super) fn enrolment(bytes: &[u8]) {
     let (from, to) = PAIRS[usize::from(*pair) % PAIRS.len()];
     for _ in 0..2 {
         if let Some(party) = world.get_mut(&to) {
-            let _ = super::told(party.hear(from, said));
-            party.say();
+            hears(party, from, said);
+            says(party);
         }
     }
     // The others hear what comes of it.

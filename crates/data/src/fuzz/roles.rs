@@ -5,10 +5,10 @@ use crate::SETS;
 use rayon::ThreadPoolBuilder;
 use selvedge_core::dataset::{Dataset, Group, Samples};
 use selvedge_core::experiment::Experiment;
-use selvedge_core::role::wire::{self, WireError};
+use selvedge_core::role::wire;
 use selvedge_core::role::{
-    Cloud, Edge, Event, Gateway, HeldOutSamples, Hospital, Message, Outbox, Party, Phase, Quorum,
-    Role,
+    Cloud, Edge, Event, Gateway, HeldOutSamples, Hospital, Message, Outbox, Party, Phase, Protocol,
+    Quorum, Role, Unread,
 };
 use selvedge_core::task::Task;
 use selvedge_nn::Shape;
@@ -247,7 +247,7 @@ impl World {
     }
 
     /// Starts a party, with its record if there is one.
-    fn begin(&mut self, party: Party) -> Result<(), WireError> {
+    fn begin(&mut self, party: Party) -> Result<(), Unread> {
         let (task, quorum) = (self.task, Quorum::default());
         let mut outbox = Outbox::default();
         // The first group has all held-out rows.

@@ -3,49 +3,15 @@
 use super::{INDEX, STATISTICS};
 use crate::{DataError, Statistics};
 use selvedge_core::dataset::Group;
+pub(crate) use selvedge_core::enrol::{INDEX_VERSION as VERSION, Index, IndexGroup};
 use selvedge_nn::Shape;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// The layout that this version writes and reads.
-pub(crate) const VERSION: u32 = 2;
-
 /// The longest index or statistics that are still taken for them.
 const LONGEST_JSON: u64 = 256 << 20;
-
-/// The most devices of all groups: more are a mistake.
-const MOST_DEVICES: usize = 1 << 28;
-
-/// `shards.json`
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Index {
-    pub(crate) version: u32,
-    /// The set that was cut.
-    pub(crate) set: String,
-    pub(crate) groups: Vec<IndexGroup>,
-    /// Training rows of each class, in all groups together.
-    pub(crate) labels: Vec<u64>,
-    /// Training rows of the device that owns the most.
-    pub(crate) largest: usize,
-    /// Rows of validation and of the test, over all groups.
-    pub(crate) validation: usize,
-    pub(crate) test: usize,
-    /// The fingerprint of `stats.json`.
-    pub(crate) statistics: String,
-    /// The fingerprint of the whole set as training sees it.
-    pub(crate) dataset: String,
-    /// A name for the key of the pseudonyms.
-    pub(crate) pseudonyms: String,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct IndexGroup {
-    pub(crate) name: String,
-    pub(crate) devices: usize,
-    pub(crate) rows: usize,
-}
 
 /// What every `shards.json` begins with, whatever its version.
 #[derive(Deserialize)]
@@ -118,55 +84,6 @@ impl Common {
             Group::hollow(group.name.clone(), group.devices, group.rows, *largest)
         };
         groups.iter().map(hollow).collect()
-    }
-}
-
-impl Index {
-    /// The counts must fit each other, and the rows that were measured.
-    pub(crate) fn check(&self, statistics: &Statistics) -> Result<(), String> {
-        for (number, group) in self.groups.iter().enumerate() {
-            let IndexGroup { devices, rows, .. } = group;
-            let most = devices.saturating_mul(self.largest);
-            if rows < devices || *rows > most || u32::try_from(*rows).is_err() {
-                return Err(format!(
-                    "group {number} has {rows} rows of {devices} devices: expected {devices} to {most} rows, at most {} on a device, and below 2^32",
-                    self.largest
-                ));
-            }
-        }
-        let sum = |counts: &mut dyn Iterator<Item = u64>| counts.map(u128::from).sum::<u128>();
-        let devices = sum(&mut self.groups.iter().map(|g| g.devices as u64));
-        if devices > MOST_DEVICES as u128 {
-            return Err(format!(
-                "{devices} devices: expected at most {MOST_DEVICES}"
-            ));
-        }
-        let rows = sum(&mut self.groups.iter().map(|g| g.rows as u64));
-        let measured = statistics.rows;
-        if rows != measured as u128 {
-            return Err(format!(
-                "the groups have {rows} rows: expected {measured}, as {STATISTICS} says"
-            ));
-        }
-        let classes = statistics.classes.len();
-        let labels = sum(&mut self.labels.iter().copied());
-        if self.labels.len() != classes || labels != rows {
-            return Err(format!(
-                "labels = {:?} are {labels} rows of {} classes: expected {rows} of {classes}",
-                self.labels,
-                self.labels.len()
-            ));
-        }
-        // The others of its group have at least one each.
-        let room = self.groups.iter().map(|g| g.rows + 1 - g.devices);
-        let room = room.max().unwrap_or(0);
-        match rows == 0 || self.largest <= room {
-            true => Ok(()),
-            false => Err(format!(
-                "largest = {}: expected at most {room}, since no group has room for more",
-                self.largest
-            )),
-        }
     }
 }
 

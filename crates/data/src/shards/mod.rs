@@ -35,8 +35,8 @@ mod read;
 pub(crate) mod shard;
 mod write;
 
-pub(crate) use enrolled::{OwnPart, OwnShard, check_folder, write_own};
-pub(crate) use index::{Index, IndexGroup, VERSION};
+pub(crate) use enrolled::{check_folder, write_own};
+use index::{Index, IndexGroup};
 pub use party::{
     HeldOut, PartyLoaded, PartyPatients, PartyShard, distribute, read_party,
     read_party_and_patients,

@@ -7,6 +7,7 @@ use super::survey::Survey;
 use super::{check_columns, told_outside, told_unmeasured};
 use crate::DataError;
 use crate::rows::Purpose;
+use selvedge_core::enrol::Rows;
 use selvedge_core::experiment::DataSettings;
 use selvedge_nn::Shape;
 use std::path::PathBuf;
@@ -30,14 +31,6 @@ pub(crate) struct OneSide {
     pub(crate) notes: Vec<String>,
     missing: String,
     grid: Grid,
-}
-
-/// Rows with their gaps filled.
-pub(crate) struct Filled {
-    /// Row after row; NaN where the mean will stand.
-    pub(crate) values: Vec<f32>,
-    /// How many values of each column were measured, before gaps were filled, and of how many patients.
-    pub(crate) measured: Vec<[u64; 2]>,
 }
 
 impl OneSide {
@@ -146,7 +139,7 @@ impl OneSide {
     }
 
     /// Some rows in that order, with their gaps filled.
-    pub(crate) fn take(&self, rows: &[u32]) -> Result<Filled, DataError> {
+    pub(crate) fn take(&self, rows: &[u32]) -> Result<Rows, DataError> {
         let mut grid = self.grid.of_rows(rows);
         let measured = grid.measured();
         let id = |row: usize| self.ids[rows[row] as usize].clone();
@@ -155,8 +148,8 @@ impl OneSide {
             (&self.names, &self.scaled),
             (&self.file, &id),
         )?;
-        Ok(Filled {
-            values: grid.into_values(),
+        Ok(Rows {
+            x: grid.into_values(),
             measured,
         })
     }

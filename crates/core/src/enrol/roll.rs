@@ -1,8 +1,7 @@
 //! Who takes part: the patients whom the hospital and exactly one gateway know.
 
-use crate::pseudonym::hex;
-use crate::settings::rows_of;
-use selvedge_core::experiment::DataSettings;
+use super::hex;
+use crate::experiment::DataSettings;
 use selvedge_nn::random::Key;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -66,7 +65,7 @@ pub(super) fn part_of_all<T: Clone>(gateways: &[[Vec<T>; 3]], part: usize) -> Ve
 }
 
 /// Whether a list from elsewhere can be one of pseudonyms, each once and in order.
-pub(super) fn is_roll(pseudonyms: &[String]) -> bool {
+pub fn is_roll(pseudonyms: &[String]) -> bool {
     let digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
     pseudonyms.len() <= MOST_PATIENTS
         && pseudonyms
@@ -116,6 +115,7 @@ impl Roster {
         (settings, seed): (&DataSettings, u64),
         group: usize,
     ) -> Self {
+        let rows_of = |share: f64, count: usize| (share * count as f64).round() as usize;
         counts.test_asked = rows_of(settings.test, counts.taking_part);
         let rest = counts.taking_part - counts.test_asked.min(counts.taking_part);
         counts.validation_asked = rows_of(settings.validation, rest);

@@ -1,14 +1,15 @@
 //! A hospital: says who is known, then which labels those have who take part, and sums up its columns for the cloud.
 
+use super::duty::{Context, Duty, Follows, Trouble, Words};
+use super::holdings::{self, Holdings};
 use super::message::{Body, Totals};
 use super::ring::ColumnSums;
 use super::roll::{FEWEST, Labels, Roster, digest_of_all, digests, part_of_all};
-use super::{Context, Enrolled, OwnSide, Trouble, Words};
-use crate::shards::{OwnPart, OwnShard, PartyShard};
-use selvedge_core::role::Party;
+use super::{Enrolled, OwnPart, OwnShard, hex};
+use crate::protocol::Party;
 
-pub(super) struct Hospital {
-    own: OwnSide,
+pub(super) struct Hospital<H> {
+    own: H,
     state: Option<State>,
 }
 
@@ -18,22 +19,32 @@ struct State {
     devices: u32,
 }
 
-impl Hospital {
-    pub(super) fn new(own: OwnSide) -> Self {
+impl<H: Holdings> Hospital<H> {
+    pub(super) fn new(own: H) -> Self {
         Hospital { own, state: None }
     }
 
-    pub(super) fn begin(&mut self, at: &Context<'_>) -> Words {
+    fn labels(&self, roster: &Roster) -> Option<Labels> {
+        let of = |own: &[Vec<String>; 3]| -> Option<[Vec<u32>; 3]> {
+            let [training, validation, test] = own.each_ref().map(|p| self.own.labels(p));
+            Some([training?, validation?, test?])
+        };
+        Some(Labels {
+            gateways: roster.gateways.iter().map(of).collect::<Option<_>>()?,
+        })
+    }
+}
+
+impl<H: Holdings> Duty for Hospital<H> {
+    fn begin(&mut self, at: &Context) -> Words {
         self.state = None;
-        vec![(Party::Edge(at.group()), Body::Roll(self.own.roll()))]
+        vec![(
+            Party::Edge(at.group()),
+            Body::Roll(holdings::roll(&self.own)),
+        )]
     }
 
-    pub(super) fn heard(
-        &mut self,
-        at: &Context<'_>,
-        from: Party,
-        body: Body,
-    ) -> Result<(Words, Option<Enrolled>), Trouble> {
+    fn heard(&mut self, at: &Context, from: Party, body: Body) -> Follows {
         match (body, &mut self.state) {
             (Body::Roster { roster, counts }, None) if from == Party::Edge(at.group()) => {
                 if !roster.is_sound() || roster.training() != counts.training {
@@ -49,20 +60,20 @@ impl Hospital {
                 })?;
                 // From a secret that gateways have, and a number of this process that they do not.
                 let salt = |part: usize| {
-                    let text = format!("{} {} {part}", at.life, at.number);
-                    crate::pseudonym::hex(&self.own.key.secret("salt", &text)[..16])
+                    let text = format!("{} {} {part}", at.life, at.number());
+                    hex(&self.own.secret("salt", &text)[..16])
                 };
                 let salts: Vec<String> = (0..3 * roster.gateways.len()).map(salt).collect();
                 let parts = digests(&roster, &labels, &salts);
                 let [training, validation, test] = [0, 1, 2].map(|part| {
                     let patients = part_of_all(&roster.gateways, part);
-                    self.own
-                        .take(&patients, &part_of_all(&labels.gateways, part))
+                    let labels = part_of_all(&labels.gateways, part);
+                    holdings::take(&self.own, &patients, &labels)
                 });
                 let (own, mut sums) = training?;
                 sums.iter_mut().for_each(ColumnSums::hide_few);
                 let mut enrolled = Enrolled::new(at.party, digest_of_all(&parts));
-                enrolled.pseudonyms = self.own.key.name();
+                enrolled.pseudonyms = self.own.key();
                 enrolled.counts = vec![counts];
                 enrolled.gateways = roster.ranges();
                 let mut of_class = vec![0; at.terms.classes().len()];
@@ -73,7 +84,7 @@ impl Hospital {
                     columns: self.own.columns(),
                     sums,
                     labels: of_class,
-                    key: self.own.key.name(),
+                    key: self.own.key(),
                     digest: enrolled.digest.clone(),
                     counts,
                 };
@@ -104,10 +115,9 @@ impl Hospital {
                 let mut parts = state.parts.clone();
                 (parts[1].base, parts[2].base) = (bases[0], bases[1]);
                 enrolled.shard = Some(OwnShard {
-                    party: PartyShard::Hospital(at.group()),
                     devices: state.devices,
                     from: [0; 2],
-                    shape: self.own.shape(),
+                    shape: holdings::shape(&self.own),
                     parts,
                 });
                 Ok((Vec::new(), Some(enrolled)))
@@ -116,17 +126,7 @@ impl Hospital {
         }
     }
 
-    fn labels(&self, roster: &Roster) -> Option<Labels> {
-        let of = |own: &[Vec<String>; 3]| -> Option<[Vec<u32>; 3]> {
-            let [training, validation, test] = own.each_ref().map(|p| self.own.labels(p));
-            Some([training?, validation?, test?])
-        };
-        Some(Labels {
-            gateways: roster.gateways.iter().map(of).collect::<Option<_>>()?,
-        })
-    }
-
-    pub(super) fn waits(&self, at: &Context<'_>) -> Vec<Party> {
+    fn waits(&self, at: &Context) -> Vec<Party> {
         match self.state {
             None => vec![Party::Edge(at.group())],
             Some(_) => vec![Party::Cloud],

@@ -1,11 +1,11 @@
 //! An edge: finds out who takes part, passes labels on, and adds up what its gateways have hidden.
 
-use super::message::{Body, Part, Roll, Totals, is_hex};
+use super::duty::{Context, Duty, Follows, Trouble, Words};
+use super::message::{Body, Roll, Share, Totals, is_hex};
 use super::ring::ColumnSums;
 use super::roll::{Counts, FEWEST, Labels, Roster, compare, digest_of_all, digests};
-use super::{Context, Enrolled, Trouble, Words};
-use crate::shards::{OwnPart, OwnShard, PartyShard};
-use selvedge_core::role::Party;
+use super::{Enrolled, OwnPart, OwnShard};
+use crate::protocol::Party;
 use selvedge_nn::Shape;
 use std::collections::BTreeMap;
 
@@ -20,13 +20,13 @@ pub(super) struct Edge {
     over: bool,
 }
 
-impl Edge {
-    pub(super) fn heard(
-        &mut self,
-        at: &Context<'_>,
-        from: Party,
-        body: Body,
-    ) -> Result<(Words, Option<Enrolled>), Trouble> {
+impl Duty for Edge {
+    fn begin(&mut self, _: &Context) -> Words {
+        *self = Edge::default();
+        Vec::new()
+    }
+
+    fn heard(&mut self, at: &Context, from: Party, body: Body) -> Follows {
         let said = match (from, body) {
             (Party::Hospital(_) | Party::Gateway(..), Body::Roll(roll)) => {
                 if !roll.is_sound() || self.rolls.contains_key(&from) {
@@ -70,7 +70,7 @@ impl Edge {
                     self.labels[*label as usize] += 1;
                 }
                 self.enrolled = Some(enrolled);
-                self.parts(at, labels, (&parts, &salts))
+                self.shares(at, labels, (&parts, &salts))
             }
             (Party::Gateway(_, g), Body::Sums { sums, digest }) => {
                 let Some(enrolled) = &self.enrolled else {
@@ -100,7 +100,6 @@ impl Edge {
                 enrolled.adopt(at, from, &common)?;
                 let devices = enrolled.gateways.last().map_or(0, |range| range[1]);
                 enrolled.shard = Some(OwnShard {
-                    party: PartyShard::Edge(at.group()),
                     devices,
                     from: [0; 2],
                     shape: Shape::Flat(1),
@@ -116,8 +115,27 @@ impl Edge {
         Ok((said, None))
     }
 
+    fn waits(&self, at: &Context) -> Vec<Party> {
+        let hospital = Party::Hospital(at.group());
+        let gateways = || (0..at.gateways).map(|g| Party::Gateway(at.group(), g));
+        if self.roster.is_none() {
+            let all = std::iter::once(hospital).chain(gateways());
+            return all.filter(|p| !self.rolls.contains_key(p)).collect();
+        }
+        if self.enrolled.is_none() {
+            return vec![hospital];
+        }
+        if self.sums.len() < at.gateways {
+            let there = |p: &Party| matches!(p, Party::Gateway(_, g) if self.sums.contains_key(g));
+            return gateways().filter(|p| !there(p)).collect();
+        }
+        vec![Party::Cloud]
+    }
+}
+
+impl Edge {
     /// When all have said whom they know.
-    fn match_rolls(&mut self, at: &Context<'_>) -> Result<Words, Trouble> {
+    fn match_rolls(&mut self, at: &Context) -> Result<Words, Trouble> {
         let hospital = Party::Hospital(at.group());
         let gateway = |g: usize| Party::Gateway(at.group(), g);
         let nobody = || Trouble::nonsense(hospital, "no roll");
@@ -155,7 +173,7 @@ impl Edge {
                 of_hospital.pseudonyms.len()
             )));
         }
-        let terms = at.terms;
+        let terms = &at.terms;
         let roster = Roster::draw(shared, &mut counts, (&terms.data, terms.seed), at.group());
         if roster.training() < FEWEST {
             return Err(Trouble::too_few(at.group(), roster.training()));
@@ -165,9 +183,9 @@ impl Edge {
     }
 
     /// What each gateway is told.
-    fn parts(
+    fn shares(
         &self,
-        at: &Context<'_>,
+        at: &Context,
         labels: Labels,
         (digests, salts): (&[String], &[String]),
     ) -> Words {
@@ -178,7 +196,7 @@ impl Edge {
         let each = roster.gateways.iter().zip(labels.gateways).enumerate();
         each.map(|(g, (patients, labels))| {
             let mut own = patients.iter().cloned().zip(labels);
-            let part = Part {
+            let share = Share {
                 ranges: ranges.clone(),
                 own: [(); 3].map(|()| own.next().unwrap_or_default()),
                 from: [1, 2].map(|part| roster.before(g, part)),
@@ -186,13 +204,13 @@ impl Edge {
                 salts: [0, 1, 2].map(|part| salts[3 * g + part].clone()),
                 counts: *counts,
             };
-            (Party::Gateway(at.group(), g), Body::Part(part))
+            (Party::Gateway(at.group(), g), Body::Share(share))
         })
         .collect()
     }
 
     /// The sums of all gateways: what they have hidden them by is gone.
-    fn totals(&self, at: &Context<'_>) -> Result<Totals, Trouble> {
+    fn totals(&self, at: &Context) -> Result<Totals, Trouble> {
         let first = Party::Gateway(at.group(), 0);
         let (Some(roll), Some(enrolled)) = (self.rolls.get(&first), &self.enrolled) else {
             return Err(Trouble::nonsense(first, "no roll"));
@@ -219,22 +237,5 @@ impl Edge {
                 at.group()
             ))),
         }
-    }
-
-    pub(super) fn waits(&self, at: &Context<'_>) -> Vec<Party> {
-        let hospital = Party::Hospital(at.group());
-        let gateways = || (0..at.gateways).map(|g| Party::Gateway(at.group(), g));
-        if self.roster.is_none() {
-            let all = std::iter::once(hospital).chain(gateways());
-            return all.filter(|p| !self.rolls.contains_key(p)).collect();
-        }
-        if self.enrolled.is_none() {
-            return vec![hospital];
-        }
-        if self.sums.len() < at.gateways {
-            let there = |p: &Party| matches!(p, Party::Gateway(_, g) if self.sums.contains_key(g));
-            return gateways().filter(|p| !there(p)).collect();
-        }
-        vec![Party::Cloud]
     }
 }

@@ -1,9 +1,10 @@
-//! Who is there: greetings, refusals, and what a node shows of itself.
+//! Who is there: greetings, refusals, and what a party shows of itself.
 
-use super::{Node, NodeError};
+use super::DriveError;
+use super::driver::Driver;
 use crate::counters::Counters;
 use crate::identity::RunIdentity;
-use selvedge_core::role::{Doing, Event, Party};
+use selvedge_core::protocol::{Doing, Event, Party, Protocol};
 use selvedge_core::state::Evaluation;
 use serde::{Deserialize, Serialize};
 use std::sync::PoisonError;
@@ -25,7 +26,7 @@ pub struct Presence {
     pub doing: Doing,
 }
 
-/// What a node shows of itself.
+/// What a party shows of itself.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Snapshot {
     /// Who it is.
@@ -48,7 +49,7 @@ pub struct Snapshot {
 
 /// What parties say to each other besides messages.
 #[derive(Serialize, Deserialize)]
-pub(crate) enum Control {
+enum Control {
     /// I am there.
     Greeting {
         run: String,
@@ -61,8 +62,8 @@ pub(crate) enum Control {
     Refusal(RunIdentity),
 }
 
-impl Node<'_, '_> {
-    pub(super) fn control(&mut self, from: Party, bytes: &[u8]) -> Result<(), NodeError> {
+impl<P: Protocol> Driver<'_, P> {
+    pub(super) fn control(&mut self, from: Party, bytes: &[u8]) -> Result<(), DriveError> {
         let Ok(control) = serde_json::from_slice(bytes) else {
             self.refuse("malformed", &format!("from {from}"));
             return Ok(());
@@ -76,9 +77,9 @@ impl Node<'_, '_> {
             } => {
                 if run != format!("{:016x}", self.run) {
                     self.refuse("other run", &format!("from {from}"));
-                    if judges(self.role.party(), from) {
-                        let refusal = Control::Refusal(self.settings.identity.clone());
-                        self.say(from, &refusal);
+                    let own = self.settings.options.identity.as_ref();
+                    if let Some(own) = own.filter(|_| judges(self.party.party(), from)) {
+                        self.say(from, &Control::Refusal(own.clone()));
                     }
                     return Ok(());
                 }
@@ -105,15 +106,20 @@ impl Node<'_, '_> {
                     // It does not know of this party either, or not any more.
                     self.greet_one(from);
                 }
-                if !known || self.role.has_ended() {
+                if !known || self.party.has_ended() {
                     return self.happen(Event::Appeared(from), true);
                 }
             }
             Control::Refusal(theirs) => {
-                let differences = self.settings.identity.differences(&theirs);
-                if judges(from, self.role.party()) && !differences.is_empty() {
-                    self.refused = Some(NodeError::Refused {
+                let own = self.settings.options.identity.as_ref();
+                let differences = own.map_or_else(Vec::new, |own| own.differences(&theirs));
+                if judges(from, self.party.party()) && !differences.is_empty() {
+                    self.refused = Some(DriveError::Refused {
                         by: from,
+                        kind: match self.party.party() {
+                            Party::Gateway(..) => "gateway",
+                            _ => "party",
+                        },
                         differences: differences.join("\n"),
                     });
                 }
@@ -135,6 +141,9 @@ impl Node<'_, '_> {
     }
 
     fn greet_one(&self, to: Party) {
+        if self.settings.options.identity.is_none() || !self.party.greets() {
+            return;
+        }
         // An edge tells the cloud of its gateways, who cannot.
         let mut heard = match to {
             Party::Cloud => self.present(),
@@ -144,7 +153,7 @@ impl Node<'_, '_> {
         let greeting = Control::Greeting {
             run: format!("{:016x}", self.run),
             incarnation: self.incarnation,
-            doing: self.role.doing(),
+            doing: self.party.doing(),
             heard,
         };
         self.say(to, &greeting);
@@ -160,14 +169,17 @@ impl Node<'_, '_> {
 
     pub(super) fn show(&mut self) {
         self.shown = Instant::now();
+        if self.settings.options.http.is_none() {
+            return;
+        }
         let mut snapshot = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
         let is_missing = |party: &&Party| !self.presences.contains_key(*party);
         *snapshot = Snapshot {
-            party: self.role.party(),
-            doing: self.role.doing(),
+            party: self.party.party(),
+            doing: self.party.doing(),
             connected: self.transport.is_connected(),
             evaluation: self.evaluation.clone(),
-            iterations: self.iterations,
+            iterations: self.settings.options.iterations,
             present: self.present(),
             missing: self
                 .settings

@@ -1,8 +1,9 @@
 //! What parties say to each other while they enrol, as JSON. Whatever comes from elsewhere is looked at before it is used.
 
+use super::LONGEST_MESSAGE;
+use super::index::Index;
 use super::ring::ColumnSums;
 use super::roll::{Counts, Labels, Roster, is_roll};
-use crate::shards::Index;
 use selvedge_nn::Shape;
 use serde::{Deserialize, Serialize};
 
@@ -21,9 +22,9 @@ pub(super) const LONGEST_REASON: usize = 1_000;
 
 /// Everything that is ever sent. A message says one thing of several, in order, until it was heard; and how many of the other's
 /// were heard.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Envelope {
+pub struct Envelope {
     pub(super) version: u32,
     /// A digest of what must be agreed on beforehand.
     pub(super) about: String,
@@ -58,7 +59,8 @@ pub(super) enum Body {
         digest: String,
     },
     /// The edge to a gateway: who takes part there.
-    Part(Part),
+    #[serde(rename = "part")]
+    Share(Share),
     /// A gateway to the edge: what it has summed up, hidden, and the roster's digest.
     Sums {
         sums: Vec<ColumnSums>,
@@ -72,15 +74,32 @@ pub(super) enum Body {
     Done(String),
 }
 
+impl Envelope {
+    /// Reads what somebody has sent.
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, String> {
+        if bytes.len() > LONGEST_MESSAGE {
+            return Err("it is too long".into());
+        }
+        let envelope: Envelope = serde_json::from_slice(bytes)
+            .map_err(|error| format!("it is no message of enrolment: {error}"))?;
+        let is_name = |text: &String| is_hex(text, 32);
+        match is_name(&envelope.life) && envelope.number.as_ref().is_none_or(is_name) {
+            true => Ok(envelope),
+            false => Err("it is no message of enrolment: expected 32 hexadecimal digits".into()),
+        }
+    }
+}
+
 /// The columns of a side.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Columns {
+pub struct Columns {
     /// Of a row.
-    pub(super) shape: Vec<usize>,
-    pub(super) names: Vec<String>,
+    pub shape: Vec<usize>,
+    /// What they are called.
+    pub names: Vec<String>,
     /// Which are scaled.
-    pub(super) scaled: Vec<bool>,
+    pub scaled: Vec<bool>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,7 +115,7 @@ pub(super) struct Roll {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Part {
+pub(super) struct Share {
     /// The devices of every gateway of the group.
     pub(super) ranges: Vec<[u32; 2]>,
     /// Its own to train on, of validation and of the test, with their labels.

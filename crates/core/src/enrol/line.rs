@@ -1,6 +1,6 @@
 //! What two neighbours have said to each other: everything in order and once, whatever is lost, doubled or late on the way.
 
-use super::message::Body;
+use super::message::{Body, Envelope};
 
 /// One neighbour, as a party sees it.
 #[derive(Debug, Default)]
@@ -17,6 +17,8 @@ pub(super) struct Line {
     pub(super) heard: usize,
     /// Whether the neighbour has written everything down.
     pub(super) done: bool,
+    /// What was said last, without its body, and whether it had one.
+    pub(super) said: Option<(Envelope, bool)>,
 }
 
 impl Line {

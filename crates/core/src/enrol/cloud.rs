@@ -1,12 +1,12 @@
 //! The cloud: adds up the sums of all groups, and tells everybody what to scale by and who is there.
 
+use super::duty::{Context, Duty, Follows, Trouble, Words};
+use super::index::{Index, IndexGroup, VERSION};
 use super::message::{Body, Columns, Common, Totals};
 use super::ring::ColumnSums;
-use super::{Context, Enrolled, Trouble, Words, fingerprint};
-use crate::shards::{Index, IndexGroup, VERSION};
-use crate::statistics::Scale;
-use crate::{SideStatistics, Statistics};
-use selvedge_core::role::Party;
+use super::{Enrolled, fingerprint};
+use crate::protocol::Party;
+use crate::statistics::{Scale, SideStatistics, Statistics};
 use std::collections::BTreeMap;
 
 #[derive(Default)]
@@ -14,13 +14,13 @@ pub(super) struct Cloud {
     totals: BTreeMap<Party, Totals>,
 }
 
-impl Cloud {
-    pub(super) fn heard(
-        &mut self,
-        at: &Context<'_>,
-        from: Party,
-        body: Body,
-    ) -> Result<(Words, Option<Enrolled>), Trouble> {
+impl Duty for Cloud {
+    fn begin(&mut self, _: &Context) -> Words {
+        *self = Cloud::default();
+        Vec::new()
+    }
+
+    fn heard(&mut self, at: &Context, from: Party, body: Body) -> Follows {
         let Body::Totals(totals) = body else {
             return Err(Trouble::nonsense(from, "something out of turn"));
         };
@@ -41,7 +41,15 @@ impl Cloud {
         Ok((said, Some(enrolled)))
     }
 
-    fn merge(&self, at: &Context<'_>) -> Result<Common, Trouble> {
+    fn waits(&self, at: &Context) -> Vec<Party> {
+        let all = (0..at.terms.groups()).flat_map(|m| [Party::Hospital(m), Party::Edge(m)]);
+        all.filter(|party| !self.totals.contains_key(party))
+            .collect()
+    }
+}
+
+impl Cloud {
+    fn merge(&self, at: &Context) -> Result<Common, Trouble> {
         let of = |party: Party| {
             let missing = || Trouble::nonsense(party, "no sums");
             self.totals.get(&party).ok_or_else(missing)
@@ -121,12 +129,6 @@ impl Cloud {
             digests,
             bases,
         })
-    }
-
-    pub(super) fn waits(&self, at: &Context<'_>) -> Vec<Party> {
-        let all = (0..at.terms.groups()).flat_map(|m| [Party::Hospital(m), Party::Edge(m)]);
-        all.filter(|party| !self.totals.contains_key(party))
-            .collect()
     }
 }
 

@@ -4,7 +4,6 @@
 //! either, and even what the variance is made of, so nothing is ever rounded before the end. They are added modulo 2⁶⁴⁰:
 //! a sum with a random number on top is a random number, and the numbers on top of a group's sums add up to nothing.
 
-use crate::pseudonym::PseudonymKey;
 use crate::statistics::Scale;
 use serde::{Deserialize, Serialize};
 
@@ -266,7 +265,7 @@ pub(super) fn sum(values: &[f32], scaled: &[bool], measured: &[[u64; 2]]) -> Vec
 /// over different patients cannot be compared.
 pub(super) fn hide(
     sums: &mut [ColumnSums],
-    key: &PseudonymKey,
+    key: impl Fn(&str) -> [u8; 32],
     occasion: &str,
     (own, count): (usize, usize),
 ) {
@@ -274,7 +273,7 @@ pub(super) fn hide(
         let pair = (own.min(other), own.max(other));
         for (column, sums) in sums.iter_mut().enumerate() {
             for (which, sum) in sums.each_mut().into_iter().enumerate() {
-                let secret = secret(key, occasion, pair, (column, which));
+                let secret = secret(&key, occasion, pair, (column, which));
                 sum.add(match own < other {
                     true => secret,
                     false => secret.negative(),
@@ -286,7 +285,7 @@ pub(super) fn hide(
 
 /// A number that only who has the key can know.
 fn secret(
-    key: &PseudonymKey,
+    key: impl Fn(&str) -> [u8; 32],
     occasion: &str,
     (a, b): (usize, usize),
     (column, which): (usize, usize),
@@ -294,7 +293,7 @@ fn secret(
     let mut bytes = [0; 8 * WORDS];
     for (block, place) in bytes.chunks_mut(32).enumerate() {
         let text = format!("{occasion} {a} {b} {column} {which} {block}");
-        place.copy_from_slice(&key.secret("sum", &text)[..place.len()]);
+        place.copy_from_slice(&key(&text)[..place.len()]);
     }
     let mut words = [0; WORDS];
     for (word, bytes) in words.iter_mut().zip(bytes.chunks(8)) {
@@ -309,6 +308,7 @@ fn secret(
 mod tests {
     use super::*;
     use selvedge_nn::random::Key;
+    use sha2::{Digest, Sha256};
 
     fn of(values: &[f32]) -> ColumnSums {
         sum(values, &[true], &[[values.len() as u64; 2]])[0]
@@ -376,7 +376,7 @@ mod tests {
 
     #[test]
     fn hidden_sums_add_up_to_the_sums_and_show_nothing_alone() {
-        let key = PseudonymKey::new([5; 32]);
+        let key = |text: &str| Sha256::digest(text).into();
         let own: Vec<Vec<ColumnSums>> = (0..4)
             .map(|g| vec![of(&[g as f32, 2.5]), of(&[-1.0])])
             .collect();
@@ -385,7 +385,7 @@ mod tests {
             .enumerate()
             .map(|(g, sums)| {
                 let mut sums = sums.clone();
-                hide(&mut sums, &key, "n", (g, 4));
+                hide(&mut sums, key, "n", (g, 4));
                 sums
             })
             .collect();
@@ -407,7 +407,7 @@ mod tests {
         // All but one gateway's are hidden still, and another enrolment hides otherwise.
         assert_ne!(total(&own[..3]), total(&hidden[..3]));
         let mut again = own[0].clone();
-        hide(&mut again, &key, "m", (0, 4));
+        hide(&mut again, key, "m", (0, 4));
         assert_ne!(again, hidden[0]);
     }
 

@@ -1,0 +1,98 @@
+//! Who is there: what every party is told of all, and nothing about anybody.
+
+use crate::statistics::Statistics;
+use serde::{Deserialize, Serialize};
+
+/// The layout that this version writes and reads.
+pub const VERSION: u32 = 2;
+
+/// The most devices of all groups: more are a mistake.
+const MOST_DEVICES: usize = 1 << 28;
+
+/// `shards.json`
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Index {
+    /// Of the layout.
+    pub version: u32,
+    /// The set that was cut.
+    pub set: String,
+    /// In order.
+    pub groups: Vec<IndexGroup>,
+    /// Training rows of each class, in all groups together.
+    pub labels: Vec<u64>,
+    /// Training rows of the device that owns the most.
+    pub largest: usize,
+    /// Rows of validation, over all groups.
+    pub validation: usize,
+    /// Rows of the test, likewise.
+    pub test: usize,
+    /// The fingerprint of `stats.json`.
+    pub statistics: String,
+    /// The fingerprint of the whole set as training sees it.
+    pub dataset: String,
+    /// A name for the key of the pseudonyms.
+    pub pseudonyms: String,
+}
+
+/// A group.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct IndexGroup {
+    /// What it is called.
+    pub name: String,
+    /// How many it has.
+    pub devices: usize,
+    /// Training rows of all of them.
+    pub rows: usize,
+}
+
+impl Index {
+    /// The counts must fit each other, and the rows that were measured.
+    ///
+    /// # Errors
+    /// What does not fit, and what would.
+    pub fn check(&self, statistics: &Statistics) -> Result<(), String> {
+        for (number, group) in self.groups.iter().enumerate() {
+            let IndexGroup { devices, rows, .. } = group;
+            let most = devices.saturating_mul(self.largest);
+            if rows < devices || *rows > most || u32::try_from(*rows).is_err() {
+                return Err(format!(
+                    "group {number} has {rows} rows of {devices} devices: expected {devices} to {most} rows, at most {} on a device, and below 2^32",
+                    self.largest
+                ));
+            }
+        }
+        let sum = |counts: &mut dyn Iterator<Item = u64>| counts.map(u128::from).sum::<u128>();
+        let devices = sum(&mut self.groups.iter().map(|g| g.devices as u64));
+        if devices > MOST_DEVICES as u128 {
+            return Err(format!(
+                "{devices} devices: expected at most {MOST_DEVICES}"
+            ));
+        }
+        let rows = sum(&mut self.groups.iter().map(|g| g.rows as u64));
+        let measured = statistics.rows;
+        if rows != measured as u128 {
+            return Err(format!(
+                "the groups have {rows} rows: expected {measured}, as stats.json says"
+            ));
+        }
+        let classes = statistics.classes.len();
+        let labels = sum(&mut self.labels.iter().copied());
+        if self.labels.len() != classes || labels != rows {
+            return Err(format!(
+                "labels = {:?} are {labels} rows of {} classes: expected {rows} of {classes}",
+                self.labels,
+                self.labels.len()
+            ));
+        }
+        // The others of its group have at least one each.
+        let room = self.groups.iter().map(|g| g.rows + 1 - g.devices);
+        let room = room.max().unwrap_or(0);
+        match rows == 0 || self.largest <= room {
+            true => Ok(()),
+            false => Err(format!(
+                "largest = {}: expected at most {room}, since no group has room for more",
+                self.largest
+            )),
+        }
+    }
+}

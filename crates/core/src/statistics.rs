@@ -1,0 +1,325 @@
+//! What training rows show about their columns, and how every row is scaled by it.
+//!
+//! Means, deviations and percentiles are measured on training rows only, in a fixed order and in `f64`, and then applied
+//! to every row, the held-out ones included. [`Statistics`] is all of it: what `selvedge data stats` writes and every
+//! party of a deployment is given.
+
+use selvedge_nn::{Shape, random::Key};
+use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
+
+/// A mean and a deviation, and what lies beyond them: the numbers that scale one column, or a whole table.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Unchecked")]
+pub struct Scale {
+    /// Taken off.
+    pub mean: f64,
+    /// Divided by.
+    pub deviation: f64,
+    /// The least and the greatest value that is taken for what it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clip: Option<[f64; 2]>,
+}
+
+/// A scale as it stands in a file.
+#[derive(Deserialize)]
+struct Unchecked {
+    mean: f64,
+    deviation: f64,
+    clip: Option<[f64; 2]>,
+}
+
+impl TryFrom<Unchecked> for Scale {
+    type Error = String;
+
+    fn try_from(scale: Unchecked) -> Result<Self, String> {
+        let Unchecked {
+            mean,
+            deviation,
+            clip,
+        } = scale;
+        if !mean.is_finite() || !deviation.is_finite() || deviation <= 0.0 {
+            return Err(format!(
+                "a scale of mean {mean} and deviation {deviation}: expected finite numbers, the deviation above 0"
+            ));
+        }
+        let turned = |[low, high]: &[f64; 2]| low.partial_cmp(high).is_none_or(Ordering::is_gt);
+        if let Some([low, high]) = clip.filter(turned) {
+            return Err(format!(
+                "a scale that clips to [{low}, {high}]: expected the least value first"
+            ));
+        }
+        Ok(Scale {
+            mean,
+            deviation,
+            clip,
+        })
+    }
+}
+
+impl Scale {
+    /// Leaves values as they are.
+    pub const IDENTITY: Scale = Scale {
+        mean: 0.0,
+        deviation: 1.0,
+        clip: None,
+    };
+
+    /// Measures `values` (twice: squares are taken around the mean, which loses no digits).
+    ///
+    /// Where nothing varies the deviation is 1, so that a constant becomes 0 and not NaN.
+    pub fn of(values: impl Iterator<Item = f32> + Clone) -> Self {
+        let (mut count, mut sum) = (0u64, 0.0);
+        for value in values.clone() {
+            count += 1;
+            sum += f64::from(value);
+        }
+        let count = count.max(1) as f64;
+        let mean = sum / count;
+        let squares: f64 = values
+            .map(|v| (f64::from(v) - mean) * (f64::from(v) - mean))
+            .sum();
+        let deviation = (squares / count).sqrt();
+        Scale {
+            mean,
+            deviation: if deviation > 0.0 { deviation } else { 1.0 },
+            clip: None,
+        }
+    }
+
+    /// Where nothing varies in training there is nothing to learn, so nothing that comes later counts either.
+    pub fn still(self, mut values: impl Iterator<Item = f32>) -> Self {
+        let first = values.next().unwrap_or_default();
+        match values.all(|value| value == first) {
+            true => Scale {
+                clip: Some([self.mean; 2]),
+                ..self
+            },
+            false => self,
+        }
+    }
+
+    /// The same of values brought back between their 1st and their 99th percentile, the ones of rank ⌈n/100⌉ from either
+    /// end.
+    pub fn of_clipped(values: &[f32]) -> Self {
+        if values.is_empty() {
+            return Scale::IDENTITY.still(std::iter::empty());
+        }
+        let mut ranked = values.to_vec();
+        let beyond = values.len().div_ceil(100) - 1;
+        let mut of_rank = |rank: usize| *ranked.select_nth_unstable_by(rank, f32::total_cmp).1;
+        let (low, high) = (of_rank(beyond), of_rank(values.len() - 1 - beyond));
+        let clamped = values.iter().map(|v| v.clamp(low, high));
+        Scale {
+            clip: Some([f64::from(low), f64::from(high)]),
+            ..Scale::of(clamped)
+        }
+    }
+
+    /// One scaled value; what is missing becomes the mean.
+    pub fn apply(self, value: f32) -> f32 {
+        if value.is_nan() {
+            return 0.0;
+        }
+        let value = f64::from(value);
+        let value = self
+            .clip
+            .map_or(value, |[low, high]| value.clamp(low, high));
+        ((value - self.mean) / self.deviation) as f32
+    }
+}
+
+/// How the rows of one side are scaled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SideStatistics {
+    /// The names of the columns, where they have any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+    /// The shape of one row.
+    pub shape: Vec<usize>,
+    /// One scale for all numbers, or one for each column or feature of a step.
+    pub scales: Vec<Scale>,
+    /// For each named column, the share of training values that were not measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<f64>,
+}
+
+impl SideStatistics {
+    /// Of numbers that are used as they are.
+    pub fn unscaled(shape: Shape) -> Self {
+        SideStatistics {
+            names: Vec::new(),
+            shape: shape.dims(),
+            scales: vec![Scale::IDENTITY],
+            missing: Vec::new(),
+        }
+    }
+
+    /// Refuses what cannot be applied.
+    fn check(&self) -> Result<(), String> {
+        let numbers = self.shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
+        let fits = numbers.is_some_and(|n| n > 0 && n.is_multiple_of(self.scales.len().max(1)));
+        let sound = |s: &Scale| {
+            let clip = s.clip.unwrap_or([0.0, 0.0]);
+            s.mean.is_finite() && s.deviation.is_normal() && clip[0] <= clip[1]
+        };
+        match !self.scales.is_empty() && fits && self.scales.iter().all(sound) {
+            true => Ok(()),
+            false => Err(format!(
+                "{} scales for the shape {:?}: expected one for all or one for each column, with finite numbers and deviations that are not 0",
+                self.scales.len(),
+                self.shape
+            )),
+        }
+    }
+
+    /// Scales rows in place.
+    pub fn apply(&self, values: &mut [f32]) {
+        if self.scales.iter().all(|scale| *scale == Scale::IDENTITY) {
+            for value in values.iter_mut().filter(|v| v.is_nan()) {
+                *value = 0.0;
+            }
+            return;
+        }
+        for row in values.chunks_mut(self.scales.len()) {
+            for (value, scale) in row.iter_mut().zip(&self.scales) {
+                *value = scale.apply(*value);
+            }
+        }
+    }
+}
+
+/// What training rows show, and what the classes are called: an input of every party.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Statistics {
+    /// The set.
+    pub set: String,
+    /// How many training rows were measured.
+    pub rows: usize,
+    /// The names of the classes.
+    pub classes: Vec<String>,
+    /// What hospitals scale by.
+    pub hospital: SideStatistics,
+    /// What devices scale by.
+    pub device: SideStatistics,
+}
+
+impl Statistics {
+    /// As the file `stats.json`: all of it, and its fingerprint.
+    pub fn to_json(&self) -> serde_json::Value {
+        let mut value = serde_json::json!({ "fingerprint": self.fingerprint() });
+        if let (Some(all), Ok(serde_json::Value::Object(own))) =
+            (value.as_object_mut(), serde_json::to_value(self))
+        {
+            all.extend(own);
+        }
+        value
+    }
+
+    /// From such a file.
+    ///
+    /// # Errors
+    /// If it is not one, or its fingerprint is not its own.
+    pub fn from_json(mut value: serde_json::Value) -> Result<Self, String> {
+        let stated = value
+            .as_object_mut()
+            .and_then(|all| all.remove("fingerprint"));
+        let statistics: Statistics = serde_json::from_value(value)
+            .map_err(|error| format!("{error}: expected what `selvedge data stats` wrote"))?;
+        for side in [&statistics.hospital, &statistics.device] {
+            side.check()?;
+        }
+        let own = statistics.fingerprint();
+        match stated.as_ref().and_then(|stated| stated.as_str()) {
+            Some(stated) if stated == own => Ok(statistics),
+            stated => Err(format!(
+                "its fingerprint is {own}, but it says {}: it was changed",
+                stated.unwrap_or("none")
+            )),
+        }
+    }
+
+    /// A fingerprint of every number and name.
+    pub fn fingerprint(&self) -> String {
+        let text = serde_json::to_string(self).unwrap_or_default();
+        let word = |bytes: &[u8]| {
+            let mut word = [0; 8];
+            word[..bytes.len()].copy_from_slice(bytes);
+            u64::from_le_bytes(word)
+        };
+        Key::new(text.len() as u64)
+            .with_all(text.as_bytes().chunks(8).map(word))
+            .hex()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mean_zero_variance_one() {
+        let values = [1.0f32, 2.0, 3.0, 6.0];
+        let scale = Scale::of(values.iter().copied());
+        assert_eq!(
+            scale,
+            Scale {
+                mean: 3.0,
+                deviation: 3.5f64.sqrt(),
+                clip: None
+            }
+        );
+        let scaled = values.map(|v| f64::from(scale.apply(v)));
+        assert!(scaled.iter().sum::<f64>().abs() < 1e-6);
+        assert!((scaled.iter().map(|v| v * v).sum::<f64>() - 4.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_constant_becomes_zero() {
+        let scale = Scale::of([7.5f32; 3].iter().copied());
+        assert_eq!(scale.apply(7.5), 0.0);
+        assert_eq!(scale.apply(8.5), 1.0);
+    }
+
+    #[test]
+    fn a_far_away_mean_does_not_spoil_the_deviation() {
+        let scale = Scale::of([1e7f32, 1e7 + 1.0, 1e7 + 2.0].iter().copied());
+        assert!((scale.deviation - (2.0f64 / 3.0).sqrt()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn no_values_at_all_change_nothing() {
+        assert_eq!(Scale::of(std::iter::empty()).apply(2.0), 2.0);
+    }
+
+    #[test]
+    fn a_scale_that_cannot_scale_is_refused() {
+        let read = |text: &str| serde_json::from_str::<Scale>(text).map_err(|e| e.to_string());
+        let right = read(r#"{"mean": 1, "deviation": 2, "clip": [0, 3]}"#).unwrap();
+        assert_eq!(right.apply(9.0), 1.0);
+        let written = serde_json::to_string(&right).unwrap();
+        assert_eq!(read(&written).unwrap(), right);
+        for (text, part) in [
+            (r#"{"mean": 1, "deviation": 0}"#, "deviation 0"),
+            (r#"{"mean": 1, "deviation": -2}"#, "deviation -2"),
+            (
+                r#"{"mean": 1, "deviation": 2, "clip": [3, 0]}"#,
+                "clips to [3, 0]",
+            ),
+        ] {
+            assert!(read(text).unwrap_err().contains(part), "{text}");
+        }
+    }
+
+    #[test]
+    fn far_values_are_brought_back() {
+        let values: Vec<f32> = (0..=1000).map(|i| i as f32).collect();
+        let scale = Scale::of_clipped(&values);
+        assert_eq!(scale.clip, Some([10.0, 990.0]));
+        assert_eq!(scale.apply(-5000.0), scale.apply(10.0));
+        assert_eq!(scale.apply(5000.0), scale.apply(990.0));
+        assert_eq!(scale.apply(f32::NAN), 0.0);
+        assert_eq!(Scale::of_clipped(&[]).apply(7.0), 0.0);
+        assert_eq!(Scale::of_clipped(&[2.0]).apply(7.0), 0.0);
+    }
+}
