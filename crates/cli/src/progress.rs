@@ -7,13 +7,13 @@ mod tests;
 
 pub(crate) use terminal::has_colours;
 
-use crate::format::{bytes, score, seconds};
-use crate::training::Display;
+use crate::interrupt::Display;
 use glance::{Course, Glance, Parties, Present};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use selvedge_core::dataset::Dataset;
 use selvedge_core::run::Interval;
 use selvedge_core::state::Evaluation;
+use selvedge_run::format::{bytes, score, seconds};
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 use terminal::Block;

@@ -1,10 +1,10 @@
 //! One display for all runs of a comparison.
 
-use crate::format::{count, seconds};
+use crate::interrupt::Display;
 use crate::progress::{LINE_EVERY, terminal_bar};
-use crate::training::Display;
 use indicatif::ProgressBar;
 use selvedge_core::run::Interval;
+use selvedge_run::format::{count, seconds};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 

@@ -1,9 +1,9 @@
 //! What each variant needs to reach each target, and where it ends.
 
 use super::targets::Target;
-use crate::format::{bytes, count, seconds};
-use crate::runs::{Run, Series, value};
-use crate::summary::mean_and_deviation;
+use selvedge_run::format::{bytes, count, seconds};
+use selvedge_run::runs::mean_and_deviation;
+use selvedge_run::runs::{Run, Series, value};
 use serde::Serialize;
 
 /// Mean and standard deviation over the seeds that reached a target.
@@ -116,7 +116,7 @@ impl Table {
             .map(String::from);
             let mut rows = vec![head.to_vec()];
             rows.extend(block.variants.iter().map(Row::cells));
-            out += &crate::format::table(&rows);
+            out += &selvedge_run::format::table(&rows);
             out.push('\n');
         }
         let mut rows = vec![vec!["at the end".to_owned(), "η".to_owned()]];
@@ -132,7 +132,7 @@ impl Table {
             }
             rows.push(row);
         }
-        out + &crate::format::table(&rows)
+        out + &selvedge_run::format::table(&rows)
     }
 
     /// A line per target and variant.

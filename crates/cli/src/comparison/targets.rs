@@ -1,9 +1,9 @@
 //! Targets: which value of which metric counts as reached.
 
-use crate::runs::{Run, Series, value};
 use anyhow::{Context, Result, anyhow};
 use selvedge_core::experiment::one_of;
 use selvedge_core::state::Evaluation;
+use selvedge_run::runs::{Run, Series, value};
 use serde::Serialize;
 
 /// A value of a metric that is to be reached.

@@ -1,8 +1,8 @@
 //! The folder of an export: all of its files appear, or none.
 
 use super::{FILES, File};
-use crate::files::write_whole;
 use anyhow::{Context, Result, bail};
+use selvedge_run::files::write_whole;
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::Read;

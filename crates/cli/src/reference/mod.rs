@@ -12,9 +12,9 @@ mod keys;
 
 use crate::Outcome;
 use crate::args::{Args, ReferenceArgs};
-use crate::files::write_whole;
 use anyhow::{Context, Result};
 use clap::CommandFactory;
+use selvedge_run::files::write_whole;
 
 /// What stands above a page that nobody should edit.
 const NOTE: &str =

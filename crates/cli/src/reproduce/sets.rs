@@ -2,9 +2,10 @@
 
 use super::paper::{PaperSet, SETS};
 use crate::args::DataDirectory;
-use crate::{load, presets};
+use crate::load;
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::experiment::{Experiment, one_of};
+use selvedge_run::presets;
 
 /// The sets to use: those named, which must be there, or all that are, whether of the paper or standing for one of it.
 pub(crate) fn sets_at_hand(

@@ -2,8 +2,8 @@
 
 use super::markdown::cell;
 use super::{Card, percent};
-use crate::format::count;
 use selvedge_core::experiment::Side;
+use selvedge_run::format::count;
 
 /// Fewer training samples than this are called few.
 const FEW: u64 = 100;

@@ -1,7 +1,7 @@
 //! What a series is called: what tells it from the others.
 
 use super::{Run, Series};
-use anyhow::Result;
+use crate::error::Result;
 use selvedge_core::experiment::{Experiment, KEYS};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -147,7 +147,7 @@ fn distinct(groups: &[Unlabelled], labels: Vec<String>) -> Vec<String> {
 }
 
 /// The keys in which series differ, each with its value in every series.
-pub(crate) fn differences(series: &[Series]) -> Vec<(String, Vec<String>)> {
+pub fn differences(series: &[Series]) -> Vec<(String, Vec<String>)> {
     // An experiment that was read is written again without fail.
     let all: Vec<BTreeMap<String, String>> = series
         .iter()
