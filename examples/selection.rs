@@ -23,9 +23,11 @@ fn main() -> Result<(), Error> {
     let data = named.data(None)?;
     let local_interval = named.experiment.train.local_interval;
     let drawn = Training::new(&named.experiment, &data).run()?;
-    let in_turn = Training::new(&named.experiment, &data)
-        .selection(InTurn { local_interval })
-        .run()?;
+    let in_turn = Training {
+        selection: Some(Box::new(InTurn { local_interval })),
+        ..Training::new(&named.experiment, &data)
+    };
+    let in_turn = in_turn.run()?;
     for (name, finished) in [("drawn", drawn), ("in turn", in_turn)] {
         if let Some(e) = finished.result() {
             println!("{name:8} loss {:.4}  AUC {:.4?}", e.loss_train, e.test.auc);

@@ -1,8 +1,6 @@
-//! How Ctrl-C ends what runs, and a run that is shown until then.
+//! How Ctrl-C ends what runs.
 
 use anyhow::{Context, Result};
-use selvedge_core::run::Interval;
-use selvedge_run::Watcher;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -35,36 +33,11 @@ pub(crate) fn interrupted_flag() -> &'static AtomicBool {
     &INTERRUPTED
 }
 
-/// What shows how far a run is.
-pub(crate) trait Display: Send {
-    /// A run begins, or goes on, at `t`.
-    fn begin(&mut self, t: u64);
-    /// An interval has ended.
-    fn update(&mut self, interval: &Interval<'_>);
-    /// Something to say.
-    fn say(&self, text: &str);
-    /// No run any more.
-    fn close(&self);
-}
-
-/// A run that is shown, until somebody presses Ctrl-C.
-pub(crate) struct Shown<'a, D>(pub(crate) &'a mut D);
-
-impl<D: Display> Watcher for Shown<'_, D> {
-    fn begins(&mut self, t: u64) {
-        self.0.begin(t);
+/// Whether a run goes on; that it does not is said.
+pub(crate) fn goes_on(say: impl FnOnce(&str)) -> ControlFlow<()> {
+    if !is_interrupted() {
+        return ControlFlow::Continue(());
     }
-
-    fn interval(&mut self, interval: &Interval<'_>) -> ControlFlow<()> {
-        self.0.update(interval);
-        if !is_interrupted() {
-            return ControlFlow::Continue(());
-        }
-        self.0.say("Ctrl-C: saving …");
-        ControlFlow::Break(())
-    }
-
-    fn ends(&mut self) {
-        self.0.close();
-    }
+    say("Ctrl-C: saving …");
+    ControlFlow::Break(())
 }

@@ -12,10 +12,12 @@
 //! The same command goes on with a folder that was left halfway; finished runs are kept as they are.
 
 use crate::error::{Context, Result, bail};
-use crate::files::{self, COMPARISON, of_seed, read_json, write_json};
+use crate::files::{self, COMPARISON, make_folder, of_seed, read_json, write_json};
+use crate::runs::labels::flat;
 use selvedge_core::experiment::Experiment;
 use selvedge_nn::random::Key;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -36,7 +38,7 @@ pub struct Comparison {
     /// `compare`, `sweep` or `tuning`.
     pub kind: String,
     /// What all variants have in common.
-    pub experiment: serde_json::Value,
+    pub experiment: Value,
     /// What is compared.
     pub variants: Vec<Variant>,
     /// With which seeds each.
@@ -271,8 +273,7 @@ impl Comparison {
     /// # Errors
     /// If one is at work there.
     pub fn lock(folder: &Path) -> Result<File> {
-        std::fs::create_dir_all(folder)
-            .with_context(|| format!("cannot make {}", folder.display()))?;
+        make_folder(folder)?;
         files::lock(&folder.join(LOCK), || {
             format!(
                 "another process is at work in {}: wait for it or end it",
@@ -293,8 +294,7 @@ impl Comparison {
         }
         // Together they must be possible too.
         self.cells(folder)?;
-        std::fs::create_dir_all(folder)
-            .with_context(|| format!("cannot make {}", folder.display()))?;
+        make_folder(folder)?;
         write_json(&folder.join(COMPARISON), self)
     }
 
@@ -315,11 +315,12 @@ impl Comparison {
 }
 
 /// The first key in which two experiments differ, with both values.
-fn difference(there: &serde_json::Value, here: &serde_json::Value) -> String {
+fn difference(there: &Value, here: &Value) -> String {
     let (there, here) = (flat(there), flat(here));
     let keys = here.keys().chain(there.keys());
-    let value =
-        |of: &BTreeMap<String, String>, key| of.get(key).map_or("not set", |v| v).to_owned();
+    let value = |of: &BTreeMap<String, Value>, key| {
+        of.get(key).map_or("not set".to_owned(), Value::to_string)
+    };
     let mut differing = keys.filter(|key| there.get(*key) != here.get(*key));
     let key = differing.next().map_or("", String::as_str);
     format!(
@@ -327,27 +328,4 @@ fn difference(there: &serde_json::Value, here: &serde_json::Value) -> String {
         value(&there, key),
         value(&here, key)
     )
-}
-
-/// Every value of an experiment by its key.
-fn flat(value: &serde_json::Value) -> BTreeMap<String, String> {
-    fn walk(value: &serde_json::Value, path: &str, out: &mut BTreeMap<String, String>) {
-        match value {
-            serde_json::Value::Object(map) => {
-                for (key, value) in map {
-                    let path = match path {
-                        "" => key.clone(),
-                        _ => format!("{path}.{key}"),
-                    };
-                    walk(value, &path, out);
-                }
-            }
-            _ => {
-                out.insert(path.into(), value.to_string());
-            }
-        }
-    }
-    let mut out = BTreeMap::new();
-    walk(value, "", &mut out);
-    out
 }

@@ -81,16 +81,15 @@ from! {
 }
 
 /// What something was about that may have gone wrong.
-pub(crate) trait Context<T> {
-    fn context(self, text: &str) -> Result<T>;
+pub(crate) trait Context<T>: Sized {
     fn with_context(self, text: impl FnOnce() -> String) -> Result<T>;
-}
 
-impl<T, E: Into<Box<dyn Cause + Send + Sync>>> Context<T> for std::result::Result<T, E> {
     fn context(self, text: &str) -> Result<T> {
         self.with_context(|| text.into())
     }
+}
 
+impl<T, E: Into<Box<dyn Cause + Send + Sync>>> Context<T> for std::result::Result<T, E> {
     fn with_context(self, text: impl FnOnce() -> String) -> Result<T> {
         self.map_err(|cause| Error {
             text: Some(text()),
@@ -100,10 +99,6 @@ impl<T, E: Into<Box<dyn Cause + Send + Sync>>> Context<T> for std::result::Resul
 }
 
 impl<T> Context<T> for Option<T> {
-    fn context(self, text: &str) -> Result<T> {
-        self.ok_or_else(|| Error::new(text))
-    }
-
     fn with_context(self, text: impl FnOnce() -> String) -> Result<T> {
         self.ok_or_else(|| Error::new(text()))
     }

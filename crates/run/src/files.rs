@@ -53,6 +53,14 @@ pub fn of_seed(folder: &Path, seed: u64) -> PathBuf {
     folder.join(format!("seed-{seed}"))
 }
 
+/// Makes a folder, with those above it.
+///
+/// # Errors
+/// If it cannot be made.
+pub fn make_folder(path: &Path) -> Result<()> {
+    fs::create_dir_all(path).with_context(|| format!("cannot make {}", path.display()))
+}
+
 /// Writes a file beside its place and moves it there, so that a crash or a full disk leaves the old one.
 ///
 /// # Errors

@@ -5,7 +5,7 @@
 #![doc = include_str!("../../../examples/train.rs")]
 //! ```
 //!
-//! `cargo run --release --example train` runs it. With [`Training::into_directory`] the same run leaves a directory from which
+//! `cargo run --release --example train` runs it. With [`Training::directory`] the same run leaves a directory from which
 //! it can be resumed to the same bits, and others can use it:
 //!
 //! ```text

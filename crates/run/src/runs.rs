@@ -7,7 +7,7 @@
 
 mod curve;
 mod find;
-mod labels;
+pub(crate) mod labels;
 
 pub use curve::{Axis, Point};
 pub use find::incomplete;

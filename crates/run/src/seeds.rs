@@ -1,7 +1,7 @@
 //! `seeds.json`: which runs differ in the seed only, in the folder above theirs.
 
 use crate::error::{Context, Result};
-use crate::files::{SEEDS, read_json, write_whole};
+use crate::files::{SEEDS, make_folder, read_json, write_whole};
 use selvedge_core::experiment::Experiment;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -41,8 +41,7 @@ impl Seeds {
     /// # Errors
     /// If it cannot be written.
     pub fn write(&self, folder: &Path) -> Result<()> {
-        std::fs::create_dir_all(folder)
-            .with_context(|| format!("cannot make {}", folder.display()))?;
+        make_folder(folder)?;
         let text = serde_json::to_string_pretty(self)?;
         write_whole(&folder.join(SEEDS), text.as_bytes())
     }

@@ -53,28 +53,37 @@ impl<F: FnMut(&Interval<'_>) -> ControlFlow<()> + Send> Watcher for F {
 
 /// One run to be done, or to be gone on with.
 ///
-/// The numbers depend on the experiment and its data alone, whatever else is set here but for
-/// [`selection`](Self::selection) and [`absences`](Self::absences).
+/// The numbers depend on the experiment, its data, [`selection`](Self::selection) and [`absences`](Self::absences) alone.
 pub struct Training<'a> {
-    experiment: &'a Experiment,
-    data: &'a Loaded,
-    name: String,
-    directory: Option<&'a Path>,
-    resume: bool,
-    resume_command: Option<String>,
-    trace: bool,
-    level: Level,
-    absences: Listed,
-    selection: Option<Box<dyn Selection>>,
+    /// What is trained.
+    pub experiment: &'a Experiment,
+    /// On what.
+    pub data: &'a Loaded,
+    /// What it is called.
+    pub name: &'a str,
+    /// A new directory for all of it.
+    pub directory: Option<&'a Path>,
+    /// Goes on with what is in the directory, if anything is, to the same bits as if it had never been stopped.
+    pub resume: bool,
+    /// The command that goes on with it, for whoever reads why it was stopped.
+    pub resume_command: Option<String>,
+    /// Whether it is written down who took part in each interval.
+    pub trace: bool,
+    /// The instructions to compute with.
+    pub level: Level,
+    /// Who is absent. A run that is resumed knows it already.
+    pub absences: Listed,
+    /// How devices are drawn, if not as the experiment says. Whoever resumes the run must give the same.
+    pub selection: Option<Box<dyn Selection>>,
 }
 
 impl<'a> Training<'a> {
     /// An experiment on its data: in memory, with everybody there, on the fastest instructions of this machine.
     pub fn new(experiment: &'a Experiment, data: &'a Loaded) -> Self {
         Training {
-            name: data.dataset.name.clone(),
             experiment,
             data,
+            name: &data.dataset.name,
             directory: None,
             resume: false,
             resume_command: None,
@@ -83,53 +92,6 @@ impl<'a> Training<'a> {
             absences: Listed::default(),
             selection: None,
         }
-    }
-
-    /// What to call it, if not by its data.
-    pub fn name(self, name: &str) -> Self {
-        let name = name.into();
-        Training { name, ..self }
-    }
-
-    /// Writes all of it into a new directory.
-    pub fn into_directory(self, path: &'a Path) -> Self {
-        let directory = Some(path);
-        Training { directory, ..self }
-    }
-
-    /// Goes on with what is in the directory, if anything is, to the same bits as if it had never been stopped.
-    pub fn resume(self, resume: bool) -> Self {
-        Training { resume, ..self }
-    }
-
-    /// The command that goes on with it, for whoever reads why it was stopped.
-    pub fn resume_command(self, command: String) -> Self {
-        let resume_command = Some(command);
-        Training {
-            resume_command,
-            ..self
-        }
-    }
-
-    /// Writes down who took part in each interval.
-    pub fn trace(self, trace: bool) -> Self {
-        Training { trace, ..self }
-    }
-
-    /// The instructions to compute with.
-    pub fn level(self, level: Level) -> Self {
-        Training { level, ..self }
-    }
-
-    /// Who is absent. A run that is resumed knows it already.
-    pub fn absences(self, absences: Listed) -> Self {
-        Training { absences, ..self }
-    }
-
-    /// Draws devices in another way than the experiment says. Whoever resumes the run must give the same one.
-    pub fn selection(self, selection: impl Selection + 'static) -> Self {
-        let selection: Option<Box<dyn Selection>> = Some(Box::new(selection));
-        Training { selection, ..self }
     }
 
     /// Trains to the end.
@@ -164,7 +126,7 @@ impl<'a> Training<'a> {
         let (mut directory, mut state) = self.begin(&task)?;
         let mut manifest = match &directory {
             Some(directory) => directory.files.manifest.clone(),
-            None => Manifest::new(&self.name, &task)?,
+            None => Manifest::new(self.name, &task)?,
         };
         task.absences = Box::new(match self.directory {
             Some(path) => absences::of_run(path, self.resume, &self.absences)?,
@@ -224,7 +186,7 @@ impl<'a> Training<'a> {
         check_memory(task)?;
         let state = State::initial(task);
         let what = (task, &self.data.inputs());
-        let create = |path| RunDirectory::create(path, &self.name, what, &state, self.trace);
+        let create = |path| RunDirectory::create(path, self.name, what, &state, self.trace);
         Ok((self.directory.map(create).transpose()?, state))
     }
 

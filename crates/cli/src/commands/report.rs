@@ -6,10 +6,10 @@ use crate::comparison::rates;
 use crate::comparison::table::Table;
 use crate::comparison::targets::{Target, usual};
 use crate::{Outcome, report};
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use selvedge_run::comparison::Comparison;
-use selvedge_run::files::METRICS;
 use selvedge_run::files::write_whole;
+use selvedge_run::files::{METRICS, make_folder};
 use selvedge_run::format::{bytes, count};
 use selvedge_run::runs;
 use std::path::PathBuf;
@@ -49,8 +49,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Outcome> {
     write_whole(&out, page.as_bytes())?;
     let mut text = format!("Report  {} ({})\n", out.display(), bytes(page.len() as f64));
     if let Some(folder) = &args.svg {
-        std::fs::create_dir_all(folder)
-            .with_context(|| format!("cannot make {}", folder.display()))?;
+        make_folder(folder)?;
         let files = report::files(&series);
         for (name, contents) in &files {
             write_whole(&folder.join(name), contents.as_bytes())?;

@@ -3,7 +3,7 @@
 use super::{print, print_json};
 use crate::Outcome;
 use crate::args::{DataDirectory, TrainArgs};
-use crate::interrupt::{Shown, catch_interrupts};
+use crate::interrupt::catch_interrupts;
 use crate::load;
 use crate::progress::Progress;
 use crate::summary::{Summary, over_seeds};
@@ -312,15 +312,17 @@ fn train(plan: &Plan, options: &Options) -> Result<Summary> {
         plan.resume_by.display()
     );
     let mut progress = Progress::new(&plan.label, experiment.train.iterations, &data.dataset);
-    let run = Training::new(experiment, &data)
-        .name(&plan.named.name)
-        .into_directory(&plan.path)
-        .resume(plan.resume)
-        .resume_command(resume.clone())
-        .trace(options.trace)
-        .level(options.level)
-        .absences(options.absences.clone())
-        .watched_by(&mut Shown(&mut progress))?;
+    let training = Training {
+        name: &plan.named.name,
+        directory: Some(&plan.path),
+        resume: plan.resume,
+        resume_command: Some(resume.clone()),
+        trace: options.trace,
+        level: options.level,
+        absences: options.absences.clone(),
+        ..Training::new(experiment, &data)
+    };
+    let run = training.watched_by(&mut progress)?;
     Ok(Summary {
         next: match run.ending {
             Ending::Interrupted => resume,

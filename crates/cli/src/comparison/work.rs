@@ -4,7 +4,7 @@
 use super::board::Board;
 use crate::Outcome;
 use crate::args::DataDirectory;
-use crate::interrupt::{Shown, is_interrupted};
+use crate::interrupt::is_interrupted;
 use crate::load;
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::experiment::Experiment;
@@ -162,13 +162,15 @@ impl Shared<'_> {
     fn train(&self, cell: &Cell, data: &Loaded) -> Result<()> {
         let iterations = cell.experiment.train.iterations;
         let mut display = self.board.run(&cell.label, iterations);
-        let finished = Training::new(&cell.experiment, data)
-            .name(&self.comparison.name)
-            .into_directory(&cell.path)
-            .resume(true)
-            .resume_command(self.options.resume_command.clone())
-            .level(self.options.level)
-            .watched_by(&mut Shown(&mut display))?;
+        let training = Training {
+            name: &self.comparison.name,
+            directory: Some(&cell.path),
+            resume: true,
+            resume_command: Some(self.options.resume_command.clone()),
+            level: self.options.level,
+            ..Training::new(&cell.experiment, data)
+        };
+        let finished = training.watched_by(&mut display)?;
         if let Ending::Diverged { t, learning_rate } = finished.ending {
             self.board.say(&format!(
                 "note: {} diverged at iteration {t}, with learning rate {learning_rate}",

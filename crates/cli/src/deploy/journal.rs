@@ -1,6 +1,6 @@
 //! What a party writes down: the cloud a run directory like that of `selvedge train`, everybody who was absent.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use selvedge_core::role::{Absence, Party};
 use selvedge_core::run::Ending;
 use selvedge_core::state::{Evaluation, State};
@@ -9,7 +9,7 @@ use selvedge_data::Statistics;
 use selvedge_net::counters::Counters;
 use selvedge_net::node::Observer;
 use selvedge_run::cloud::CloudDirectory;
-use selvedge_run::files::ABSENCES;
+use selvedge_run::files::{ABSENCES, make_folder};
 use selvedge_run::lines::Lines;
 use selvedge_run::manifest::DataInfo;
 use std::collections::HashSet;
@@ -38,7 +38,7 @@ pub(crate) struct Journal<'a> {
 impl<'a> Journal<'a> {
     /// The journal of any party; what is in the folder already is gone on with.
     pub(crate) fn open(party: Party, folder: &Path, format: LogFormat) -> Result<Self> {
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        make_folder(folder)?;
         let (absences, known) = Lines::reopen(folder.join(ABSENCES))?;
         Ok(Journal {
             party,

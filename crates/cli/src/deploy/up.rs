@@ -7,12 +7,12 @@ use super::processes::Processes;
 use super::status::ask_node;
 use crate::interrupt::is_interrupted;
 use crate::progress::{LINE_EVERY, terminal_bar};
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use indicatif::ProgressBar;
 use selvedge_core::state::Evaluation;
 use selvedge_net::broker::{Counters, Program};
 use selvedge_net::node::Snapshot;
-use selvedge_run::files::is_run;
+use selvedge_run::files::{is_run, make_folder};
 use selvedge_run::format::{bytes, count, score, seconds};
 use selvedge_run::manifest::Manifest;
 use selvedge_run::{ledger, metrics};
@@ -55,8 +55,7 @@ pub(crate) fn prepare(folder: &Path, wishes: &Wishes<'_>) -> Result<Deployment> 
     // Before anything is written: without servers nothing of it can be used.
     Program::find()?;
     if let Some(parent) = folder.parent() {
-        std::fs::create_dir_all(parent)
-            .with_context(|| format!("cannot make {}", parent.display()))?;
+        make_folder(parent)?;
     }
     local::create(folder, wishes)
 }

@@ -2,7 +2,7 @@
 
 use super::claims::Verdict;
 use super::{Claim, Reproduced, Section};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use std::path::Path;
 
 /// Everything as one text in Markdown, which is readable as it is.
@@ -64,8 +64,8 @@ fn counts(sections: &[Section]) -> String {
 
 /// Writes the text, the charts and the data behind them.
 pub(crate) fn write(folder: &Path, text: &str, sections: &[Section]) -> Result<()> {
-    use selvedge_run::files::write_whole;
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    use selvedge_run::files::{make_folder, write_whole};
+    make_folder(folder)?;
     for (name, contents) in sections.iter().flat_map(|s| &s.figures) {
         write_whole(&folder.join(name), contents.as_bytes())?;
     }
