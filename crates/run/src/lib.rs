@@ -13,7 +13,8 @@
 //!  experiment     + data                    └──► Trained::open        its model: predictions, thresholds
 //! ```
 //!
-//! Each file of a run directory has one module that writes and reads it; [`files`] has their names.
+//! Each file of a run directory has one module that writes and reads it; [`files`] has their names. Programs that train for
+//! long are a fifth faster with [`OnCacheLines`] as their allocator, as the binary has it.
 
 pub mod absences;
 mod allocator;
