@@ -7,39 +7,31 @@
 //! Exit codes: 0 done, 2 something was wrong (the message says what and what would be right), 130 stopped by
 //! Ctrl-C after saving.
 
-mod allocator;
 mod args;
 mod assessment;
-mod checkpoint;
 mod commands;
 mod comparison;
 mod dashboard;
-mod deciding;
 mod deploy;
 mod export;
 mod files;
-mod format;
+mod interrupt;
 mod load;
-mod presets;
 mod progress;
 mod reference;
 mod report;
 mod reproduce;
-mod run_directory;
-mod runs;
 mod sparkline;
 mod summary;
-mod trained;
-mod training;
 mod tune;
-mod weights;
 
 use clap::Parser;
+use std::error::Error;
 use std::io::Write;
 use std::process::ExitCode;
 
 #[global_allocator]
-static ALLOCATOR: allocator::OnCacheLines = allocator::OnCacheLines;
+static ALLOCATOR: selvedge_run::OnCacheLines = selvedge_run::OnCacheLines;
 
 fn main() -> ExitCode {
     let args = args::Args::parse();
@@ -53,21 +45,24 @@ fn main() -> ExitCode {
             } else {
                 "error:"
             };
-            say(&format!("{word} {}", told_once(&error)));
+            say(&format!("{word} {}", told_once(&*error)));
             ExitCode::from(2)
         }
     }
 }
 
 /// An error and its causes, except those that it has told already.
-fn told_once(error: &anyhow::Error) -> String {
+fn told_once(error: &(dyn Error + 'static)) -> String {
     let mut text = String::new();
-    for cause in error.chain().map(ToString::to_string) {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        let told = error.to_string();
         if text.is_empty() {
-            text = cause;
-        } else if !text.contains(&cause) {
-            text += &format!(": {cause}");
+            text = told;
+        } else if !text.contains(&told) {
+            text += &format!(": {told}");
         }
+        cause = error.source();
     }
     text
 }
@@ -75,6 +70,11 @@ fn told_once(error: &anyhow::Error) -> String {
 /// Says something on the error output, if anybody reads it.
 fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// Says something that people should know.
+fn note(text: &str) {
+    say(&format!("note: {text}"));
 }
 
 /// How a command ended.

@@ -7,14 +7,16 @@ mod tests;
 
 pub(crate) use terminal::has_colours;
 
-use crate::format::{bytes, score, seconds};
-use crate::training::Display;
+use crate::interrupt::goes_on;
 use glance::{Course, Glance, Parties, Present};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use selvedge_core::dataset::Dataset;
 use selvedge_core::run::Interval;
 use selvedge_core::state::Evaluation;
+use selvedge_run::Watcher;
+use selvedge_run::format::{bytes, score, seconds};
 use std::cell::RefCell;
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use terminal::Block;
 
@@ -123,16 +125,11 @@ impl Progress {
         }
         parts.join("  ")
     }
-}
 
-impl Display for Progress {
-    fn begin(&mut self, t: u64) {
-        (self.first, self.started) = (t, Instant::now());
-    }
-
-    fn say(&self, text: &str) {
-        self.close();
-        crate::say(text);
+    fn clear(&self) {
+        if let Some(block) = &self.block {
+            block.borrow_mut().clear();
+        }
     }
 
     fn update(&mut self, interval: &Interval<'_>) {
@@ -154,11 +151,23 @@ impl Display for Progress {
         }
         self.shown = Some(Instant::now());
     }
+}
 
-    fn close(&self) {
-        if let Some(block) = &self.block {
-            block.borrow_mut().clear();
-        }
+impl Watcher for Progress {
+    fn begins(&mut self, t: u64) {
+        (self.first, self.started) = (t, Instant::now());
+    }
+
+    fn interval(&mut self, interval: &Interval<'_>) -> ControlFlow<()> {
+        self.update(interval);
+        goes_on(|text| {
+            self.clear();
+            crate::say(text);
+        })
+    }
+
+    fn ends(&mut self) {
+        self.clear();
     }
 }
 

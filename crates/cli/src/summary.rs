@@ -1,43 +1,36 @@
 //! What a person reads when a run has ended, and what a script reads instead.
 
-use crate::format::{bytes, count, rate, score, seconds};
-use crate::run_directory::Manifest;
 use selvedge_core::metrics::{METRICS, Metric};
 use selvedge_core::run::Ending;
-use selvedge_core::state::{Evaluation, State};
+use selvedge_core::state::Evaluation;
+use selvedge_run::Finished;
+use selvedge_run::format::{bytes, count, rate, score, seconds};
+use selvedge_run::runs::mean_and_deviation;
 use serde_json::{Value, json};
 use std::fmt::Write;
+use std::path::PathBuf;
 
-/// A run that has ended.
-pub(crate) struct Finished {
-    pub(crate) path: std::path::PathBuf,
+/// A run that has ended, for whoever trained it.
+pub(crate) struct Summary {
+    pub(crate) run: Finished,
+    /// Its directory.
+    pub(crate) path: PathBuf,
     /// The command to run next.
     pub(crate) next: String,
-    pub(crate) manifest: Manifest,
-    pub(crate) ending: Ending,
-    pub(crate) state: State,
-    /// The last evaluation, and the one chosen on the validation samples.
-    pub(crate) last: Option<Evaluation>,
-    pub(crate) chosen: Option<Evaluation>,
 }
 
-impl Finished {
-    /// The evaluation that counts: the chosen one, else the last.
-    pub(crate) fn result(&self) -> Option<&Evaluation> {
-        self.chosen.as_ref().or(self.last.as_ref())
-    }
-
+impl Summary {
     /// One JSON object.
     pub(crate) fn json(&self) -> Value {
         json!({
             "run": self.path.display().to_string(),
-            "name": self.manifest.name,
-            "seed": self.manifest.experiment["seed"],
-            "ending": self.manifest.ending,
-            "last": self.last,
-            "chosen_on_validation": self.chosen,
-            "ledger": self.state.progress.ledger.entries(),
-            "timing": self.manifest.timing,
+            "name": self.run.manifest.name,
+            "seed": self.run.manifest.experiment["seed"],
+            "ending": self.run.manifest.ending,
+            "last": self.run.last(),
+            "chosen_on_validation": self.run.chosen(),
+            "ledger": self.run.state.progress.ledger.entries(),
+            "timing": self.run.manifest.timing,
         })
     }
 
@@ -50,22 +43,22 @@ impl Finished {
     }
 
     fn write(&self, out: &mut String) -> std::fmt::Result {
-        let train = &self.manifest.experiment["train"];
-        let progress = &self.state.progress;
+        let train = &self.run.manifest.experiment["train"];
+        let progress = &self.run.state.progress;
         writeln!(
             out,
             "{} · {} · {} of {} iterations · {} · seed {}",
-            self.manifest.name,
+            self.run.manifest.name,
             train["algorithm"].as_str().unwrap_or_default(),
             count(progress.t),
             count(train["iterations"].as_u64().unwrap_or_default()),
             self.settings(),
-            self.manifest.experiment["seed"],
+            self.run.manifest.experiment["seed"],
         )?;
         self.write_ending(out)?;
         self.write_metrics(out)?;
         self.write_bytes(out)?;
-        let timing = self.manifest.timing;
+        let timing = self.run.manifest.timing;
         let rate = timing.iterations as f64 / timing.seconds.max(1e-9);
         writeln!(
             out,
@@ -80,10 +73,10 @@ impl Finished {
 
     /// P, Q and η, and what became of them where somebody steers.
     fn settings(&self) -> String {
-        let train = &self.manifest.experiment["train"];
+        let train = &self.run.manifest.experiment["train"];
         let (p, q) = (&train["global_interval"], &train["local_interval"]);
         let given = format!("P {p}, Q {q}, η {}", train["learning_rate"]);
-        let (progress, mode) = (&self.state.progress, train["adaptive"].as_str());
+        let (progress, mode) = (&self.run.state.progress, train["adaptive"].as_str());
         let Some(mode) = mode.filter(|_| progress.controller.is_some()) else {
             return given;
         };
@@ -94,7 +87,7 @@ impl Finished {
     }
 
     fn write_ending(&self, out: &mut String) -> std::fmt::Result {
-        match &self.ending {
+        match &self.run.ending {
             Ending::Finished => Ok(()),
             Ending::Reached { key, value } => {
                 writeln!(out, "Stopped: {key} is reached at {value:.4}")
@@ -103,7 +96,7 @@ impl Finished {
                 writeln!(
                     out,
                     "Interrupted and saved at iteration {}",
-                    count(self.state.progress.t)
+                    count(self.run.state.progress.t)
                 )
             }
             Ending::Diverged { t, .. } => writeln!(out, "Diverged at iteration {t}"),
@@ -115,7 +108,10 @@ impl Finished {
         let heading = |metric: &Metric| format!("{:>1$}", metric.heading, width(metric));
         let headings: String = METRICS.iter().map(heading).collect();
         writeln!(out, "\n{:<18}{headings}", "")?;
-        let rows = [("last", &self.last), ("best on validation", &self.chosen)];
+        let rows = [
+            ("last", self.run.last()),
+            ("best on validation", self.run.chosen()),
+        ];
         for (name, e) in rows {
             let Some(e) = e else { continue };
             let value = |metric: &Metric| format!("{:>1$}", score(metric.of(e)), width(metric));
@@ -126,8 +122,8 @@ impl Finished {
     }
 
     fn write_bytes(&self, out: &mut String) -> std::fmt::Result {
-        let ledger = &self.state.progress.ledger;
-        let groups = self.manifest.sizes.groups as f64;
+        let ledger = &self.run.state.progress.ledger;
+        let groups = self.run.manifest.sizes.groups as f64;
         let per_group = |n: f64| bytes(n / groups);
         writeln!(
             out,
@@ -153,8 +149,8 @@ impl Finished {
 }
 
 /// Mean and standard deviation over seeds of what counts.
-pub(crate) fn over_seeds(runs: &[Finished]) -> String {
-    let results: Vec<&Evaluation> = runs.iter().filter_map(Finished::result).collect();
+pub(crate) fn over_seeds(runs: &[Summary]) -> String {
+    let results: Vec<&Evaluation> = runs.iter().filter_map(|s| s.run.result()).collect();
     let mut out = format!("{} seeds, mean ± standard deviation\n", results.len());
     for metric in Metric::targets() {
         let (name, values) = (metric.heading, results.iter().filter_map(|e| metric.of(e)));
@@ -167,19 +163,4 @@ pub(crate) fn over_seeds(runs: &[Finished]) -> String {
         let _ = writeln!(out, "  {name:<12}{mean:.4} ± {deviation:.4}");
     }
     out
-}
-
-/// The mean, and the standard deviation of a sample (0 for one value).
-pub(crate) fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
-    (
-        mean,
-        if values.len() < 2 {
-            0.0
-        } else {
-            (squares / (n - 1.0)).sqrt()
-        },
-    )
 }

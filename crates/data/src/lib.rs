@@ -86,6 +86,31 @@ impl Loaded {
     }
 }
 
+/// A set that somebody has in memory, with numbers that are used as they are.
+impl From<Dataset> for Loaded {
+    fn from(dataset: Dataset) -> Self {
+        let [hospital, device] = [dataset.hospital, dataset.device].map(SideStatistics::unscaled);
+        let training = || dataset.groups.iter().map(|group| &group.samples);
+        Loaded {
+            sides: [
+                SideInputs::new(Vec::new(), &hospital, training().map(|s| &s.x1)),
+                SideInputs::new(Vec::new(), &device, training().map(|s| &s.x2)),
+            ],
+            statistics: Statistics {
+                set: dataset.name.clone(),
+                rows: dataset.training_samples(),
+                classes: dataset.classes.clone(),
+                hospital,
+                device,
+            },
+            persons: vec![Vec::new(); dataset.groups.len() + 2],
+            groups_of_test: None,
+            notes: Vec::new(),
+            dataset,
+        }
+    }
+}
+
 /// Loads or generates the set that `settings` name.
 ///
 /// `data_dir` is the folder with one sub-folder per set; sets made of files need it.

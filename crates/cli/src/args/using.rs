@@ -1,8 +1,10 @@
 //! Arguments of the commands that use a trained model.
 
 use super::DataDirectory;
-use crate::trained::WhichModel;
 use clap::Args as Arguments;
+use selvedge_core::assess::Goal;
+use selvedge_run::WhichModel;
+use selvedge_run::deciding::Wishes;
 use std::path::PathBuf;
 
 /// Which model of a run.
@@ -49,6 +51,21 @@ pub(crate) struct ModelArgs {
     /// Of files that say what each row is for: not only those for the test
     #[arg(long)]
     pub(crate) all: bool,
+}
+
+impl ModelArgs {
+    /// How it decides.
+    pub(crate) fn wishes(&self) -> Wishes {
+        Wishes {
+            uncalibrated: self.uncalibrated,
+            positive: self.positive.clone(),
+            goal: match (self.sensitivity, self.specificity) {
+                (Some(share), _) => Some(Goal::Sensitivity(share)),
+                (None, Some(share)) => Some(Goal::Specificity(share)),
+                (None, None) => None,
+            },
+        }
+    }
 }
 
 #[derive(Arguments)]

@@ -12,10 +12,10 @@ mod text;
 pub(crate) use page::page;
 pub(crate) use text::text;
 
-use crate::deciding::Deciding;
 use selvedge_core::assess::{
     Bin, Bootstrap, Estimate, MEASURES, Point, Scored, precision_recall, reliability, roc,
 };
+use selvedge_run::deciding::Deciding;
 use serde_json::{Map, Value, json};
 
 /// The place of the loss among the measures.

@@ -1,8 +1,8 @@
 //! A page of text.
 
 use super::{Group, Part};
-use crate::format::count;
 use selvedge_core::assess::{Estimate, MEASURES};
+use selvedge_run::format::count;
 
 /// What measures are called in tables.
 const TITLES: [&str; MEASURES.len()] = [

@@ -4,7 +4,7 @@ use super::{print, print_json};
 use crate::Outcome;
 use crate::args::AskArgs;
 use crate::deploy::ask;
-use crate::training::{catch_interrupts, interrupted_flag};
+use crate::interrupt::{catch_interrupts, interrupted_flag};
 use anyhow::{Result, bail};
 
 /// Ids of unknown patients that are told one by one.
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &AskArgs) -> Result<Outcome> {
         );
     }
     if let Some(out) = &args.out {
-        crate::files::write_whole_with(out, |file| {
+        selvedge_run::files::write_whole_with(out, |file| {
             use std::io::Write;
             use std::os::unix::fs::PermissionsExt;
             // It is about patients.

@@ -6,14 +6,15 @@ use crate::Outcome;
 use crate::args::{CompareArgs, ComparisonArgs, DataDirectory, MachineArgs, SweepArgs};
 use crate::comparison::table::Table;
 use crate::comparison::targets::{Target, usual};
-use crate::comparison::{Comparison, Options, Variant, rates, run_all};
-use crate::files::write_whole;
+use crate::comparison::{Options, rates, run_all};
+use crate::interrupt::catch_interrupts;
 use crate::load;
-use crate::runs::series;
-use crate::training::catch_interrupts;
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::experiment::Algorithm;
 use selvedge_data::SETS;
+use selvedge_run::comparison::{Comparison, Variant};
+use selvedge_run::files::write_whole;
+use selvedge_run::runs::series;
 use std::path::{Path, PathBuf};
 
 pub(crate) fn compare(args: &CompareArgs) -> Result<Outcome> {
@@ -226,7 +227,7 @@ fn folder(
 
 /// Writes and prints the table, and writes the report.
 fn conclude(comparison: &Comparison, folder: &Path, targets: &[Target], json: bool) -> Result<()> {
-    let series = series(&[folder.to_owned()])?;
+    let series = series(&[folder.to_owned()], crate::note)?;
     let targets = match targets {
         [] => usual(&series),
         given => given.to_vec(),
@@ -234,12 +235,12 @@ fn conclude(comparison: &Comparison, folder: &Path, targets: &[Target], json: bo
     let table = Table::new(&series, &targets);
     let mut text = String::new();
     if let Some(rates) = &comparison.rates {
-        text = rates.text() + "\n";
+        text = rates::table(rates) + "\n";
     }
     text += &table.text();
     write_whole(&folder.join("table.txt"), text.as_bytes())?;
     write_whole(&folder.join("table.csv"), table.csv().as_bytes())?;
-    let notes = comparison.rates.as_ref().map(rates::Tuning::sentences);
+    let notes = comparison.rates.as_ref().map(rates::sentences);
     let notes = notes.unwrap_or_default();
     let report = folder.join("report.html");
     write_whole(
@@ -259,7 +260,7 @@ fn conclude(comparison: &Comparison, folder: &Path, targets: &[Target], json: bo
     print(&format!(
         "{} · {} iterations · P {}, Q {} · {} variants, {} seeds, mean ± standard deviation\n\n{text}\n",
         comparison.name,
-        crate::format::count(base.train.iterations),
+        selvedge_run::format::count(base.train.iterations),
         base.train.global_interval,
         base.train.local_interval,
         comparison.variants.len(),

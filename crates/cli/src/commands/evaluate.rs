@@ -5,14 +5,14 @@ use super::{print, print_json};
 use crate::Outcome;
 use crate::args::EvaluateArgs;
 use crate::assessment::{self, Part, Predicted};
-use crate::deciding::Deciding;
-use crate::files::{refuse_to_replace, write_whole};
 use crate::load;
-use crate::trained::Trained;
 use anyhow::{Result, bail};
 use selvedge_core::assess::Bootstrap;
 use selvedge_core::dataset::{Dataset, Samples};
 use selvedge_data::{Labels, Loaded, Which, read_patients};
+use selvedge_run::deciding::Deciding;
+use selvedge_run::files::{EVALUATION, refuse_to_replace, write_json, write_whole};
+use selvedge_run::trained::Trained;
 use serde_json::{Value, json};
 
 /// What measures all parts.
@@ -27,9 +27,9 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Outcome> {
         refuse_to_replace("--html", html, &args.data, &args.model.chosen.run)?;
     }
     let trained = Trained::open(&args.model.chosen.run, args.model.chosen.which())?;
-    let deciding = Deciding::new(&trained, &args.model)?;
+    let deciding = Deciding::new(&trained, &args.model.wishes())?;
     for warning in trained.warnings() {
-        crate::say(&format!("note: {warning}"));
+        crate::note(&warning);
     }
     let measuring = Measuring {
         trained: &trained,
@@ -148,7 +148,7 @@ impl Measuring<'_> {
         let (settings, inputs) = (&self.trained.experiment.data, &self.trained.inputs);
         let patients = read_patients(settings, inputs, &args.data, Labels::Needed, which)?;
         for note in patients.notes.iter().chain(&told(&patients)) {
-            crate::say(&format!("note: {note}"));
+            crate::note(note);
         }
         let predicted = Predicted {
             persons: &patients.persons,
@@ -208,11 +208,8 @@ fn json(args: &EvaluateArgs, trained: &Trained, deciding: &Deciding, parts: &[Pa
 
 /// Leaves the result in the run, for its model card; a run that cannot be written to is no obstacle.
 fn keep(args: &EvaluateArgs, value: &Value) {
-    let path = args.model.chosen.run.join("evaluation.json");
-    let kept = serde_json::to_string_pretty(value)
-        .map_err(anyhow::Error::from)
-        .and_then(|text| write_whole(&path, format!("{text}\n").as_bytes()));
-    if let Err(error) = kept {
-        crate::say(&format!("note: {error:#}"));
+    let path = args.model.chosen.run.join(EVALUATION);
+    if let Err(error) = write_json(&path, value) {
+        crate::note(&format!("{error:#}"));
     }
 }

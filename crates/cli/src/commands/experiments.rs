@@ -3,10 +3,10 @@
 use super::{print, print_json};
 use crate::Outcome;
 use crate::args::ExperimentsArgs;
-use crate::presets::{self, PRESETS};
 use anyhow::{Context, Result};
 use selvedge_core::experiment::{KEYS, TableSettings, nearest};
 use selvedge_data::SETS;
+use selvedge_run::presets::{self, PRESETS};
 use serde_json::{Value, json};
 
 pub(crate) fn run(args: &ExperimentsArgs) -> Result<Outcome> {

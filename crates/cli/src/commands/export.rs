@@ -4,9 +4,9 @@ use super::{print, print_json};
 use crate::Outcome;
 use crate::args::ExportArgs;
 use crate::export::{self, Exported};
-use crate::format::{bytes, table};
-use crate::trained::Trained;
 use anyhow::Result;
+use selvedge_run::format::{bytes, table};
+use selvedge_run::trained::Trained;
 use serde_json::{Value, json};
 
 pub(crate) fn run(args: &ExportArgs) -> Result<Outcome> {

@@ -7,13 +7,13 @@ use crate::deploy::config::check_deployable;
 use crate::deploy::consortium::{Consortium, Hospital};
 use crate::deploy::doctor;
 use crate::deploy::kit::{Changed, Deployment, Stock};
-use crate::files::read_text;
-use crate::format::table;
 use anyhow::{Context, Result, bail};
 use selvedge_data::SETS;
 use selvedge_data::enrol;
 use selvedge_data::{PartyShard, read_party};
 use selvedge_net::credentials::{Identity, write_secret};
+use selvedge_run::files::read_text;
+use selvedge_run::format::table;
 use serde_json::json;
 
 pub(crate) fn provision(args: &ProvisionArgs) -> Result<Outcome> {

@@ -3,14 +3,14 @@
 use super::{print, print_json};
 use crate::Outcome;
 use crate::args::PredictArgs;
-use crate::deciding::Deciding;
-use crate::files::{refuse_to_replace, write_whole, write_whole_with};
-use crate::format::count;
 use crate::report::text::quoted;
-use crate::trained::Trained;
 use anyhow::{Result, bail};
 use selvedge_core::assess::Decision;
 use selvedge_data::{Labels, Odd, Oddity, Patients, Which, read_patients};
+use selvedge_run::deciding::Deciding;
+use selvedge_run::files::{refuse_to_replace, write_whole, write_whole_with};
+use selvedge_run::format::count;
+use selvedge_run::trained::Trained;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::BufWriter;
@@ -36,9 +36,9 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Outcome> {
         bail!("--out and --arrays name the same file: expected two");
     }
     let trained = Trained::open(&args.model.chosen.run, args.model.chosen.which())?;
-    let deciding = Deciding::new(&trained, &args.model)?;
+    let deciding = Deciding::new(&trained, &args.model.wishes())?;
     for warning in trained.warnings() {
-        crate::say(&format!("note: {warning}"));
+        crate::note(&warning);
     }
     let which = match args.model.all {
         true => Which::All,
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Outcome> {
     let mut notes = patients.notes.clone();
     notes.extend(told(&patients));
     for note in &notes {
-        crate::say(&format!("note: {note}"));
+        crate::note(note);
     }
     if args.strict && !patients.oddities.is_empty() {
         bail!(
@@ -90,9 +90,7 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Outcome> {
             print(&format!("Written to {}\n", out.display()))?;
         }
         None => {
-            about
-                .iter()
-                .for_each(|line| crate::say(&format!("note: {line}")));
+            about.iter().for_each(|line| crate::note(line));
             print(&predicted.csv())?;
         }
     }

@@ -2,31 +2,33 @@
 
 use super::print;
 use crate::args::ReportArgs;
-use crate::comparison::Comparison;
-use crate::comparison::rates::Tuning;
+use crate::comparison::rates;
 use crate::comparison::table::Table;
 use crate::comparison::targets::{Target, usual};
-use crate::files::write_whole;
-use crate::format::{bytes, count};
-use crate::{Outcome, report, runs};
-use anyhow::{Context, Result, bail};
+use crate::{Outcome, report};
+use anyhow::{Result, bail};
+use selvedge_run::comparison::Comparison;
+use selvedge_run::files::write_whole;
+use selvedge_run::files::{METRICS, make_folder};
+use selvedge_run::format::{bytes, count};
+use selvedge_run::runs;
 use std::path::PathBuf;
 
 pub(crate) fn run(args: &ReportArgs) -> Result<Outcome> {
-    let series = runs::series(&args.runs)?;
+    let series = runs::series(&args.runs, crate::note)?;
     if series.iter().all(|s| s.evaluated().next().is_none()) {
         bail!(
-            "{}: nothing has been evaluated yet; wait for the first line of metrics.jsonl",
+            "{}: nothing has been evaluated yet; wait for the first line of {METRICS}",
             args.runs[0].display()
         );
     }
     let mut notes = runs::incomplete(&args.runs)?;
     for sentence in &notes {
-        crate::say(&format!("note: {sentence}"));
+        crate::note(sentence);
     }
     for path in &args.runs {
         let rates = Comparison::read(path)?.and_then(|c| c.rates);
-        notes.extend(rates.iter().flat_map(Tuning::sentences));
+        notes.extend(rates.iter().flat_map(rates::sentences));
     }
     let out = match (&args.out, &args.runs[..]) {
         (Some(out), _) => out.clone(),
@@ -47,8 +49,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Outcome> {
     write_whole(&out, page.as_bytes())?;
     let mut text = format!("Report  {} ({})\n", out.display(), bytes(page.len() as f64));
     if let Some(folder) = &args.svg {
-        std::fs::create_dir_all(folder)
-            .with_context(|| format!("cannot make {}", folder.display()))?;
+        make_folder(folder)?;
         let files = report::files(&series);
         for (name, contents) in &files {
             write_whole(&folder.join(name), contents.as_bytes())?;

@@ -4,8 +4,8 @@ use super::compare::{options, stopped};
 use super::{print, print_json};
 use crate::Outcome;
 use crate::args::ReproduceArgs;
+use crate::interrupt::{catch_interrupts, is_interrupted};
 use crate::reproduce::{self, Plan};
-use crate::training::{catch_interrupts, is_interrupted};
 use anyhow::{Result, bail};
 use std::collections::HashSet;
 

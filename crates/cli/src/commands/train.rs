@@ -3,20 +3,18 @@
 use super::{print, print_json};
 use crate::Outcome;
 use crate::args::{DataDirectory, TrainArgs};
-use crate::deploy::replay;
-use crate::files::{read_text, write_whole};
-use crate::load::{self, Named};
+use crate::interrupt::catch_interrupts;
+use crate::load;
 use crate::progress::Progress;
-use crate::run_directory::Manifest;
-use crate::summary::{Finished, over_seeds};
-use crate::training::{self, Job, catch_interrupts, has_begun};
+use crate::summary::{Summary, over_seeds};
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::absence::Listed;
 use selvedge_core::experiment::{CompressionSettings, Experiment};
 use selvedge_core::run::Ending;
-use selvedge_data::SETS;
 use selvedge_nn::simd::Level;
-use serde::{Deserialize, Serialize};
+use selvedge_run::files::{MODEL, SEEDS, TRACE, of_seed};
+use selvedge_run::seeds::Seeds;
+use selvedge_run::{Manifest, Named, Training, absences, has_begun};
 use std::path::{Path, PathBuf};
 
 /// How to run, whatever is run.
@@ -42,20 +40,20 @@ fn train_all(args: &TrainArgs) -> Result<Outcome> {
         data: args.experiment.data.clone(),
         trace: args.trace,
         level: level(args.simd.as_deref())?,
-        absences: replay::read(&args.replay)?,
+        absences: absences::read(&args.replay)?,
     };
     let plans = plans(args)?;
     let several = plans.len() > 1;
     let mut runs = Vec::new();
     for plan in plans {
         let finished = train(&plan, &options).inspect_err(|_| forget_unless_begun(&plan))?;
-        let interrupted = finished.ending == Ending::Interrupted;
+        let interrupted = finished.run.ending == Ending::Interrupted;
         if !args.json {
             print(&finished.text())?;
             print(if several { "\n" } else { "" })?;
         }
-        if let Ending::Diverged { t, learning_rate } = finished.ending {
-            let model = finished.path.join("model.safetensors");
+        if let Ending::Diverged { t, learning_rate } = finished.run.ending {
+            let model = plan.path.join(MODEL);
             let (at, advice) = match t {
                 0 => (
                     "before the first step".into(),
@@ -96,11 +94,11 @@ fn forget_unless_begun(plan: &Plan) {
 }
 
 /// What stands behind all runs: one JSON value, or the table over seeds.
-fn print_runs(json: bool, several: bool, runs: &[Finished]) -> Result<()> {
+fn print_runs(json: bool, several: bool, runs: &[Summary]) -> Result<()> {
     match (json, runs) {
         (true, [one]) if !several => print_json(&one.json()),
         (true, all) => print_json(&serde_json::Value::Array(
-            all.iter().map(Finished::json).collect(),
+            all.iter().map(Summary::json).collect(),
         )),
         (false, all) if several => print(&over_seeds(all)),
         _ => Ok(()),
@@ -132,16 +130,6 @@ struct Plan {
     resume: bool,
     /// What `--resume` is given to go on with it: for one of several seeds, the directory of all.
     resume_by: PathBuf,
-}
-
-const SEEDS: &str = "seeds.json";
-
-/// `seeds.json` of a directory that holds one run per seed.
-#[derive(Serialize, Deserialize)]
-struct Seeds {
-    name: String,
-    seeds: Vec<u64>,
-    experiment: serde_json::Value,
 }
 
 fn plans(args: &TrainArgs) -> Result<Vec<Plan>> {
@@ -191,16 +179,12 @@ fn plans_of_seeds(named: Named, path: &Path, n: u64) -> Result<Vec<Plan>> {
         .checked_add(n - 1)
         .context("--seeds: the last seed is too large")?;
     let seeds: Vec<u64> = (first..=last).collect();
-    std::fs::create_dir_all(path).with_context(|| format!("cannot make {}", path.display()))?;
     let note = Seeds {
         name: named.name.clone(),
         seeds: seeds.clone(),
         experiment: serde_json::to_value(&named.experiment)?,
     };
-    write_whole(
-        &path.join(SEEDS),
-        serde_json::to_string_pretty(&note)?.as_bytes(),
-    )?;
+    note.write(path)?;
     Ok(seeds
         .iter()
         .map(|seed| plan_of_seed(&named.name, &named.experiment, *seed, path))
@@ -216,7 +200,7 @@ fn plan_of_seed(name: &str, experiment: &Experiment, seed: u64, path: &Path) -> 
                 ..experiment.clone()
             },
         },
-        path: path.join(format!("seed-{seed}")),
+        path: of_seed(path, seed),
         label: format!("{name} seed {seed}"),
         resume: false,
         resume_by: path.into(),
@@ -238,13 +222,8 @@ fn plans_to_resume(args: &TrainArgs, path: &Path) -> Result<Vec<Plan>> {
             Some(n) => plans_of_seeds(named, path, n),
         };
     }
-    let seeds_path = path.join(SEEDS);
-    if seeds_path.is_file() {
-        let note: Seeds = serde_json::from_str(&read_text(&seeds_path)?)
-            .with_context(|| format!("{} is damaged", seeds_path.display()))?;
-        let experiment = SETS
-            .from_json(&note.experiment)
-            .with_context(|| format!("{} cannot be", seeds_path.display()))?;
+    if let Some(note) = Seeds::read(path)? {
+        let experiment = note.experiment(path)?;
         if let Some(n) = args.seeds.filter(|n| *n != note.seeds.len() as u64) {
             bail!(
                 "--seeds {n}: {} was begun with {}",
@@ -266,7 +245,7 @@ fn plans_to_resume(args: &TrainArgs, path: &Path) -> Result<Vec<Plan>> {
             path.display()
         );
     }
-    if args.trace && !path.join("trace.jsonl").is_file() {
+    if args.trace && !path.join(TRACE).is_file() {
         bail!(
             "--trace cannot be added to the run in {}: start a new one with --out",
             path.display()
@@ -317,7 +296,7 @@ pub(super) fn numbered_paths(name: &str) -> impl Iterator<Item = PathBuf> {
 }
 
 /// Loads the data and trains, while a person sees how far it is.
-fn train(plan: &Plan, options: &Options) -> Result<Finished> {
+fn train(plan: &Plan, options: &Options) -> Result<Summary> {
     let experiment = &plan.named.experiment;
     let algorithm = experiment.train.algorithm;
     if experiment.compression != CompressionSettings::default() && !algorithm.compresses() {
@@ -326,26 +305,30 @@ fn train(plan: &Plan, options: &Options) -> Result<Finished> {
         ));
     }
     let data = load::data(experiment, &options.data)?;
-    replay::check(&options.absences, experiment, &data.dataset)?;
-    let job = Job {
+    absences::check(&options.absences, experiment, &data.dataset)?;
+    let data_dir = options.data.as_option();
+    let resume = format!(
+        "selvedge train --resume {}{data_dir}",
+        plan.resume_by.display()
+    );
+    let mut progress = Progress::new(&plan.label, experiment.train.iterations, &data.dataset);
+    let training = Training {
         name: &plan.named.name,
-        experiment,
-        path: &plan.path,
+        directory: Some(&plan.path),
         resume: plan.resume,
+        resume_command: Some(resume.clone()),
         trace: options.trace,
         level: options.level,
         absences: options.absences.clone(),
-        resume_command: format!(
-            "selvedge train --resume {}{}",
-            plan.resume_by.display(),
-            options.data.as_option()
-        ),
+        ..Training::new(experiment, &data)
     };
-    let mut progress = Progress::new(&plan.label, experiment.train.iterations, &data.dataset);
-    let mut finished = training::train(&job, &data, &mut progress)?;
-    if finished.ending != Ending::Interrupted {
-        let data_dir = options.data.as_option();
-        finished.next = format!("selvedge evaluate {}{data_dir}", plan.path.display());
-    }
-    Ok(finished)
+    let run = training.watched_by(&mut progress)?;
+    Ok(Summary {
+        next: match run.ending {
+            Ending::Interrupted => resume,
+            _ => format!("selvedge evaluate {}{data_dir}", plan.path.display()),
+        },
+        path: plan.path.clone(),
+        run,
+    })
 }

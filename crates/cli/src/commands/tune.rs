@@ -4,11 +4,11 @@ use super::train::level;
 use super::{print, print_json};
 use crate::args::TuneArgs;
 use crate::comparison::targets::Target;
-use crate::files::write_whole;
-use crate::training::catch_interrupts;
+use crate::interrupt::catch_interrupts;
 use crate::tune::{self, Goal, Tuned, output};
 use crate::{Outcome, load};
 use anyhow::{Context, Result, bail};
+use selvedge_run::files::write_whole;
 use std::path::{Path, PathBuf};
 
 pub(crate) fn run(args: &TuneArgs) -> Result<Outcome> {

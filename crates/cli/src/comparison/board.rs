@@ -1,10 +1,12 @@
 //! One display for all runs of a comparison.
 
-use crate::format::{count, seconds};
+use crate::interrupt::goes_on;
 use crate::progress::{LINE_EVERY, terminal_bar};
-use crate::training::Display;
 use indicatif::ProgressBar;
 use selvedge_core::run::Interval;
+use selvedge_run::Watcher;
+use selvedge_run::format::{count, seconds};
+use std::ops::ControlFlow;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -126,15 +128,15 @@ impl OneRun<'_> {
     }
 }
 
-impl Display for OneRun<'_> {
-    fn begin(&mut self, t: u64) {
+impl Watcher for OneRun<'_> {
+    fn begins(&mut self, t: u64) {
         let mut shown = self.board.shown();
         shown.before += t;
         self.t = t;
         self.board.advance(&mut shown, t);
     }
 
-    fn update(&mut self, interval: &Interval<'_>) {
+    fn interval(&mut self, interval: &Interval<'_>) -> ControlFlow<()> {
         let t = interval.state.progress.t;
         let mut shown = self.board.shown();
         self.board.advance(&mut shown, t - self.t);
@@ -146,11 +148,7 @@ impl Display for OneRun<'_> {
             let left = left * shown.started.elapsed().as_secs_f64();
             crate::say(&format!("{}  about {} left", shown.text(), seconds(left)));
         }
+        drop(shown);
+        goes_on(|text| self.board.say(text))
     }
-
-    fn say(&self, text: &str) {
-        self.board.say(text);
-    }
-
-    fn close(&self) {}
 }

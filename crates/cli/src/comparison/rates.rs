@@ -2,42 +2,19 @@
 //! the one that serves it best: that which soonest comes near the best that any of them reaches. The best alone would not do:
 //! late in a run rates differ by chance, and a small one that wins by a hair takes several times as long.
 
-use super::{Comparison, Options, Variant, run_all};
+use super::{Options, run_all};
 use crate::Outcome;
-use crate::format::count;
-use crate::runs::Run;
 use anyhow::{Context, Result};
 use selvedge_core::state::Evaluation;
-use serde::{Deserialize, Serialize};
+use selvedge_run::comparison::{Comparison, RATE, Tried, Tuning, Variant};
+use selvedge_run::files::of_seed;
+use selvedge_run::format::{self, count};
+use selvedge_run::runs::Run;
 use std::path::Path;
-
-/// What was tried, and what was chosen.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Tuning {
-    pub(crate) seed: u64,
-    pub(crate) grid: Vec<f64>,
-    pub(crate) variants: Vec<Tried>,
-}
-
-/// How a variant fared with each rate.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Tried {
-    pub(crate) label: String,
-    /// The best validation AUC with each rate of the grid, or the lowest training loss, negative, where there are no
-    /// validation samples; nothing where training diverged.
-    pub(crate) scores: Vec<Option<f64>>,
-    /// The iteration at which each comes near the best of all; nothing where it does not.
-    #[serde(default)]
-    pub(crate) near: Vec<Option<u64>>,
-    pub(crate) chosen: f64,
-}
 
 /// How far from the best is near: a share of the AUC, and of the loss.
 const NEAR_AUC: f64 = 0.01;
 const NEAR_LOSS: f64 = 0.05;
-
-/// How the change of a learning rate begins.
-pub(super) const KEY: &str = "train.learning_rate=";
 
 /// Seeds from here on up from an experiment's own are for tuning.
 const APART: u64 = 1000;
@@ -72,7 +49,7 @@ pub(crate) fn choose(
     for (variant, rates) in comparison.variants.iter_mut().zip(&variants) {
         let mut curves = Vec::new();
         for rate in rates {
-            let run = folder.join(&rate.folder).join(format!("seed-{seed}"));
+            let run = of_seed(&folder.join(&rate.folder), seed);
             curves.push(scores(&Run::read(&run)?));
         }
         let fared = tried_of(&variant.label, grid, &curves);
@@ -96,7 +73,7 @@ fn text(rate: f64) -> String {
 }
 
 fn change(rate: f64) -> String {
-    format!("{KEY}{}", text(rate))
+    format!("{RATE}{}", text(rate))
 }
 
 fn with_rate(variant: &Variant, rate: f64) -> Variant {
@@ -152,64 +129,54 @@ fn tried_of(label: &str, grid: &[f64], curves: &[Vec<(u64, f64)>]) -> Tried {
     }
 }
 
-impl Tuning {
-    /// Together with what was tried before, of the same grid.
-    pub(super) fn join(mut self, before: Tuning) -> Tuning {
-        let is_new = |tried: &Tried| !self.variants.iter().any(|t| t.label == tried.label);
-        let more: Vec<Tried> = before.variants.into_iter().filter(is_new).collect();
-        self.variants.extend(more);
-        self
-    }
-
-    /// What was tried, as a table.
-    pub(crate) fn text(&self) -> String {
-        let mut head = vec![format!("learning rates tried (seed {})", self.seed)];
-        head.extend(self.grid.iter().map(|rate| format!("η {}", text(*rate))));
-        head.push("chosen".into());
-        let mut rows = vec![head];
-        for tried in &self.variants {
-            let mut row = vec![tried.label.clone()];
-            let cell = |(score, near): (&Option<f64>, &Option<u64>)| match (score, near) {
-                (None, _) => "diverged".into(),
-                (Some(score), None) => format!("{score:.3}"),
-                (Some(score), Some(t)) => format!("{score:.3} (near at t {})", count(*t)),
-            };
-            row.extend(tried.scores.iter().zip(&tried.near).map(cell));
-            row.push(format!("η {}{}", text(tried.chosen), self.edge(tried)));
-            rows.push(row);
-        }
-        crate::format::table(&rows)
-    }
-
-    /// Says so where a choice is at the end of the grid: a better one may lie beyond.
-    fn edge(&self, tried: &Tried) -> &'static str {
-        let is = |rate: Option<&f64>| rate == Some(&tried.chosen);
-        match (
-            self.grid.len() > 1,
-            is(self.grid.first()),
-            is(self.grid.last()),
-        ) {
-            (true, true, _) => ", the smallest tried",
-            (true, _, true) => ", the largest tried",
-            _ => "",
-        }
-    }
-
-    /// The same in a sentence for each variant.
-    pub(crate) fn sentences(&self) -> Vec<String> {
-        let grid: Vec<String> = self.grid.iter().map(|rate| text(*rate)).collect();
-        let sentence = |tried: &Tried| {
-            format!(
-                "{} has learning rate {}{}, chosen from {} on seed {}",
-                tried.label,
-                text(tried.chosen),
-                self.edge(tried),
-                grid.join(", "),
-                self.seed
-            )
+/// What was tried, as a table.
+pub(crate) fn table(tuning: &Tuning) -> String {
+    let mut head = vec![format!("learning rates tried (seed {})", tuning.seed)];
+    head.extend(tuning.grid.iter().map(|rate| format!("η {}", text(*rate))));
+    head.push("chosen".into());
+    let mut rows = vec![head];
+    for tried in &tuning.variants {
+        let mut row = vec![tried.label.clone()];
+        let cell = |(score, near): (&Option<f64>, &Option<u64>)| match (score, near) {
+            (None, _) => "diverged".into(),
+            (Some(score), None) => format!("{score:.3}"),
+            (Some(score), Some(t)) => format!("{score:.3} (near at t {})", count(*t)),
         };
-        self.variants.iter().map(sentence).collect()
+        row.extend(tried.scores.iter().zip(&tried.near).map(cell));
+        row.push(format!("η {}{}", text(tried.chosen), edge(tuning, tried)));
+        rows.push(row);
     }
+    format::table(&rows)
+}
+
+/// Says so where a choice is at the end of the grid: a better one may lie beyond.
+fn edge(tuning: &Tuning, tried: &Tried) -> &'static str {
+    let is = |rate: Option<&f64>| rate == Some(&tried.chosen);
+    match (
+        tuning.grid.len() > 1,
+        is(tuning.grid.first()),
+        is(tuning.grid.last()),
+    ) {
+        (true, true, _) => ", the smallest tried",
+        (true, _, true) => ", the largest tried",
+        _ => "",
+    }
+}
+
+/// The same in a sentence for each variant.
+pub(crate) fn sentences(tuning: &Tuning) -> Vec<String> {
+    let grid: Vec<String> = tuning.grid.iter().map(|rate| text(*rate)).collect();
+    let sentence = |tried: &Tried| {
+        format!(
+            "{} has learning rate {}{}, chosen from {} on seed {}",
+            tried.label,
+            text(tried.chosen),
+            edge(tuning, tried),
+            grid.join(", "),
+            tuning.seed
+        )
+    };
+    tuning.variants.iter().map(sentence).collect()
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! What each variant needs to reach each target, and where it ends.
 
 use super::targets::Target;
-use crate::format::{bytes, count, seconds};
-use crate::runs::{Run, Series};
-use crate::summary::mean_and_deviation;
 use selvedge_core::metrics::Metric;
+use selvedge_run::format::{bytes, count, seconds};
+use selvedge_run::runs::mean_and_deviation;
+use selvedge_run::runs::{Run, Series};
 use serde::Serialize;
 
 /// Mean and standard deviation over the seeds that reached a target.
@@ -108,7 +108,7 @@ impl Table {
             .map(String::from);
             let mut rows = vec![head.to_vec()];
             rows.extend(block.variants.iter().map(Row::cells));
-            out += &crate::format::table(&rows);
+            out += &selvedge_run::format::table(&rows);
             out.push('\n');
         }
         let mut rows = vec![vec!["at the end".to_owned(), "η".to_owned()]];
@@ -124,7 +124,7 @@ impl Table {
             }
             rows.push(row);
         }
-        out + &crate::format::table(&rows)
+        out + &selvedge_run::format::table(&rows)
     }
 
     /// A line per target and variant.

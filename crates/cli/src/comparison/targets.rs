@@ -1,11 +1,11 @@
 //! Targets: which value of which metric counts as reached.
 
-use crate::runs::{Run, Series};
 use anyhow::{Context, Result, anyhow};
 use selvedge_core::experiment::one_of;
 use selvedge_core::metrics::{Better, Metric};
 use selvedge_core::state::Evaluation;
 use selvedge_data::usual_targets;
+use selvedge_run::runs::{Run, Series};
 use serde::Serialize;
 
 /// A value of a metric that is to be reached.

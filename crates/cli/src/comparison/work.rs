@@ -2,19 +2,19 @@
 //! shared out without loss. Runs on the same data share it.
 
 use super::board::Board;
-use super::{Cell, Comparison};
 use crate::Outcome;
 use crate::args::DataDirectory;
-use crate::files::read_text;
+use crate::interrupt::is_interrupted;
 use crate::load;
-use crate::run_directory::Manifest;
-use crate::training::{self, Job};
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::experiment::Experiment;
 use selvedge_core::run::Ending;
-use selvedge_core::state::Evaluation;
 use selvedge_data::Loaded;
 use selvedge_nn::simd::Level;
+use selvedge_run::comparison::{Cell, Comparison};
+use selvedge_run::files::{METRICS, is_run};
+use selvedge_run::manifest::Manifest;
+use selvedge_run::{Training, metrics};
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -90,7 +90,7 @@ pub(crate) fn run_all(
     if let Some(error) = lock(&shared.error).take() {
         return Err(error);
     }
-    Ok(match training::is_interrupted() {
+    Ok(match is_interrupted() {
         true => Outcome::Interrupted,
         false => Outcome::Done,
     })
@@ -98,7 +98,7 @@ pub(crate) fn run_all(
 
 /// The manifest of a cell's run that has come to its end. A run of another experiment is in the way.
 fn ended(cell: &Cell) -> Result<Option<Manifest>> {
-    if !cell.path.join("manifest.json").exists() {
+    if !is_run(&cell.path) {
         return Ok(None);
     }
     let manifest = Manifest::read(&cell.path)?;
@@ -122,12 +122,10 @@ fn ended(cell: &Cell) -> Result<Option<Manifest>> {
 
 /// A run that ended was evaluated there: one whose metrics end before would count as never having reached a target.
 fn check_metrics(run: &Path, t: u64) -> Result<()> {
-    let path = run.join("metrics.jsonl");
-    let text = read_text(&path)?;
-    let last: Option<Evaluation> = text
-        .lines()
-        .last()
-        .and_then(|l| serde_json::from_str(l).ok());
+    let path = run.join(METRICS);
+    let newest = metrics::newest(run);
+    let newest = newest.with_context(|| format!("cannot read {}", path.display()))?;
+    let last = newest.first().and_then(Option::as_ref);
     if last.is_none_or(|e| e.t != t) {
         bail!(
             "{} is damaged: its last line should be of iteration {t}, with which the run ended; to train it anew, remove {}",
@@ -148,7 +146,7 @@ impl Shared<'_> {
     fn work(&self) {
         // Held until the next run needs another one, so that runs on the same data share it.
         let mut data: Option<Arc<Loaded>> = None;
-        while !training::is_interrupted() && lock(&self.error).is_none() {
+        while !is_interrupted() && lock(&self.error).is_none() {
             let Some(cell) = lock(&self.queue).pop_front() else {
                 return;
             };
@@ -164,17 +162,15 @@ impl Shared<'_> {
     fn train(&self, cell: &Cell, data: &Loaded) -> Result<()> {
         let iterations = cell.experiment.train.iterations;
         let mut display = self.board.run(&cell.label, iterations);
-        let job = Job {
+        let training = Training {
             name: &self.comparison.name,
-            experiment: &cell.experiment,
-            path: &cell.path,
+            directory: Some(&cell.path),
             resume: true,
-            trace: false,
+            resume_command: Some(self.options.resume_command.clone()),
             level: self.options.level,
-            absences: Default::default(),
-            resume_command: self.options.resume_command.clone(),
+            ..Training::new(&cell.experiment, data)
         };
-        let finished = training::train(&job, data, &mut display)?;
+        let finished = training.watched_by(&mut display)?;
         if let Ending::Diverged { t, learning_rate } = finished.ending {
             self.board.say(&format!(
                 "note: {} diverged at iteration {t}, with learning rate {learning_rate}",

@@ -1,7 +1,9 @@
 //! Who was noted as absent, by a run and by the parties of its deployment.
 
-use super::follow::{Follower, Reader};
 use selvedge_core::role::{Absence, Phase};
+use selvedge_run::absences;
+use selvedge_run::files::ABSENCES;
+use selvedge_run::follow::{Follower, Reader};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -39,7 +41,7 @@ impl Reader for Adder<'_> {
     }
 
     fn line(&mut self, _: u64, line: &[u8]) {
-        if let Ok(absence) = serde_json::from_slice(line)
+        if let Ok(absence) = absences::parse(line)
             && self.absences.len() < self.most
         {
             self.absences.insert(absence);
@@ -52,9 +54,9 @@ impl Reader for Adder<'_> {
 impl Absent {
     /// Reads what is new, at the run and at the parties of its deployment, and forgets what is not there any more.
     pub(super) fn follow(&mut self, run: &Path, deployment: Option<&Path>) {
-        let mut paths = BTreeSet::from([run.join("absences.jsonl")]);
+        let mut paths = BTreeSet::from([run.join(ABSENCES)]);
         for folder in deployment.into_iter().flat_map(folders) {
-            paths.extend(folders(&folder).map(|party| party.join("absences.jsonl")));
+            paths.extend(folders(&folder).map(|party| party.join(ABSENCES)));
         }
         self.files.retain(|path, _| paths.contains(path));
         let mut kept: usize = self.files.values().map(|noted| noted.absences.len()).sum();

@@ -4,9 +4,11 @@
 //! point. Once there are too many, neighbours become one. So no extreme is ever lost, memory is bounded, and an
 //! evaluation that comes costs the same whenever it comes.
 
-use super::follow::Reader;
 use selvedge_core::metrics::{METRICS, Metric};
 use selvedge_core::state::Evaluation;
+use selvedge_run::files::METRICS as FILE;
+use selvedge_run::follow::Reader;
+use selvedge_run::metrics;
 use serde_json::{Value, json};
 
 /// Buckets of a curve; each gives two points at most.
@@ -199,7 +201,7 @@ impl Curves {
         self.damaged += 1;
         if self.problems.len() < MOST_PROBLEMS {
             self.problems.push(format!(
-                "metrics.jsonl, line {number} is damaged: {why}; it is left out"
+                "{FILE}, line {number} is damaged: {why}; it is left out"
             ));
         }
     }
@@ -209,7 +211,7 @@ impl Curves {
         let mut problems = self.problems.clone();
         let untold = self.damaged - self.problems.len() as u64;
         if untold > 0 {
-            problems.push(format!("metrics.jsonl: {untold} more lines are damaged"));
+            problems.push(format!("{FILE}: {untold} more lines are damaged"));
         }
         problems
     }
@@ -250,15 +252,9 @@ impl Reader for Curves {
 
     fn line(&mut self, number: u64, line: &[u8]) {
         self.lines = number;
-        match serde_json::from_slice::<Evaluation>(line) {
-            Err(e) => self.problem(number, &e.to_string()),
-            Ok(evaluation) => match self.last.as_ref().map(|e| e.t) {
-                Some(before) if before >= evaluation.t => {
-                    let why = format!("iteration {} comes after iteration {before}", evaluation.t);
-                    self.problem(number, &why);
-                }
-                _ => self.add(evaluation),
-            },
+        match metrics::parse(line, self.last.as_ref().map(|e| e.t)) {
+            Err(why) => self.problem(number, &why),
+            Ok(evaluation) => self.add(evaluation),
         }
     }
 

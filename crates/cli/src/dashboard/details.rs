@@ -4,9 +4,9 @@ use super::participation::Participation;
 use super::schedule::Schedule;
 use super::shelf::Run;
 use super::summary::{FILES, read};
-use super::trace;
 use crate::report::{ends, kind};
-use crate::runs::{LedgerLine, read_ledger};
+use selvedge_run::ledger::{self, LedgerLine};
+use selvedge_run::trace;
 use serde_json::{Value, json};
 use std::fs;
 
@@ -24,7 +24,7 @@ pub(super) fn details(run: &Run, summary: &Value) -> Result<Value, String> {
     problems.extend(known.curves.problems());
     problems.extend(known.changes.problem.clone());
     drop(known);
-    let ledger = read_ledger(&found.path.join("ledger.csv")).unwrap_or_else(|error| {
+    let ledger = ledger::read(&found.path).unwrap_or_else(|error| {
         problems.push(crate::told_once(&error));
         Vec::new()
     });
@@ -90,7 +90,7 @@ pub(super) fn interval(run: &Run, summary: &Value, t: Option<u64>) -> Result<Val
     let found = &run.found;
     let (manifest, experiment) = read(found)?;
     let (mut known, _) = run.follow();
-    let traced = trace::last(&found.path.join("trace.jsonl")).ok().flatten();
+    let traced = trace::last(&found.path).ok().flatten();
     let now = summary["t"]
         .as_u64()
         .unwrap_or(0)

@@ -1,5 +1,6 @@
 //! Run directories at and below some folders.
 
+use selvedge_run::files::is_run;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::fs;
@@ -99,7 +100,7 @@ impl Search {
         if self.folders > MOST_FOLDERS {
             return;
         }
-        if folder.join("manifest.json").is_file() {
+        if is_run(folder) {
             return self.add(folder, name);
         }
         // A deployment's other folders are servers' and parties': large, and without runs.

@@ -17,7 +17,6 @@ mod assets;
 mod curves;
 mod details;
 mod find;
-mod follow;
 mod http;
 mod locks;
 mod participation;
@@ -28,7 +27,6 @@ mod shelf;
 mod summary;
 #[cfg(test)]
 mod tests;
-mod trace;
 
 use access::Access;
 use anyhow::{Context, Result, anyhow};

@@ -3,11 +3,11 @@
 
 use super::absent::Absent;
 use super::schedule::Interval;
-use super::trace;
-use crate::run_directory::Manifest;
 use selvedge_core::experiment::{Algorithm, Experiment};
 use selvedge_core::role::{Absence, Phase};
 use selvedge_core::selection::{Draw, Selection, Uniform};
+use selvedge_run::manifest::Manifest;
+use selvedge_run::trace;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -170,7 +170,7 @@ fn fill(
     groups: &mut [GroupPart],
 ) -> Source {
     // A trace that cannot be read is no worse than none.
-    let lines = trace::interval(&run.join("trace.jsonl"), interval.start).unwrap_or_default();
+    let lines = trace::interval(run, interval.start).unwrap_or_default();
     let fits = |line: &trace::Line| {
         let absent = line.absent_exchange.iter().chain(&line.absent_upload);
         let mut named = line.devices.iter().chain(absent);

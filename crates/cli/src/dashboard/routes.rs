@@ -8,10 +8,11 @@
 
 use super::assets;
 use super::details;
-use super::follow::open;
 use super::http::{Body, Request, Response};
 use super::shelf::{Run, Shelf};
 use super::summary::{FILES, read};
+use selvedge_run::files::is_run;
+use selvedge_run::follow::open;
 use serde_json::Value;
 
 pub(super) fn respond(shelf: &Shelf, request: &Request) -> Response {
@@ -58,7 +59,7 @@ fn of_run(shelf: &Shelf, path: &str, request: &Request) -> Response {
     match answer {
         Ok(value) => Response::json(&value),
         // Somebody has removed it since folders were last searched.
-        Err(_) if !run.found.path.join("manifest.json").exists() => gone(),
+        Err(_) if !is_run(&run.found.path) => gone(),
         Err(why) => Response::error(422, &why),
     }
 }

@@ -1,9 +1,11 @@
 //! P, Q and η over a run, why they changed, and which intervals follow from them.
 
-use super::follow::Reader;
 use selvedge_core::adaptive::Change;
 use selvedge_core::experiment::{Algorithm, Experiment};
 use selvedge_core::schedule::Segment;
+use selvedge_run::files::SEGMENTS;
+use selvedge_run::follow::Reader;
+use selvedge_run::segments;
 use serde_json::{Value, json};
 
 /// Changes that are shown one by one, the last ones; all of them can be downloaded.
@@ -28,12 +30,9 @@ impl Reader for Changes {
     }
 
     fn line(&mut self, number: u64, line: &[u8]) {
-        let rises = |change: &Change| self.changes.last().is_none_or(|last| change.t > last.t);
-        let is_sound = |change: &Change| change.p > 0 && change.q > 0 && rises(change);
-        match serde_json::from_slice::<Change>(line) {
-            Ok(change) if is_sound(&change) => self.changes.push(change),
-            Ok(_) => self.damaged(number, "such P, Q or t cannot be"),
-            Err(e) => self.damaged(number, &e.to_string()),
+        match segments::parse(line, self.changes.last().map(|last| last.t)) {
+            Ok(change) => self.changes.push(change),
+            Err(why) => self.damaged(number, &why),
         }
     }
 
@@ -44,7 +43,7 @@ impl Reader for Changes {
 
 impl Changes {
     fn damaged(&mut self, number: u64, why: &str) {
-        let problem = || format!("segments.jsonl, line {number} is damaged: {why}; it is left out");
+        let problem = || format!("{SEGMENTS}, line {number} is damaged: {why}; it is left out");
         self.problem.get_or_insert_with(problem);
     }
 

@@ -3,10 +3,11 @@
 use super::absent::Absent;
 use super::curves::Curves;
 use super::find::{self, Found};
-use super::follow::{Extent, Follower};
 use super::locks::Locks;
 use super::schedule::Changes;
 use super::summary::{Stamp, summary};
+use selvedge_run::files::{METRICS, SEGMENTS};
+use selvedge_run::follow::{Extent, Follower};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -171,11 +172,11 @@ impl Run {
             changes,
             ..
         } = &mut *guard;
-        let path = self.found.path.join("segments.jsonl");
+        let path = self.found.path.join(SEGMENTS);
         if let Err(e) = segments.follow(&path, TIME, changes) {
             changes.problem = Some(format!("cannot read {}: {e}", path.display()));
         }
-        let path = self.found.path.join("metrics.jsonl");
+        let path = self.found.path.join(METRICS);
         let extent = metrics.follow(&path, TIME, curves);
         let extent = extent.map_err(|e| format!("cannot read {}: {e}", path.display()));
         (guard, extent)

@@ -3,13 +3,14 @@
 
 use super::curves::results;
 use super::find::Found;
-use super::follow::tail;
 use super::locks::Locks;
 use crate::report::ending;
-use crate::run_directory::Manifest;
 use selvedge_core::experiment::Experiment;
 use selvedge_core::schedule::Segment;
 use selvedge_core::state::Evaluation;
+use selvedge_run::files::{ABSENCES, LEDGER, MANIFEST, METRICS, SEGMENTS, TRACE, lock_of};
+use selvedge_run::manifest::Manifest;
+use selvedge_run::metrics;
 use serde_json::{Value, json};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -18,20 +19,10 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Every file of a run that can change what the page shows, and that can be downloaded.
-pub(super) const FILES: [&str; 6] = [
-    "manifest.json",
-    "metrics.jsonl",
-    "segments.jsonl",
-    "ledger.csv",
-    "trace.jsonl",
-    "absences.jsonl",
-];
+pub(super) const FILES: [&str; 6] = [MANIFEST, METRICS, SEGMENTS, LEDGER, TRACE, ABSENCES];
 
 /// A run that was written to so lately is running, as far as its files tell.
 const FRESH: Duration = Duration::from_secs(10);
-
-/// Bytes at the end of `metrics.jsonl` in which the last evaluation is looked for.
-const END: u64 = 16 << 10;
 
 /// What tells whether a run has changed since it was last looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -56,7 +47,7 @@ impl Stamp {
             ))
         };
         let files = FILES.map(stat);
-        let lock = fs::metadata(run.join("checkpoint/lock"));
+        let lock = fs::metadata(lock_of(run));
         let mut stamp = Stamp {
             files,
             locked: lock.is_ok_and(|lock| locks.has(&lock)),
@@ -123,7 +114,7 @@ pub(super) fn read(found: &Found) -> Result<(Manifest, Experiment), String> {
         let experiment = manifest.experiment(&found.path)?;
         Ok((manifest, experiment))
     };
-    read().map_err(|error: anyhow::Error| crate::told_once(&error))
+    read().map_err(|error: selvedge_run::Error| crate::told_once(&error))
 }
 
 fn describe(
@@ -186,13 +177,8 @@ fn state(manifest: &Manifest, stamp: &Stamp, deployed: bool) -> (&'static str, S
     (state, told)
 }
 
-/// The last line of `metrics.jsonl` that is whole.
+/// The last evaluation that is whole.
 fn last_evaluation(run: &Path) -> Option<Evaluation> {
     // What cannot be read here is told where the run itself is shown.
-    let bytes = tail(&run.join("metrics.jsonl"), END).ok()?;
-    let whole = bytes.iter().rposition(|b| *b == b'\n')?;
-    let lines = bytes[..whole].rsplit(|b| *b == b'\n');
-    lines
-        .take(4)
-        .find_map(|line| serde_json::from_slice(line).ok())
+    metrics::newest(run).ok()?.into_iter().flatten().next()
 }

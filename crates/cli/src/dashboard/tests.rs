@@ -1,40 +1,12 @@
 //! Folders for tests, and tests of what is above all parts.
 
 use super::*;
-use std::fs;
-use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A new folder, removed again at the end.
-pub(super) struct Folder(PathBuf);
+/// The folders of the library's own tests.
+#[path = "../../../run/src/tests.rs"]
+mod folder;
 
-impl Folder {
-    pub(super) fn new(name: &str) -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("selvedge-dashboard-{name}-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    pub(super) fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    pub(super) fn write(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.path(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, text).unwrap();
-        path
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // A folder that stays behind harms nobody.
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
+pub(super) use folder::Folder;
 
 #[test]
 fn addresses_are_read_as_people_write_them() {

@@ -1,12 +1,12 @@
 //! What a node is told, as TOML. Paths are seen from the file's own folder.
 
-use crate::files::read_text;
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::experiment::{Adaptive, Algorithm, Compute, Experiment};
 use selvedge_core::role::Party;
 use selvedge_data::SETS;
 use selvedge_data::enrol::{self, Summary};
 use selvedge_net::deadlines::Deadlines;
+use selvedge_run::files::read_text;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::ops::Range;

@@ -1,12 +1,12 @@
 //! A consortium as its operator describes it: where the cloud's servers are, which hospitals there are, and how each of their
 //! servers is reached.
 
-use crate::files::read_text;
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::enrol::MOST_GATEWAYS;
 use selvedge_core::role::Party;
 use selvedge_net::deadlines::Deadlines;
 use selvedge_net::subjects::is_name;
+use selvedge_run::files::read_text;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

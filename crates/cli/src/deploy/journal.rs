@@ -1,69 +1,18 @@
 //! What a party writes down: the cloud a run directory like that of `selvedge train`, everybody who was absent.
-//!
-//! Lines are written once what they say is decided and kept. After a crash the last ones are told again, and those that are
-//! there already are left out.
 
-use crate::run_directory::{DataInfo, EndingInfo, Manifest, Timing, write_ledger};
-use crate::{trained, weights};
-use anyhow::{Context, Result, bail};
-use selvedge_core::adaptive::Change;
+use anyhow::Result;
 use selvedge_core::role::{Absence, Outbox, Party, Role};
-use selvedge_core::run::Ending;
-use selvedge_core::state::{Evaluation, State};
 use selvedge_core::task::Task;
-use selvedge_data::{Inputs, SideInputs, Statistics};
+use selvedge_data::Statistics;
 use selvedge_net::counters::Counters;
 use selvedge_net::drive::Observer;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use selvedge_run::cloud::CloudDirectory;
+use selvedge_run::files::{ABSENCES, make_folder};
+use selvedge_run::lines::Lines;
+use selvedge_run::manifest::DataInfo;
 use std::collections::HashSet;
-use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-
-/// How often the ledger is written at most, but for the end.
-const LEDGER_EVERY: Duration = Duration::from_secs(2);
-
-/// A file of JSON lines that are all different.
-struct Lines {
-    path: PathBuf,
-    file: File,
-}
-
-impl Lines {
-    /// Opens it, without what a crash has left of a line, and gives what is there.
-    fn open<T: DeserializeOwned>(path: PathBuf) -> Result<(Self, Vec<T>)> {
-        let mut bytes = match path.exists() {
-            true => fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?,
-            false => Vec::new(),
-        };
-        let whole = bytes.iter().rposition(|b| *b == b'\n');
-        bytes.truncate(whole.map_or(0, |end| end + 1));
-        let text = String::from_utf8_lossy(&bytes);
-        let parse = |(i, line)| {
-            serde_json::from_str(line)
-                .with_context(|| format!("{}, line {} is damaged", path.display(), i + 1))
-        };
-        let found = (0..).zip(text.lines()).map(parse).collect::<Result<_>>()?;
-        let open = || -> std::io::Result<File> {
-            let file = OpenOptions::new().create(true).append(true).open(&path)?;
-            file.set_len(bytes.len() as u64)?;
-            Ok(file)
-        };
-        let file = open().with_context(|| format!("cannot open {}", path.display()))?;
-        Ok((Lines { path, file }, found))
-    }
-
-    fn add(&mut self, value: &impl Serialize) -> Result<()> {
-        let mut line = serde_json::to_vec(value)?;
-        line.push(b'\n');
-        // Records are on the disk when they are acknowledged; what is noted of them is to be there too.
-        let written = self.file.write_all(&line);
-        let written = written.and_then(|()| self.file.sync_data());
-        written.with_context(|| format!("cannot write {}", self.path.display()))
-    }
-}
 
 /// How a party says what people should know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -81,30 +30,14 @@ pub(crate) struct Journal<'a> {
     folder: PathBuf,
     absences: Lines,
     known: HashSet<Absence>,
-    run: Option<Run<'a>>,
+    run: Option<CloudDirectory<'a>>,
 }
-
-/// The cloud's run directory.
-struct Run<'a> {
-    task: &'a Task<'a>,
-    path: PathBuf,
-    manifest: Manifest,
-    metrics: Lines,
-    evaluated: Option<u64>,
-    segments: Option<(Lines, Option<u64>)>,
-    written: Option<Instant>,
-    started: Instant,
-    seconds_before: f64,
-}
-
-/// What a run leaves when it has ended.
-const RESULTS: [&str; 3] = ["model.safetensors", "best.safetensors", "evaluation.json"];
 
 impl<'a> Journal<'a> {
     /// The journal of any party; what is in the folder already is gone on with.
     pub(crate) fn open(party: Party, folder: &Path, format: LogFormat) -> Result<Self> {
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        let (absences, known) = Lines::open(folder.join("absences.jsonl"))?;
+        make_folder(folder)?;
+        let (absences, known) = Lines::reopen(folder.join(ABSENCES))?;
         Ok(Journal {
             party,
             format,
@@ -119,106 +52,23 @@ impl<'a> Journal<'a> {
     pub(crate) fn of_cloud(
         task: &'a Task<'a>,
         name: &str,
-        (data, statistics): (DataInfo, &Statistics),
+        data: (DataInfo, &Statistics),
         folder: &Path,
         format: LogFormat,
     ) -> Result<Self> {
         let journal = Self::open(Party::Cloud, folder, format)?;
-        let mut manifest = Manifest::on_data(name, task, data)?;
-        let mut seconds_before = 0.0;
-        if folder.join("manifest.json").exists() {
-            let there = Manifest::read(folder)?;
-            if there.experiment != manifest.experiment
-                || there.data.fingerprint != manifest.data.fingerprint
-            {
-                bail!(
-                    "{} is the directory of another run: choose another one for `out`",
-                    folder.display()
-                );
-            }
-            seconds_before = there.timing.seconds;
-            manifest = there;
-        } else {
-            let initial = task.architecture.initial(task.experiment.seed);
-            let path = folder.join("initial.safetensors");
-            weights::save(&path, &task.architecture, &initial)?;
-            // Between which values they lie is for those who hold them to know.
-            let inputs = Inputs {
-                statistics: statistics.clone(),
-                hospital: SideInputs::default(),
-                device: SideInputs::default(),
-            };
-            trained::write_inputs(folder, &inputs)?;
-            manifest.write(folder)?;
-        }
-        let (metrics, evaluations) = Lines::open::<Evaluation>(folder.join("metrics.jsonl"))?;
-        let segments = match task.experiment.train.adaptive.is_off() {
-            true => None,
-            false => {
-                let (lines, changes) = Lines::open::<Change>(folder.join("segments.jsonl"))?;
-                Some((lines, changes.last().map(|change| change.t)))
-            }
-        };
+        let run = CloudDirectory::open(task, name, data, folder)?;
         Ok(Journal {
-            run: Some(Run {
-                task,
-                path: folder.into(),
-                manifest,
-                metrics,
-                evaluated: evaluations.last().map(|e| e.t),
-                segments,
-                written: None,
-                started: Instant::now(),
-                seconds_before,
-            }),
+            run: Some(run),
             ..journal
         })
     }
-}
 
-impl Run<'_> {
-    fn aggregated(
-        &mut self,
-        state: &State,
-        evaluations: &[Evaluation],
-        ending: Option<&Ending>,
-    ) -> Result<()> {
-        for evaluation in evaluations {
-            if self.evaluated.is_none_or(|last| evaluation.t > last) {
-                self.metrics.add(evaluation)?;
-                self.evaluated = Some(evaluation.t);
-            }
-        }
-        let change = state.progress.controller.as_ref();
-        let change = change.and_then(|controller| controller.change.as_ref());
-        if let (Some((lines, last)), Some(change)) = (&mut self.segments, change)
-            && last.is_none_or(|last| change.t > last)
-        {
-            lines.add(change)?;
-            *last = Some(change.t);
-        }
-        let due = self.written.is_none_or(|at| at.elapsed() >= LEDGER_EVERY);
-        if due || ending.is_some() {
-            self.written = Some(Instant::now());
-            write_ledger(&self.path, &state.progress.ledger)?;
-            self.manifest.timing = Timing {
-                iterations: state.progress.t,
-                seconds: self.seconds_before + self.started.elapsed().as_secs_f64(),
-            };
-            self.manifest.write(&self.path)?;
-        }
-        if let Some(ending) = ending.filter(|_| self.manifest.ending.is_none()) {
-            let architecture = &self.task.architecture;
-            let save =
-                |name: &str, model| weights::save(&self.path.join(name), architecture, model);
-            save("model.safetensors", &state.theta)?;
-            if let Some(best) = &state.best {
-                save("best.safetensors", best)?;
-            }
-            self.manifest.ending = Some(EndingInfo::new(ending, state.progress.t));
-            self.manifest.write(&self.path)?;
-        }
-        Ok(())
+    /// What was there is of another run, or of forgotten records.
+    fn begin_anew(&mut self) -> selvedge_run::Result<()> {
+        self.known.clear();
+        self.absences.clear()?;
+        self.run.as_mut().map_or(Ok(()), CloudDirectory::begin_anew)
     }
 }
 
@@ -238,12 +88,12 @@ impl Journal<'_> {
     fn note(&mut self, role: &Role<'_>, outbox: &Outbox) -> Result<()> {
         for absence in &outbox.absences {
             if self.known.insert(*absence) {
-                self.absences.add(absence)?;
+                self.absences.keep(absence)?;
             }
         }
         match (role, &mut self.run) {
             (Role::Cloud(cloud), Some(run)) if outbox.aggregated => {
-                run.aggregated(cloud.state(), &outbox.evaluations, outbox.ending.as_ref())
+                Ok(run.aggregated(cloud.state(), &outbox.evaluations, outbox.ending.as_ref())?)
             }
             _ => Ok(()),
         }
@@ -260,31 +110,7 @@ impl<'a> Observer<Role<'a>> for Journal<'_> {
         if from_record {
             return Ok(());
         }
-        // Nothing can have been decided before the first record: what is here is of another run, or of forgotten records.
-        let clear = |lines: &mut Lines| {
-            let cleared = lines.file.set_len(0);
-            cleared.map_err(|e| format!("cannot write {}: {e}", lines.path.display()))
-        };
-        self.known.clear();
-        clear(&mut self.absences)?;
-        if let Some(run) = &mut self.run {
-            (run.evaluated, run.manifest.ending) = (None, None);
-            // The new run may have no best model, and its last one comes at its end.
-            for name in RESULTS {
-                match fs::remove_file(run.path.join(name)) {
-                    Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                        return Err(format!("cannot remove {name} of an earlier run: {e}"));
-                    }
-                    _ => {}
-                }
-            }
-            clear(&mut run.metrics)?;
-            if let Some((lines, last)) = &mut run.segments {
-                *last = None;
-                clear(lines)?;
-            }
-        }
-        Ok(())
+        self.begin_anew().map_err(|error| format!("{error:#}"))
     }
 
     fn counted(&mut self, counters: &Counters) {

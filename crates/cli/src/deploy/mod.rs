@@ -13,7 +13,6 @@
 //! processes those servers and parties as processes, started again when they die
 //! up        all of it, from an experiment to a trained model
 //! status    who is there, who is missing and why
-//! replay    absences that were noted, for the simulation
 //! ```
 
 pub(crate) mod answer;
@@ -28,6 +27,5 @@ pub(crate) mod node;
 mod patients;
 mod predictions;
 pub(crate) mod processes;
-pub(crate) mod replay;
 pub(crate) mod status;
 pub(crate) mod up;

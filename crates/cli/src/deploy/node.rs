@@ -3,7 +3,6 @@
 use super::answer::Answering;
 use super::config::{Kind, NodeConfig};
 use super::journal::{Journal, LogFormat, log_line};
-use crate::run_directory::DataInfo;
 use anyhow::{Context, Result, bail};
 use selvedge_core::dataset::Samples;
 use selvedge_core::experiment::Experiment;
@@ -16,6 +15,7 @@ use selvedge_data::{HeldOut, PartyLoaded, PartyShard, read_party_and_patients};
 use selvedge_net::drive::{Options, Outcome, Patience, Settings, drive};
 use selvedge_net::identity::RunIdentity;
 use selvedge_net::transport::Access;
+use selvedge_run::manifest::DataInfo;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;

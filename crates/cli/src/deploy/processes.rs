@@ -172,7 +172,8 @@ impl Processes {
         });
         let all: Vec<Listed> = servers.chain(nodes).collect();
         let text = serde_json::to_string_pretty(&all)?;
-        crate::files::write_whole(&self.folder.join("processes.json"), text.as_bytes())
+        let path = self.folder.join("processes.json");
+        Ok(selvedge_run::files::write_whole(&path, text.as_bytes())?)
     }
 
     /// Starts again whatever has died. True once the cloud has ended with the run.

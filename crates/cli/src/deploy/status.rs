@@ -1,11 +1,11 @@
 //! `selvedge status`: who is there, who is missing and why, how far a run is.
 
 use super::kit::Deployment;
-use crate::format::{bytes, score};
 use anyhow::{Context, Result, bail};
 use selvedge_core::role::Party;
 use selvedge_net::broker::ask;
 use selvedge_net::drive::{Presence, Snapshot};
+use selvedge_run::format::{bytes, score};
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::path::Path;

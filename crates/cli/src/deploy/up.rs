@@ -5,15 +5,17 @@ use super::kit::Deployment;
 use super::kit::local::{self, Wishes};
 use super::processes::Processes;
 use super::status::ask_node;
-use crate::format::{bytes, count, score, seconds};
+use crate::interrupt::is_interrupted;
 use crate::progress::{LINE_EVERY, terminal_bar};
-use crate::run_directory::Manifest;
-use crate::training::is_interrupted;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use indicatif::ProgressBar;
 use selvedge_core::state::Evaluation;
 use selvedge_net::broker::{Counters, Program};
 use selvedge_net::drive::Snapshot;
+use selvedge_run::files::{is_run, make_folder};
+use selvedge_run::format::{bytes, count, score, seconds};
+use selvedge_run::manifest::Manifest;
+use selvedge_run::{ledger, metrics};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -53,8 +55,7 @@ pub(crate) fn prepare(folder: &Path, wishes: &Wishes<'_>) -> Result<Deployment> 
     // Before anything is written: without servers nothing of it can be used.
     Program::find()?;
     if let Some(parent) = folder.parent() {
-        std::fs::create_dir_all(parent)
-            .with_context(|| format!("cannot make {}", parent.display()))?;
+        make_folder(parent)?;
     }
     local::create(folder, wishes)
 }
@@ -100,20 +101,15 @@ pub(crate) fn run(folder: &Path, deployment: &Deployment, answer: bool) -> Resul
     let restarts = processes.restarts;
     processes.stop()?;
     let run = folder.join("run");
-    let manifest = run.join("manifest.json").is_file();
-    let manifest = manifest.then(|| Manifest::read(&run)).transpose()?;
-    let ledger = std::fs::read_to_string(run.join("ledger.csv")).unwrap_or_default();
-    let bytes_of = |line: &str| line.rsplit(',').next()?.parse::<u64>().ok();
-    let metrics = std::fs::read_to_string(run.join("metrics.jsonl")).unwrap_or_default();
+    let manifest = is_run(&run).then(|| Manifest::read(&run)).transpose()?;
+    let ledger = ledger::read(&run).unwrap_or_default();
+    let evaluations = metrics::newest(&run).unwrap_or_default();
     Ok(Ended {
         folder: folder.into(),
         interrupted,
         manifest,
-        last: metrics
-            .lines()
-            .last()
-            .and_then(|l| serde_json::from_str(l).ok()),
-        ledger_bytes: ledger.lines().filter_map(bytes_of).sum(),
+        last: evaluations.into_iter().flatten().next(),
+        ledger_bytes: ledger.iter().map(|line| line.bytes).sum(),
         servers,
         restarts,
         seconds: lasted,

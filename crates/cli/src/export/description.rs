@@ -4,6 +4,7 @@ use super::Exported;
 use anyhow::Result;
 use selvedge_core::calibration::{Calibration, LEAST};
 use selvedge_core::experiment::Side;
+use selvedge_run::weights;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
@@ -77,7 +78,8 @@ impl Exported<'_> {
     pub(super) fn weights(&self) -> Result<Vec<u8>> {
         // One key only: several would come in any order.
         let metadata = HashMap::from([("selvedge".to_owned(), self.json().to_string())]);
-        crate::weights::to_file(self.architecture, self.model, Some(metadata))
+        let file = weights::to_file(self.architecture, self.model, Some(metadata));
+        Ok(file?)
     }
 
     /// Layers, scales, classes and calibration.

@@ -1,8 +1,8 @@
 //! The folder of an export: all of its files appear, or none.
 
 use super::{FILES, File};
-use crate::files::write_whole;
 use anyhow::{Context, Result, bail};
+use selvedge_run::files::{make_folder, write_whole};
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::Read;
@@ -14,7 +14,7 @@ pub(crate) fn write(out: &Path, files: &[File]) -> Result<()> {
         check_replaceable(&out.join(file.name))?;
     }
     let is_new = !out.exists();
-    fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
+    make_folder(out)?;
     let partial = out.join(format!(".partial-{}", std::process::id()));
     let result = write_through(&partial, out, files);
     // Nothing is lost with it, and on a full disk its room is needed.

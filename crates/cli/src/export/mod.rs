@@ -18,8 +18,6 @@ mod protobuf;
 
 pub(crate) use folder::write;
 
-use crate::run_directory::Manifest;
-use crate::trained::Trained;
 use anyhow::Result;
 use layers::Part;
 use onnx::Graph;
@@ -27,6 +25,8 @@ use selvedge_core::calibration::Calibration;
 use selvedge_core::experiment::{Experiment, Side};
 use selvedge_core::model::{Architecture, Model};
 use selvedge_data::{Inputs, SideInputs, SideStatistics};
+use selvedge_run::manifest::Manifest;
+use selvedge_run::trained::Trained;
 use std::ffi::OsStr;
 use std::path::Path;
 

@@ -62,7 +62,7 @@ impl Graph {
     /// Numbers of the graph's own.
     pub(super) fn weights(&mut self, name: &str, shape: &[usize], numbers: Numbers) -> String {
         let (kind, bytes): (i64, Vec<u8>) = match numbers {
-            Numbers::Floats(all) => (FLOAT, crate::weights::to_bytes(&all)),
+            Numbers::Floats(all) => (FLOAT, selvedge_run::weights::to_bytes(&all)),
             Numbers::Doubles(all) => (DOUBLE, all.iter().flat_map(|x| x.to_le_bytes()).collect()),
             Numbers::Integers(all) => (INTEGER, all.iter().flat_map(|x| x.to_le_bytes()).collect()),
         };

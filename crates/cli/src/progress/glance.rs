@@ -1,13 +1,13 @@
 //! A run at a glance: at most eight lines, for any width and height of a terminal.
 
 use super::terminal::{Ink, Line};
-use crate::format::{bytes, count, rate, score, seconds};
 use crate::sparkline::sparkline;
 use selvedge_core::dataset::Dataset;
 use selvedge_core::group::Group;
 use selvedge_core::ledger::Ledger;
 use selvedge_core::metrics::Metric;
 use selvedge_core::state::{Evaluation, Progress};
+use selvedge_run::format::{bytes, count, rate, score, seconds};
 
 /// The most lines there are.
 pub(super) const LINES: usize = 8;

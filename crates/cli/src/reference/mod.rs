@@ -12,9 +12,9 @@ mod keys;
 
 use crate::Outcome;
 use crate::args::{Args, ReferenceArgs};
-use crate::files::write_whole;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::CommandFactory;
+use selvedge_run::files::{make_folder, write_whole};
 
 /// What stands above a page that nobody should edit.
 const NOTE: &str =
@@ -23,7 +23,7 @@ const NOTE: &str =
 /// `selvedge reference`
 pub(crate) fn run(args: &ReferenceArgs) -> Result<Outcome> {
     let folder = &args.out;
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    make_folder(folder)?;
     let pages = [
         ("commands.md", commands::page(Args::command())),
         ("keys.md", keys::page()?),

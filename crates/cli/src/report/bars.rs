@@ -3,7 +3,7 @@
 use super::drawing::{Drawing, WIDTH};
 use super::style::COLOURS;
 use super::text::escape;
-use crate::format::count;
+use selvedge_run::format::count;
 use std::fmt::Write;
 
 const NAMES: f64 = 104.0;

@@ -4,9 +4,9 @@ use super::bars::{self, Bar};
 use super::chart::{Chart, ChartAxis, Line, Place, draw};
 use super::drawing::Drawing;
 use super::ticks::{Scale, Unit};
-use crate::format::count;
-use crate::runs::{Axis, Point, Series};
 use selvedge_core::metrics::{METRICS, Metric};
+use selvedge_run::format::count;
+use selvedge_run::runs::{Axis, Point, Series};
 use serde_json::{Value, json};
 
 /// Points that the lines of a chart have together, about; a line has no fewer than [`FEWEST_POINTS`] of its own.

@@ -28,7 +28,7 @@ pub(crate) mod ticks;
 pub(crate) use page::{SHARED_SCRIPT, page, plain_page, style_sheet};
 pub(crate) use tables::{ending, ends, kind};
 
-use crate::runs::{Axis, Series};
+use selvedge_run::runs::{Axis, Series};
 use ticks::Scale;
 
 /// The charts as files of their own: names and contents.

@@ -2,7 +2,7 @@
 
 use super::table::{Cell, Column, Table};
 use crate::comparison::table::{Block, Row, Spread, Table as Needs, operations};
-use crate::format::{bytes, count, seconds};
+use selvedge_run::format::{bytes, count, seconds};
 
 /// The columns that are compared: what a row has, and how it is shown.
 type Shown = (

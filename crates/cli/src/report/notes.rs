@@ -2,8 +2,8 @@
 
 use super::figures::{Band, thinning};
 use super::tables::ending;
-use crate::format::count;
-use crate::runs::{Run, Series};
+use selvedge_run::format::count;
+use selvedge_run::runs::{Run, Series};
 use std::collections::BTreeMap;
 
 /// Sentences about runs that are incomplete, unequal or thinned out; `incomplete` is what is known of missing ones.

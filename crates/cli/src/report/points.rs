@@ -54,7 +54,7 @@ impl Measured {
     /// The mean over what each seed costs.
     pub(crate) fn of(x: f64, costs: &[Option<f64>]) -> Self {
         let there: Vec<f64> = costs.iter().flatten().copied().collect();
-        let spread = (!there.is_empty()).then(|| crate::summary::mean_and_deviation(&there));
+        let spread = (!there.is_empty()).then(|| selvedge_run::runs::mean_and_deviation(&there));
         Measured {
             x,
             y: spread,

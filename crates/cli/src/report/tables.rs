@@ -1,12 +1,13 @@
 //! The tables of a report.
 
 use super::table::{Cell, Column, Table};
-use crate::format::{bytes, count, seconds};
-use crate::run_directory::EndingInfo;
-use crate::runs::{LedgerLine, Run, Series, differences};
-use crate::summary::mean_and_deviation;
 use selvedge_core::metrics::Metric;
 use selvedge_core::state::Evaluation;
+use selvedge_run::format::{bytes, count, seconds};
+use selvedge_run::ledger::LedgerLine;
+use selvedge_run::manifest::EndingInfo;
+use selvedge_run::runs::mean_and_deviation;
+use selvedge_run::runs::{Run, Series, differences};
 
 /// The last evaluation of each series, and the one that the validation samples chose; mean and deviation over seeds.
 pub(super) fn results(series: &[Series], metrics: &[&'static Metric]) -> Table {

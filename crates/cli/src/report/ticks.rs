@@ -1,6 +1,6 @@
 //! Where an axis has its ticks, and what stands beside them.
 
-use crate::format::count;
+use selvedge_run::format::count;
 
 /// How values become places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

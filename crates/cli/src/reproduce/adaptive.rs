@@ -8,14 +8,14 @@ use super::trend::{Costs, Shape, Trend};
 use super::{Claim, Section, mean_text};
 use crate::comparison::Options;
 use crate::comparison::targets::Target;
-use crate::format::{bytes, count};
 use crate::load;
 use crate::report::chart::ChartAxis;
 use crate::report::chart_file;
 use crate::report::points::{Mark, Measured, PointChart, PointRow, draw, scale_for};
 use crate::report::ticks::{Scale, Unit};
-use crate::runs::{Axis, Series};
 use anyhow::Result;
+use selvedge_run::format::{bytes, count};
+use selvedge_run::runs::{Axis, Series};
 
 /// What the text says that P = Q saves at Q = 1, against the other three P.
 const SAVED: [&str; 3] = ["20 % saved", "27 % saved", "29 % saved"];

@@ -4,10 +4,10 @@ use super::claims::{Verdict, compare};
 use super::paper::NAMES;
 use super::{Claim, Reproduced, Section, mean_text};
 use crate::comparison::targets::{Target, reached_by_all};
-use crate::format::{bytes, seconds};
 use crate::report::chart_file;
-use crate::runs::{Axis, Series};
 use selvedge_core::state::Evaluation;
+use selvedge_run::format::{bytes, seconds};
+use selvedge_run::runs::{Axis, Series};
 
 /// What the text says of Figure 5, against JFL, TDCD, C-HSGD and C-TDCD.
 const FIGURE5: [&str; 4] = [

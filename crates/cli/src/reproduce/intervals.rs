@@ -7,11 +7,12 @@ use super::sets::preset;
 use crate::Outcome;
 use crate::comparison::table::Table;
 use crate::comparison::targets::Target;
-use crate::comparison::{Comparison, Options, Variant, run_all};
-use crate::runs::{Series, series};
+use crate::comparison::{Options, run_all};
 use anyhow::{Result, bail};
 use selvedge_core::experiment::Experiment;
 use selvedge_core::state::Evaluation;
+use selvedge_run::comparison::{Comparison, Variant};
+use selvedge_run::runs::{Series, series};
 use std::path::Path;
 
 /// The parts that are made of these runs.
@@ -194,7 +195,7 @@ impl Prepared {
         if let Outcome::Interrupted = run_all(&self.comparison, &folder, options)? {
             return Ok(None);
         }
-        let mut series = series(std::slice::from_ref(&folder))?;
+        let mut series = series(std::slice::from_ref(&folder), crate::note)?;
         // In the same order whichever figure was asked for first.
         series.sort_by_key(|s| {
             let train = &s.first().experiment.train;
@@ -207,7 +208,7 @@ impl Prepared {
             self.base.train.learning_rate
         );
         let report = crate::report::page(&series, &table, &[note]);
-        crate::files::write_whole(&folder.join("report.html"), report.as_bytes())?;
+        selvedge_run::files::write_whole(&folder.join("report.html"), report.as_bytes())?;
         Ok(Some(Varied {
             paper: self.paper,
             targets: self.targets,

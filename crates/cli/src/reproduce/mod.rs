@@ -26,15 +26,16 @@ pub(crate) use sets::sets_at_hand;
 use crate::Outcome;
 use crate::comparison::table::Table;
 use crate::comparison::targets::usual;
-use crate::comparison::{Comparison, Options, Variant, rates, run_all};
+use crate::comparison::{Options, rates, run_all};
 use crate::load;
-use crate::runs::{Series, series};
 use anyhow::{Context, Result, anyhow, bail};
 use claims::Verdict;
 use intervals::Varied;
 use paper::{NAMES, PaperSet};
 use selvedge_core::experiment::one_of;
 use selvedge_core::state::Evaluation;
+use selvedge_run::comparison::{Comparison, Variant};
+use selvedge_run::runs::{Series, series};
 use serde::Serialize;
 use sets::{load_silently, preset};
 use std::path::{Path, PathBuf};
@@ -230,13 +231,13 @@ fn one(
     if let Outcome::Interrupted = run_all(&comparison, &folder, options)? {
         return Ok(None);
     }
-    let mut series = series(std::slice::from_ref(&folder))?;
+    let mut series = series(std::slice::from_ref(&folder), crate::note)?;
     series.retain(|s| NAMES.contains(&s.label.as_str()));
     let table = Table::new(&series, &usual(&series));
-    let notes = comparison.rates.as_ref().map(rates::Tuning::sentences);
+    let notes = comparison.rates.as_ref().map(rates::sentences);
     let notes = notes.unwrap_or_default();
     let report = crate::report::page(&series, &table, &notes);
-    crate::files::write_whole(&folder.join("report.html"), report.as_bytes())?;
+    selvedge_run::files::write_whole(&folder.join("report.html"), report.as_bytes())?;
     series.sort_by_key(|s| NAMES.iter().position(|name| *name == s.label));
     Ok(Some(Reproduced {
         paper,

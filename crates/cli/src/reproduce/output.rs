@@ -2,7 +2,7 @@
 
 use super::claims::Verdict;
 use super::{Claim, Reproduced, Section};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use std::path::Path;
 
 /// Everything as one text in Markdown, which is readable as it is.
@@ -13,7 +13,7 @@ pub(crate) fn markdown(all: &[Reproduced], sections: &[Section]) -> String {
             out += &format!(
                 "## {}\n\n```text\n{}```\n\n",
                 one.title("Learning rates"),
-                rates.text()
+                crate::comparison::rates::table(rates)
             );
         }
     }
@@ -22,7 +22,10 @@ pub(crate) fn markdown(all: &[Reproduced], sections: &[Section]) -> String {
         for (name, _) in &section.figures {
             out += &format!("![{name}]({name})\n\n");
         }
-        out += &format!("```text\n{}```\n\n", crate::format::table(&section.rows));
+        out += &format!(
+            "```text\n{}```\n\n",
+            selvedge_run::format::table(&section.rows)
+        );
         for note in &section.notes {
             out += &format!("{note}\n\n");
         }
@@ -61,12 +64,15 @@ fn counts(sections: &[Section]) -> String {
 
 /// Writes the text, the charts and the data behind them.
 pub(crate) fn write(folder: &Path, text: &str, sections: &[Section]) -> Result<()> {
-    use crate::files::write_whole;
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    use selvedge_run::files::{make_folder, write_whole};
+    make_folder(folder)?;
     for (name, contents) in sections.iter().flat_map(|s| &s.figures) {
         write_whole(&folder.join(name), contents.as_bytes())?;
     }
     write_whole(&folder.join("reproduction.md"), text.as_bytes())?;
     let json = serde_json::to_string_pretty(sections)?;
-    write_whole(&folder.join("reproduction.json"), json.as_bytes())
+    Ok(write_whole(
+        &folder.join("reproduction.json"),
+        json.as_bytes(),
+    )?)
 }

@@ -2,10 +2,11 @@
 
 use super::paper::{PAPER_SETS, PaperSet};
 use crate::args::DataDirectory;
-use crate::{load, presets};
+use crate::load;
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::experiment::{Experiment, one_of};
 use selvedge_data::SETS;
+use selvedge_run::presets;
 
 /// The sets to use: those named, which must be there, or all that are, whether of the paper or standing for one of it.
 pub(crate) fn sets_at_hand(

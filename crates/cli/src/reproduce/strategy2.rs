@@ -81,7 +81,7 @@ impl Choice {
         format!(
             "Strategy 2 with ρ {rho:.3}, δ² {variance:.4}, F0 {drop:.3} at the initial model, η {} and T {}: {} by the corrected root, {} by the printed one{valid}.",
             self.learning_rate,
-            crate::format::count(self.iterations),
+            selvedge_run::format::count(self.iterations),
             whole(&self.corrected),
             whole(&self.printed)
         )

@@ -4,8 +4,8 @@ use super::paper::NAMES;
 use super::{Reproduced, Section, against_hsgd, mean_text};
 use crate::comparison::table::operations;
 use crate::comparison::targets::{Target, reached_by_all};
-use crate::format::bytes;
 use selvedge_core::state::Evaluation;
+use selvedge_run::format::bytes;
 
 fn head(first: &str) -> Vec<String> {
     let names = NAMES.iter().map(|name| (*name).to_owned());

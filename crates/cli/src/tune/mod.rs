@@ -11,8 +11,8 @@ mod predict;
 mod trials;
 
 use crate::comparison::targets::Target;
+use crate::interrupt::is_interrupted;
 use crate::progress::terminal_bar;
-use crate::training::is_interrupted;
 use anyhow::{Result, bail};
 pub(crate) use predict::Prediction;
 use selvedge_core::dataset::Dataset;

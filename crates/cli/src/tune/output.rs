@@ -1,11 +1,11 @@
 //! What `selvedge tune` prints.
 
 use super::{Candidate, Tuned, is_steered, predict};
-use crate::format::{bytes, count, seconds, table};
 use anyhow::Result;
 use selvedge_core::experiment::{Adaptive, Experiment};
 use selvedge_core::metrics::Metric;
 use selvedge_core::theory::pretraining::Spread;
+use selvedge_run::format::{bytes, count, seconds, table};
 use serde_json::{Value, json};
 
 /// A number of any size.
@@ -202,7 +202,7 @@ fn candidates(tuned: &Tuned) -> String {
                 true => "diverged".into(),
                 false => format!("{:.3}", t.loss),
             };
-            row.extend([loss, crate::format::score(t.auc), bytes(t.bytes)]);
+            row.extend([loss, selvedge_run::format::score(t.auc), bytes(t.bytes)]);
             if tuned.target().is_some() {
                 row.push(t.reached.map_or("–".into(), bytes));
             }

@@ -3,7 +3,7 @@
 use super::predict::Prediction;
 use super::{Candidate, Goal, is_steered};
 use crate::comparison::targets::Target;
-use crate::training::is_interrupted;
+use crate::interrupt::is_interrupted;
 use anyhow::Result;
 use selvedge_core::dataset::Dataset;
 use selvedge_core::experiment::Experiment;

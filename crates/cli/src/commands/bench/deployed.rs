@@ -8,9 +8,8 @@ use crate::deploy::kit::Deployment;
 use crate::deploy::kit::local::Wishes;
 use crate::deploy::processes::Processes;
 use crate::deploy::up;
-use crate::format::table;
+use crate::interrupt::catch_interrupts;
 use crate::load;
-use crate::training::catch_interrupts;
 use anyhow::{Context, Result, bail};
 use selvedge_core::role::Party;
 use selvedge_data::SETS;
@@ -18,6 +17,7 @@ use selvedge_net::counters::{Counters, Durations};
 use selvedge_net::deadlines::Deadlines;
 use selvedge_net::floor::{self, Plan, Sizes};
 use selvedge_net::transport::Access;
+use selvedge_run::format::table;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -154,7 +154,7 @@ impl Drop for Removed<'_> {
 fn counters(folder: &Path, deployment: &Deployment) -> Result<Vec<(Party, Counters)>> {
     let read = |party: Party, at: &Path| -> Result<(Party, Counters)> {
         let path = at.join("counters.json");
-        let text = crate::files::read_text(&path)?;
+        let text = selvedge_run::files::read_text(&path)?;
         let counters = serde_json::from_str(&text);
         Ok((
             party,
@@ -229,7 +229,7 @@ fn sizes(all: &[(Party, Counters)], intervals: usize) -> Result<Sizes> {
 fn accesses(folder: &Path, deployment: &Deployment) -> Result<Vec<(Party, Access)>> {
     let access = |party: Party, at: &Path| -> Result<(Party, Access)> {
         let config = NodeConfig::read(&folder.join(at).join("node.toml"))?;
-        let seed = crate::files::read_text(&config.key)?;
+        let seed = selvedge_run::files::read_text(&config.key)?;
         Ok((
             party,
             Access {

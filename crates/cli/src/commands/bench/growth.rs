@@ -2,8 +2,8 @@
 
 use super::{in_own_process, strings};
 use crate::args::BenchArgs;
-use crate::format::{count, table};
 use anyhow::Result;
+use selvedge_run::format::{count, table};
 use serde_json::{Value, json};
 
 /// The same training with one thing growing.

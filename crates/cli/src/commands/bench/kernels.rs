@@ -1,10 +1,10 @@
 //! Each pass of the networks of the three work sizes, against the machine's own peak in the same run.
 
 use super::machine::peak;
-use crate::format::table;
 use selvedge_nn::random::Key;
 use selvedge_nn::simd::Level;
 use selvedge_nn::{ConvSpec, LayerSpec, Network, Shape, Update};
+use selvedge_run::format::table;
 use serde::Serialize;
 use std::hint::black_box;
 use std::time::Instant;

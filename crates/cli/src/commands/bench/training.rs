@@ -3,13 +3,13 @@
 use super::machine::first_value;
 use crate::args::BenchArgs;
 use crate::commands::{print, train::level};
-use crate::format;
 use crate::load;
 use anyhow::{Context, Result};
 use selvedge_core::experiment::Experiment;
 use selvedge_core::run;
 use selvedge_core::state::State;
 use selvedge_core::task::Task;
+use selvedge_run::format;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::ops::ControlFlow;

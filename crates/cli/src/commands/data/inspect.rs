@@ -3,12 +3,12 @@
 use super::draw;
 use crate::args::ExperimentArgs;
 use crate::commands::{print, print_json};
-use crate::format::{self, bar, count, shade};
 use crate::{Outcome, load};
 use anyhow::Result;
 use selvedge_core::dataset::{Dataset, Samples};
 use selvedge_core::selection::subset_size;
 use selvedge_data::{Loaded, SideStatistics};
+use selvedge_run::format::{self, bar, count, shade};
 use serde_json::{Value, json};
 
 /// Groups that a table shows; of more, the first and the last.

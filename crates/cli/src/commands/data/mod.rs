@@ -10,6 +10,7 @@ pub(super) use shards::split;
 use crate::args::ExperimentArgs;
 use crate::{Outcome, files, load};
 use anyhow::Result;
+use selvedge_run::files::{write_json, write_whole_with};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
@@ -19,7 +20,7 @@ pub(super) fn export(args: &ExperimentArgs, out: &Path) -> Result<Outcome> {
     let dataset = load::dataset(&named.experiment, &args.data)?;
     load::check_run(args, &dataset)?;
     files::leave_nothing_when_interrupted(out)?;
-    files::write_whole_with(out, |file| {
+    write_whole_with(out, |file| {
         let mut writer = BufWriter::new(file);
         selvedge_data::write_npz(&dataset, &mut writer)?;
         writer.flush()
@@ -41,8 +42,7 @@ pub(super) fn stats(args: &ExperimentArgs, out: Option<&Path>) -> Result<Outcome
         super::print_json(&json)?;
         return Ok(Outcome::Done);
     };
-    let text = format!("{}\n", serde_json::to_string_pretty(&json)?);
-    files::write_whole(out, text.as_bytes())?;
+    write_json(out, &json)?;
     crate::say(&format!(
         "what {} training rows show is in {}, fingerprint {}",
         statistics.rows,

@@ -4,6 +4,7 @@ use crate::args::SplitArgs;
 use crate::{Outcome, files, load};
 use anyhow::{Context, Result};
 use selvedge_data::PseudonymKey;
+use selvedge_run::files::write_whole;
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -24,7 +25,7 @@ pub(in crate::commands) fn split(args: &SplitArgs) -> Result<Outcome> {
     let data_dir = args.experiment.data.data_dir.as_deref();
     let cut = selvedge_data::cut(&experiment.data, experiment.seed, data_dir, &key, &args.out)?;
     for note in &cut.notes {
-        crate::say(&format!("note: {note}"));
+        crate::note(note);
     }
     if args.key.is_none() {
         write_secret(&args.out.join(KEY), &key.to_text())?;
@@ -36,7 +37,7 @@ pub(in crate::commands) fn split(args: &SplitArgs) -> Result<Outcome> {
     experiment.data.vertical = String::new();
     experiment.data.table = Default::default();
     let toml = args.out.join("experiment.toml");
-    files::write_whole(&toml, experiment.to_toml().as_bytes())?;
+    write_whole(&toml, experiment.to_toml().as_bytes())?;
     crate::say(&format!(
         "{} rows of {} groups are cut into {} shards in {}\nstatistics {}",
         cut.rows,

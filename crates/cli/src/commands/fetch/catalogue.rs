@@ -69,7 +69,7 @@ impl Catalogue {
 
     /// One from a file.
     pub(super) fn read(path: &Path) -> Result<Self> {
-        let text = crate::files::read_text(path)?;
+        let text = selvedge_run::files::read_text(path)?;
         Catalogue::parse(&text).with_context(|| path.display().to_string())
     }
 
@@ -127,7 +127,10 @@ impl Set {
         } else {
             "at most "
         };
-        Some(format!("{word}{}", crate::format::bytes(most as f64)))
+        Some(format!(
+            "{word}{}",
+            selvedge_run::format::bytes(most as f64)
+        ))
     }
 
     /// How many bytes it has, if all of its files say so.

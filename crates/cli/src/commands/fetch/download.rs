@@ -4,9 +4,9 @@
 use super::catalogue::{PARTIAL, RemoteFile};
 use super::checksum::{Checksum, Kind};
 use super::http::{Answer, Client, Incoming, Stop};
-use crate::format::{bytes, count};
 use crate::progress::Bytes;
 use anyhow::{Context, Result, anyhow, bail};
+use selvedge_run::format::{bytes, count};
 use std::fs::{self, File, TryLockError};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};

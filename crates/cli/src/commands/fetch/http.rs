@@ -1,6 +1,6 @@
 //! One request: a file, or the rest of it.
 
-use crate::format::seconds;
+use selvedge_run::format::seconds;
 use std::io::{self, Read};
 use std::time::Duration;
 use ureq::http::Response;

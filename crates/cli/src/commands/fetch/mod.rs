@@ -9,12 +9,13 @@ mod status;
 use super::{print, print_json};
 use crate::Outcome;
 use crate::args::FetchArgs;
-use crate::format::bytes;
 use anyhow::{Context, Result, bail};
 use catalogue::{Catalogue, Set};
 use checksum::Checksum;
 use download::Download;
 use http::Client;
+use selvedge_run::files::make_folder;
+use selvedge_run::format::bytes;
 use serde_json::{Value, json};
 use status::Status;
 use std::fs;
@@ -217,8 +218,7 @@ impl Fetch<'_> {
         let new_data_dir = !self.data_dir.exists();
         if !wanted.is_empty() {
             say_when_interrupted()?;
-            fs::create_dir_all(&folder)
-                .with_context(|| format!("cannot make {}", folder.display()))?;
+            make_folder(&folder)?;
         }
         let client = Client::new(Duration::from_secs_f64(self.args.timeout));
         for (file, target) in wanted {

@@ -3,8 +3,8 @@
 use super::catalogue::{RemoteFile, Set};
 use super::checksum::Checksum;
 use super::download::partial;
-use crate::format::{bytes, count};
 use anyhow::{Context, Result};
+use selvedge_run::format::{bytes, count};
 use std::fmt;
 use std::fs;
 use std::path::Path;

@@ -23,7 +23,6 @@ mod write;
 pub(crate) use write::Stock;
 
 use super::consortium::{CloudServer, Consortium, Hospital, join};
-use crate::files::{read_text, write_whole};
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::experiment::{Experiment, nearest};
 use selvedge_core::role::Party;
@@ -31,6 +30,7 @@ use selvedge_data::SETS;
 use selvedge_net::credentials::{Authority, write_secret};
 use selvedge_net::server::{Cluster, Hub, Site, SiteKey, TlsFiles};
 use selvedge_net::transport::name;
+use selvedge_run::files::{read_text, write_whole};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -110,7 +110,7 @@ impl Deployment {
 
     fn save(&self, folder: &Path) -> Result<()> {
         let text = serde_json::to_string_pretty(self)?;
-        write_whole(&folder.join(FILE), text.as_bytes())
+        Ok(write_whole(&folder.join(FILE), text.as_bytes())?)
     }
 
     /// All servers, the cloud's first: the others look for them.

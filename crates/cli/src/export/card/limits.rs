@@ -2,9 +2,9 @@
 
 use super::markdown::cell;
 use super::{Card, percent};
-use crate::format::count;
 use selvedge_core::experiment::Side;
 use selvedge_core::metrics::Metric;
+use selvedge_run::format::count;
 
 /// Fewer training samples than this are called few.
 const FEW: u64 = 100;

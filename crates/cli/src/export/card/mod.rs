@@ -10,12 +10,12 @@ mod results;
 use super::Exported;
 use super::description::listed;
 use super::layers::Part;
-use crate::format::{count, rate, seconds};
-use crate::runs::Run;
 use anyhow::Result;
 use markdown::{cell, table};
 use selvedge_core::experiment::{Adaptive, Side};
 use selvedge_core::state::Evaluation;
+use selvedge_run::format::{count, rate, seconds};
+use selvedge_run::runs::Run;
 use std::path::Path;
 
 /// A run as its card tells of it.
@@ -44,7 +44,7 @@ pub(super) fn text(exported: &Exported<'_>, path: &Path) -> Result<String> {
 impl Card<'_> {
     /// Whether it is the model that was best on the validation samples, and not the last.
     fn is_best(&self) -> bool {
-        self.exported.file == "best.safetensors"
+        self.exported.file == selvedge_run::files::BEST
     }
 
     /// The evaluation of this very model.

@@ -2,11 +2,11 @@
 
 use super::markdown::{cell, table};
 use super::{Card, percent};
-use crate::files::read_text;
-use crate::format::{bytes, count, score};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use selvedge_core::assess::MEASURES;
 use selvedge_core::metrics::{METRICS, Metric};
+use selvedge_run::files::{EVALUATION, read_json};
+use selvedge_run::format::{bytes, count, score};
 use serde_json::Value;
 use std::path::Path;
 
@@ -28,12 +28,11 @@ impl Card<'_> {
 
     /// `evaluation.json`, if there is one and it is of this very model.
     fn assessed(&self, run: &Path) -> Result<Option<Value>> {
-        let path = run.join("evaluation.json");
+        let path = run.join(EVALUATION);
         if !path.is_file() {
             return Ok(None);
         }
-        let value: Value = serde_json::from_str(&read_text(&path)?)
-            .with_context(|| format!("{} is damaged", path.display()))?;
+        let value: Value = read_json(&path)?;
         let model = value["model"].as_str().map(Path::new);
         let same = model.and_then(Path::file_name) == Some(self.exported.file);
         Ok(same.then_some(value))
@@ -57,7 +56,7 @@ impl Card<'_> {
     pub(super) fn bytes(&self) -> String {
         let (ledger, groups) = (&self.run.ledger, self.run.manifest.sizes.groups.max(1));
         let total: u64 = ledger.iter().map(|line| line.bytes).sum();
-        let row = |line: &crate::runs::LedgerLine| {
+        let row = |line: &selvedge_run::ledger::LedgerLine| {
             let words = [&line.link, &line.kind, &line.direction].map(|word| cell(word));
             let numbers = [line.messages, line.bytes].map(count);
             words.into_iter().chain(numbers).collect()

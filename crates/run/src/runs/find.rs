@@ -1,8 +1,9 @@
 //! Which runs a path means.
 
-use crate::files::read_text;
-use anyhow::{Context, Result, bail};
-use serde::Deserialize;
+use crate::comparison::Comparison;
+use crate::error::{Result, bail};
+use crate::files::{COMPARISON, MANIFEST, SEEDS, is_run, of_seed};
+use crate::seeds::Seeds;
 use std::path::{Path, PathBuf};
 
 /// A run directory that is there.
@@ -10,25 +11,6 @@ pub(super) struct Found {
     pub(super) path: PathBuf,
     /// What the comparison it belongs to calls it.
     pub(super) variant: Option<String>,
-}
-
-/// What this needs of `seeds.json`.
-#[derive(Deserialize)]
-struct Seeds {
-    seeds: Vec<u64>,
-}
-
-/// What this needs of `comparison.json`.
-#[derive(Deserialize)]
-struct Comparison {
-    variants: Vec<Variant>,
-    seeds: Vec<u64>,
-}
-
-#[derive(Deserialize)]
-struct Variant {
-    label: String,
-    folder: String,
 }
 
 /// A run that is to be, whether or not it has begun.
@@ -39,7 +21,7 @@ struct Planned {
 
 impl Planned {
     fn has_begun(&self) -> bool {
-        self.path.join("manifest.json").is_file()
+        is_run(&self.path)
     }
 }
 
@@ -61,7 +43,10 @@ pub(super) fn runs(paths: &[PathBuf]) -> Result<Vec<Found>> {
 }
 
 /// A sentence for each path of which some runs have not begun.
-pub(crate) fn incomplete(paths: &[PathBuf]) -> Result<Vec<String>> {
+///
+/// # Errors
+/// If a path is none of runs.
+pub fn incomplete(paths: &[PathBuf]) -> Result<Vec<String>> {
     let mut sentences = Vec::new();
     for path in paths {
         let planned = planned(path)?;
@@ -90,7 +75,7 @@ pub(crate) fn incomplete(paths: &[PathBuf]) -> Result<Vec<String>> {
 }
 
 fn planned(path: &Path) -> Result<Vec<Planned>> {
-    if path.join("manifest.json").is_file() {
+    if is_run(path) {
         return Ok(vec![Planned {
             path: path.into(),
             variant: None,
@@ -98,15 +83,15 @@ fn planned(path: &Path) -> Result<Vec<Planned>> {
     }
     let of_seeds = |folder: &Path, seeds: &[u64], variant: Option<&str>| -> Vec<Planned> {
         let run = |seed: &u64| Planned {
-            path: folder.join(format!("seed-{seed}")),
+            path: of_seed(folder, *seed),
             variant: variant.map(Into::into),
         };
         seeds.iter().map(run).collect()
     };
-    if let Some(note) = read::<Seeds>(&path.join("seeds.json"))? {
+    if let Some(note) = Seeds::read(path)? {
         return Ok(of_seeds(path, &note.seeds, None));
     }
-    if let Some(note) = read::<Comparison>(&path.join("comparison.json"))? {
+    if let Some(note) = Comparison::read(path)? {
         let variants = note.variants.iter();
         return Ok(variants
             .flat_map(|v| of_seeds(&path.join(&v.folder), &note.seeds, Some(&v.label)))
@@ -116,17 +101,7 @@ fn planned(path: &Path) -> Result<Vec<Planned>> {
         bail!("{}: there is no such folder", path.display());
     }
     bail!(
-        "{} is not a run directory: it has no manifest.json, and no seeds.json or comparison.json either",
+        "{} is not a run directory: it has no {MANIFEST}, and no {SEEDS} or {COMPARISON} either",
         path.display()
     )
-}
-
-/// The JSON file at `path`, if there is one.
-fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Option<T>> {
-    if !path.is_file() {
-        return Ok(None);
-    }
-    let value = serde_json::from_str(&read_text(path)?)
-        .with_context(|| format!("{} is damaged", path.display()))?;
-    Ok(Some(value))
 }

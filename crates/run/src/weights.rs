@@ -1,6 +1,7 @@
 //! Models as safetensors in PyTorch's shapes: `combined.0.weight` [out, in] and so on.
 
-use anyhow::{Context, Result, bail};
+use crate::error::{Context, Result, bail};
+use crate::files::{read_bytes, write_whole};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use selvedge_core::model::{Architecture, Model};
@@ -8,12 +9,12 @@ use std::collections::HashMap;
 use std::path::Path;
 
 /// Numbers as the bytes that files hold.
-pub(crate) fn to_bytes(values: &[f32]) -> Vec<u8> {
+pub fn to_bytes(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|v| v.to_le_bytes()).collect()
 }
 
 /// Numbers from the bytes that files hold.
-pub(crate) fn from_bytes(bytes: &[u8]) -> Vec<f32> {
+pub fn from_bytes(bytes: &[u8]) -> Vec<f32> {
     bytes
         .as_chunks()
         .0
@@ -23,12 +24,18 @@ pub(crate) fn from_bytes(bytes: &[u8]) -> Vec<f32> {
 }
 
 /// Writes a model.
-pub(crate) fn save(path: &Path, architecture: &Architecture, model: &Model) -> Result<()> {
-    crate::files::write_whole(path, &to_file(architecture, model, None)?)
+///
+/// # Errors
+/// If it cannot be written.
+pub fn save(path: &Path, architecture: &Architecture, model: &Model) -> Result<()> {
+    write_whole(path, &to_file(architecture, model, None)?)
 }
 
 /// The file of a model, with texts of its own under keys of their own.
-pub(crate) fn to_file(
+///
+/// # Errors
+/// If its numbers and shapes do not fit.
+pub fn to_file(
     architecture: &Architecture,
     model: &Model,
     texts: Option<HashMap<String, String>>,
@@ -49,8 +56,11 @@ pub(crate) fn to_file(
 }
 
 /// Reads a model, and checks that it is one of these networks.
-pub(crate) fn load(path: &Path, architecture: &Architecture) -> Result<Model> {
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+///
+/// # Errors
+/// If it cannot be read, is damaged or is of other networks.
+pub fn load(path: &Path, architecture: &Architecture) -> Result<Model> {
+    let bytes = read_bytes(path)?;
     let tensors = SafeTensors::deserialize(&bytes)
         .with_context(|| format!("{} is damaged or not a safetensors file", path.display()))?;
     let mut model = Model::zeros(architecture.widths());

@@ -1,7 +1,6 @@
 //! A metric over a run, and over the seeds of a series.
 
-use super::Series;
-use crate::summary::mean_and_deviation;
+use super::{Series, mean_and_deviation};
 use selvedge_core::experiment::Adaptive;
 use selvedge_core::metrics::Metric;
 use selvedge_core::state::Evaluation;
@@ -9,7 +8,8 @@ use std::collections::BTreeMap;
 
 /// What a metric is drawn against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Axis {
+pub enum Axis {
+    /// t
     Iterations,
     /// All bytes, mean per group.
     Bytes,
@@ -18,9 +18,11 @@ pub(crate) enum Axis {
 }
 
 impl Axis {
-    pub(crate) const ALL: [Axis; 3] = [Axis::Iterations, Axis::Bytes, Axis::Seconds];
+    /// All of them.
+    pub const ALL: [Axis; 3] = [Axis::Iterations, Axis::Bytes, Axis::Seconds];
 
-    pub(crate) fn of(self, evaluation: &Evaluation) -> f64 {
+    /// Where an evaluation is on it.
+    pub fn of(self, evaluation: &Evaluation) -> f64 {
         match self {
             Axis::Iterations => evaluation.t as f64,
             Axis::Bytes => evaluation.bytes_exact,
@@ -31,17 +33,21 @@ impl Axis {
 
 /// A metric at one iteration, over the seeds that were evaluated there.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Point {
-    pub(crate) t: u64,
+pub struct Point {
+    /// The iteration.
+    pub t: u64,
     /// The mean place on the axis: bytes and seconds may differ a little between seeds.
-    pub(crate) x: f64,
-    pub(crate) mean: f64,
+    pub x: f64,
+    /// Over the seeds.
+    pub mean: f64,
     /// Of a sample; 0 for one seed.
-    pub(crate) deviation: f64,
-    pub(crate) min: f64,
-    pub(crate) max: f64,
+    pub deviation: f64,
+    /// The lowest.
+    pub min: f64,
+    /// The highest.
+    pub max: f64,
     /// How many seeds this is over.
-    pub(crate) seeds: usize,
+    pub seeds: usize,
 }
 
 /// What a run has at `t`, on the straight line between the evaluations before and after it; nothing outside of them.
@@ -59,7 +65,7 @@ fn between(run: &[(u64, [f64; 2])], t: u64) -> Option<[f64; 2]> {
 impl Series {
     /// A metric of [`METRICS`](selvedge_core::metrics::METRICS) at every iteration where any seed has a value, by rising t; where somebody steers, at
     /// those of the seed that has most.
-    pub(crate) fn curve(&self, metric: &str, axis: Axis) -> Vec<Point> {
+    pub fn curve(&self, metric: &str, axis: Axis) -> Vec<Point> {
         let Some(metric) = Metric::find(metric) else {
             return Vec::new();
         };

@@ -1,7 +1,7 @@
 //! Numbers as people read them.
 
 /// `12,345`
-pub(crate) fn count(n: u64) -> String {
+pub fn count(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
     for (i, digit) in digits.chars().enumerate() {
@@ -14,7 +14,7 @@ pub(crate) fn count(n: u64) -> String {
 }
 
 /// `1.23 MB`; a kilobyte is 1,000 bytes, as in the paper.
-pub(crate) fn bytes(n: f64) -> String {
+pub fn bytes(n: f64) -> String {
     let units = ["B", "kB", "MB", "GB", "TB", "PB"];
     let mut value = n;
     let mut unit = 0;
@@ -32,7 +32,7 @@ pub(crate) fn bytes(n: f64) -> String {
 }
 
 /// `0.125`, `12.5`, `1.25e-5`: a learning rate that nobody chose has more digits than anybody reads.
-pub(crate) fn rate(x: f64) -> String {
+pub fn rate(x: f64) -> String {
     let digits = format!("{x:.2e}");
     match digits.parse::<f64>() {
         Ok(short) if (1e-4..1e6).contains(&short) => short.to_string(),
@@ -41,7 +41,7 @@ pub(crate) fn rate(x: f64) -> String {
 }
 
 /// `1 h 02 min`, `3 min 04 s`, `5.6 s`, `78 ms`
-pub(crate) fn seconds(s: f64) -> String {
+pub fn seconds(s: f64) -> String {
     let whole = s.round() as u64;
     if whole >= 3600 {
         format!("{} h {:02} min", whole / 3600, whole % 3600 / 60)
@@ -55,7 +55,7 @@ pub(crate) fn seconds(s: f64) -> String {
 }
 
 /// Rows under each other: the first column to the left, all others to the right.
-pub(crate) fn table(rows: &[Vec<String>]) -> String {
+pub fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |c: usize| {
         let cells = rows.iter().filter_map(|row| row.get(c));
@@ -78,18 +78,18 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
 }
 
 /// `0.123`, or a dash for what is not there.
-pub(crate) fn score(x: Option<f64>) -> String {
+pub fn score(x: Option<f64>) -> String {
     x.map_or_else(|| "–".into(), |x| format!("{x:.3}"))
 }
 
 /// The letter that stands for a class in a [`bar`].
-pub(crate) fn shade(class: usize) -> char {
+pub fn shade(class: usize) -> char {
     const SHADES: [char; 10] = ['█', '▓', '▒', '░', '▚', '▞', '▙', '▟', '▖', '▘'];
     SHADES[class % SHADES.len()]
 }
 
 /// A small picture of shares that add up: one block letter per class.
-pub(crate) fn bar(counts: &[u64], width: usize) -> String {
+pub fn bar(counts: &[u64], width: usize) -> String {
     let total: u64 = counts.iter().sum();
     let mut out = String::new();
     let (mut before, mut drawn) = (0, 0);

@@ -1,9 +1,11 @@
 //! The experiments that come with selvedge, inside the binary so that it needs no files.
 
 /// An experiment under `experiments/`.
-pub(crate) struct Preset {
-    pub(crate) name: &'static str,
-    pub(crate) text: &'static str,
+pub struct Preset {
+    /// What it is called.
+    pub name: &'static str,
+    /// The experiment, as TOML.
+    pub text: &'static str,
 }
 
 macro_rules! presets {
@@ -16,7 +18,7 @@ macro_rules! presets {
 }
 
 /// All of them. The first is what `selvedge train` runs.
-pub(crate) const PRESETS: &[Preset] = presets![
+pub const PRESETS: &[Preset] = presets![
     "synthetic"
     "esr"
     "esr-lean"
@@ -38,7 +40,7 @@ pub(crate) const PRESETS: &[Preset] = presets![
 
 impl Preset {
     /// Its first comment line.
-    pub(crate) fn about(&self) -> &'static str {
+    pub fn about(&self) -> &'static str {
         self.text
             .lines()
             .next()
@@ -49,6 +51,6 @@ impl Preset {
 }
 
 /// The preset of that name.
-pub(crate) fn find(name: &str) -> Option<&'static Preset> {
+pub fn find(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)
 }

@@ -1,7 +1,9 @@
-//! One interval of `trace.jsonl`, found without reading all of it: its lines are by rising t.
+//! `trace.jsonl`: who took part, a line for each interval and group, by rising t. One interval is found without reading all of
+//! them.
 
-use super::follow::open;
-use serde::Deserialize;
+use crate::files::TRACE;
+use crate::follow::open;
+use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -13,20 +15,31 @@ const LONGEST_LINE: u64 = 32 << 20;
 const SHORT: u64 = 64 << 10;
 
 /// Who took part in one group.
-#[derive(Debug, PartialEq, Eq, Deserialize)]
-pub(super) struct Line {
-    pub(super) t: u64,
-    pub(super) group: usize,
-    pub(super) devices: Vec<u32>,
-    #[serde(default)]
-    pub(super) absent_exchange: Vec<u32>,
-    #[serde(default)]
-    pub(super) absent_upload: Vec<u32>,
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
+    /// Where the interval begins.
+    pub t: u64,
+    /// The group.
+    pub group: usize,
+    /// Who was drawn.
+    pub devices: Vec<u32>,
+    /// The rows of each, where devices may have several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<Vec<Vec<usize>>>,
+    /// Who missed the exchange.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub absent_exchange: Vec<u32>,
+    /// Who missed the upload.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub absent_upload: Vec<u32>,
 }
 
 /// The lines of the interval that begins at `t`; none if the file does not have them, or is damaged there.
-pub(super) fn interval(path: &Path, t: u64) -> io::Result<Vec<Line>> {
-    let Some(mut file) = open(path)? else {
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn interval(run: &Path, t: u64) -> io::Result<Vec<Line>> {
+    let Some(mut file) = open(&run.join(TRACE))? else {
         return Ok(Vec::new());
     };
     let start = first_not_before(&mut file, t)?;
@@ -44,8 +57,11 @@ pub(super) fn interval(path: &Path, t: u64) -> io::Result<Vec<Line>> {
 }
 
 /// The last interval that the file has whole or in part.
-pub(super) fn last(path: &Path) -> io::Result<Option<u64>> {
-    let Some(mut file) = open(path)? else {
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn last(run: &Path) -> io::Result<Option<u64>> {
+    let Some(mut file) = open(&run.join(TRACE))? else {
         return Ok(None);
     };
     // No interval begins there, so everything is before it.
@@ -93,7 +109,7 @@ fn t_of(line: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dashboard::tests::Folder;
+    use crate::tests::Folder;
 
     #[test]
     fn every_interval_is_found_in_files_of_any_length() {
@@ -109,7 +125,8 @@ mod tests {
                     );
                 }
             }
-            let path = folder.write("trace.jsonl", &(text + "{\"t\":99999,\"gr"));
+            let path = folder.path("");
+            folder.write("trace.jsonl", &(text + "{\"t\":99999,\"gr"));
             assert_eq!(last(&path).unwrap(), Some(5 * (intervals - 1)));
             for i in (0..intervals)
                 .step_by(1 + intervals as usize / 97)
@@ -135,7 +152,8 @@ mod tests {
     #[test]
     fn a_damaged_file_gives_less_and_no_error() {
         let folder = Folder::new("trace-damaged");
-        let path = folder.write("trace.jsonl", &"\u{0}garbage\n".repeat(20_000));
+        let path = folder.path("");
+        folder.write("trace.jsonl", &"\u{0}garbage\n".repeat(20_000));
         assert!(interval(&path, 5).unwrap().is_empty());
         assert_eq!(last(&path).unwrap(), None);
     }

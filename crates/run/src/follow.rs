@@ -16,7 +16,7 @@ const PIECE: u64 = 1 << 20;
 const MEMORY: usize = 64;
 
 /// Who is told of the lines.
-pub(super) trait Reader {
+pub trait Reader {
     /// The file is another one, or was cut: forget everything.
     fn begin_anew(&mut self);
     /// A whole line without its end; numbers begin with 1.
@@ -27,7 +27,7 @@ pub(super) trait Reader {
 
 /// How far a file was read.
 #[derive(Default)]
-pub(super) struct Follower {
+pub struct Follower {
     /// The file's number on its disk.
     file: Option<(u64, u64)>,
     /// Everything before this was told.
@@ -40,11 +40,13 @@ pub(super) struct Follower {
 
 /// How much of a file was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Extent {
-    pub(super) read: u64,
-    pub(super) length: u64,
+pub struct Extent {
+    /// Bytes that were read, of those that there are.
+    pub read: u64,
+    /// Bytes that there are.
+    pub length: u64,
     /// Whether time was up before everything was read.
-    pub(super) has_more: bool,
+    pub has_more: bool,
 }
 
 impl Follower {
@@ -52,7 +54,7 @@ impl Follower {
     ///
     /// # Errors
     /// If the file cannot be read; one that is not there is empty.
-    pub(super) fn follow(
+    pub fn follow(
         &mut self,
         path: &Path,
         time: Duration,
@@ -155,7 +157,10 @@ impl Follower {
 }
 
 /// A file, if there is one. Pipes, devices and links are not what a run writes.
-pub(super) fn open(path: &Path) -> io::Result<Option<File>> {
+///
+/// # Errors
+/// If it cannot be opened, or is something else.
+pub fn open(path: &Path) -> io::Result<Option<File>> {
     match fs::symlink_metadata(path) {
         Err(e)
             if matches!(
@@ -175,8 +180,9 @@ pub(super) fn open(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// The last `most` bytes of a file.
-pub(super) fn tail(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+/// The last `most` bytes of a file, which must be there.
+pub(crate) fn tail(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    fs::symlink_metadata(path)?;
     let Some(mut file) = open(path)? else {
         return Ok(Vec::new());
     };
@@ -190,7 +196,7 @@ pub(super) fn tail(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dashboard::tests::Folder;
+    use crate::tests::Folder;
     use std::io::Write;
 
     #[derive(Default)]

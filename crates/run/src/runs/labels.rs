@@ -1,7 +1,7 @@
 //! What a series is called: what tells it from the others.
 
 use super::{Run, Series};
-use anyhow::Result;
+use crate::error::Result;
 use selvedge_core::experiment::{Experiment, KEYS};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,31 +23,32 @@ pub(super) struct Unlabelled {
 
 /// Every key of an experiment but the seed, dotted, with its value as text.
 pub(super) fn keys(experiment: &Experiment) -> Result<BTreeMap<String, String>> {
-    let mut found = BTreeMap::new();
-    flatten(
-        &serde_json::to_value(experiment)?,
-        String::new(),
-        &mut found,
-    );
+    let mut found = flat(&serde_json::to_value(experiment)?);
     found.remove("seed");
-    Ok(found)
+    let text = |value: Value| match value {
+        Value::String(text) => text,
+        other => other.to_string(),
+    };
+    let found = found.into_iter();
+    Ok(found.map(|(key, value)| (key, text(value))).collect())
 }
 
-fn flatten(value: &Value, path: String, found: &mut BTreeMap<String, String>) {
-    match value {
-        Value::Object(table) if !KEYS.iter().any(|key| key.path == path) => {
-            for (key, value) in table {
-                let dot = if path.is_empty() { "" } else { "." };
-                flatten(value, format!("{path}{dot}{key}"), found);
+/// Every value of an experiment by its key, dotted.
+pub(crate) fn flat(experiment: &Value) -> BTreeMap<String, Value> {
+    fn walk(value: &Value, path: String, found: &mut BTreeMap<String, Value>) {
+        match value {
+            Value::Object(table) if !KEYS.iter().any(|key| key.path == path) => {
+                for (key, value) in table {
+                    let dot = if path.is_empty() { "" } else { "." };
+                    walk(value, format!("{path}{dot}{key}"), found);
+                }
             }
-        }
-        Value::String(text) => {
-            found.insert(path, text.clone());
-        }
-        other => {
-            found.insert(path, other.to_string());
+            value => _ = found.insert(path, value.clone()),
         }
     }
+    let mut found = BTreeMap::new();
+    walk(experiment, String::new(), &mut found);
+    found
 }
 
 /// Gives every series a label of its own.
@@ -147,7 +148,7 @@ fn distinct(groups: &[Unlabelled], labels: Vec<String>) -> Vec<String> {
 }
 
 /// The keys in which series differ, each with its value in every series.
-pub(crate) fn differences(series: &[Series]) -> Vec<(String, Vec<String>)> {
+pub fn differences(series: &[Series]) -> Vec<(String, Vec<String>)> {
     // An experiment that was read is written again without fail.
     let all: Vec<BTreeMap<String, String>> = series
         .iter()

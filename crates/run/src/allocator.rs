@@ -6,7 +6,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 
 /// The system's allocator, with every block of some size on cache lines.
-pub(crate) struct OnCacheLines;
+pub struct OnCacheLines;
 
 const LINE: usize = 64;
 

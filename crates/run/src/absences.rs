@@ -1,18 +1,27 @@
-//! Absences that a deployment has noted, as an input of the simulation.
+//! `absences.jsonl`: who was absent, as deployments note it, and as an input of the simulation.
 
-use crate::files::{read_text, write_whole};
-use anyhow::{Context, Result, bail};
+use crate::error::{Context, Result, bail};
+use crate::files::{ABSENCES, read_bytes, write_whole};
+use crate::lines::{line, numbered};
 use selvedge_core::absence::Listed;
 use selvedge_core::dataset::{Dataset, Group};
 use selvedge_core::experiment::Experiment;
 use selvedge_core::role::{Absence, Phase};
 use std::path::{Path, PathBuf};
 
-/// What the file is called.
-const NAME: &str = "absences.jsonl";
+/// The absence of a line.
+///
+/// # Errors
+/// In words, if the line is damaged.
+pub fn parse(line: &[u8]) -> std::result::Result<Absence, String> {
+    serde_json::from_slice(line).map_err(|e| e.to_string())
+}
 
 /// Reads what deployments have noted: files, or folders with `absences.jsonl` anywhere below.
-pub(crate) fn read(paths: &[PathBuf]) -> Result<Listed> {
+///
+/// # Errors
+/// If there is none, or one is damaged.
+pub fn read(paths: &[PathBuf]) -> Result<Listed> {
     let mut listed = Listed::default();
     for path in paths {
         let mut files = Vec::new();
@@ -21,7 +30,7 @@ pub(crate) fn read(paths: &[PathBuf]) -> Result<Listed> {
             false => files.push(path.clone()),
         }
         if files.is_empty() {
-            bail!("{}: there is no absences.jsonl in it", path.display());
+            bail!("{}: there is no {ABSENCES} in it", path.display());
         }
         for file in files {
             add(&file, &mut listed)?;
@@ -31,7 +40,10 @@ pub(crate) fn read(paths: &[PathBuf]) -> Result<Listed> {
 }
 
 /// Refuses absences that cannot be of this experiment.
-pub(crate) fn check(listed: &Listed, experiment: &Experiment, dataset: &Dataset) -> Result<()> {
+///
+/// # Errors
+/// If there is one.
+pub fn check(listed: &Listed, experiment: &Experiment, dataset: &Dataset) -> Result<()> {
     let devices = listed.exchanges.iter().chain(&listed.uploads);
     let devices = devices.map(|(t, group, device)| (*t, *group, Some(*device)));
     let groups = listed.groups.iter().map(|(t, group)| (*t, *group, None));
@@ -52,7 +64,7 @@ pub(crate) fn check(listed: &Listed, experiment: &Experiment, dataset: &Dataset)
 
 /// The absences of a run, which its directory keeps: one that is resumed needs them too.
 pub(crate) fn of_run(run: &Path, resumed: bool, given: &Listed) -> Result<Listed> {
-    let file = run.join(NAME);
+    let file = run.join(ABSENCES);
     if resumed && file.is_file() {
         let mut listed = Listed::default();
         add(&file, &mut listed)?;
@@ -74,7 +86,7 @@ pub(crate) fn of_run(run: &Path, resumed: bool, given: &Listed) -> Result<Listed
         return Ok(given.clone());
     }
     all.sort_unstable_by_key(|(phase, t, group, device)| (*t, *phase, *group, *device));
-    let mut text = String::new();
+    let mut text = Vec::new();
     for (phase, t, group, device) in all {
         let absence = Absence {
             phase,
@@ -82,10 +94,9 @@ pub(crate) fn of_run(run: &Path, resumed: bool, given: &Listed) -> Result<Listed
             group,
             device,
         };
-        text += &serde_json::to_string(&absence)?;
-        text.push('\n');
+        text.extend(line(&absence)?);
     }
-    write_whole(&file, text.as_bytes())?;
+    write_whole(&file, &text)?;
     Ok(given.clone())
 }
 
@@ -96,7 +107,7 @@ fn find(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
         let path = entry?.path();
         if path.is_dir() && !path.is_symlink() {
             find(&path, files)?;
-        } else if path.file_name().is_some_and(|name| name == NAME) {
+        } else if path.file_name().is_some_and(|name| name == ABSENCES) {
             files.push(path);
         }
     }
@@ -104,12 +115,11 @@ fn find(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
 }
 
 fn add(file: &Path, listed: &mut Listed) -> Result<()> {
-    for (i, line) in read_text(file)?.lines().enumerate() {
-        let absence: Absence = serde_json::from_str(line).with_context(|| {
+    for (number, line) in numbered(&read_bytes(file)?) {
+        let absence = parse(line).with_context(|| {
             format!(
-                "{}, line {}: expected what a deployment notes, like {{\"phase\":\"exchange\",\"t\":10,\"group\":0,\"device\":3}}",
-                file.display(),
-                i + 1
+                "{}, line {number}: expected what a deployment notes, like {{\"phase\":\"exchange\",\"t\":10,\"group\":0,\"device\":3}}",
+                file.display()
             )
         })?;
         let Absence {
@@ -124,9 +134,8 @@ fn add(file: &Path, listed: &mut Listed) -> Result<()> {
             (Phase::Global, None) => _ = listed.groups.insert((t, group)),
             (Phase::Evaluation, None) => {}
             _ => bail!(
-                "{}, line {}: an exchange or an upload has a device, an aggregation or an evaluation none",
-                file.display(),
-                i + 1
+                "{}, line {number}: an exchange or an upload has a device, an aggregation or an evaluation none",
+                file.display()
             ),
         }
     }

@@ -3,8 +3,9 @@
 //! Models are tensors; the rest is JSON in the header. Behind a global aggregation all groups hold θ, and only θ
 //! is written.
 
+use crate::error::{Context, Result, bail};
+use crate::files::{read_bytes, write_whole};
 use crate::weights::{from_bytes, to_bytes};
-use anyhow::{Context, Result, bail};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use selvedge_core::model::Model;
@@ -113,13 +114,12 @@ pub(crate) fn save(path: &Path, header: &Header, state: &State) -> Result<()> {
         tensors.iter().map(|(n, s, b)| (n.as_str(), &s[..], &b[..])),
     );
     let header = HashMap::from([(HEADER.to_owned(), text), (CHECKSUM.to_owned(), checksum)]);
-    crate::files::write_whole(path, &safetensors::serialize(views, Some(header))?)
+    write_whole(path, &safetensors::serialize(views, Some(header))?)
 }
 
 /// Reads a checkpoint of a task.
 pub(crate) fn load(path: &Path, task: &Task<'_>) -> Result<(Header, State)> {
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    parse(&bytes, task).with_context(|| format!("{} is damaged", path.display()))
+    parse(&read_bytes(path)?, task).with_context(|| format!("{} is damaged", path.display()))
 }
 
 fn parse(bytes: &[u8], task: &Task<'_>) -> Result<(Header, State)> {

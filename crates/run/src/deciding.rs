@@ -1,27 +1,41 @@
-//! How a trained model's probabilities become a class, as the arguments want it.
+//! How a trained model's probabilities become a class, as somebody wants it.
 
-use crate::args::ModelArgs;
+use crate::error::{Result, bail};
 use crate::format::count;
 use crate::trained::Trained;
-use anyhow::{Result, bail};
 use selvedge_core::assess::{Decision, Goal, Operating};
 use selvedge_core::experiment::one_of;
 use serde_json::{Value, json};
 
+/// What is wanted of the probabilities and of the class.
+#[derive(Clone, Debug, Default)]
+pub struct Wishes {
+    /// Probabilities as the model says them.
+    pub uncalibrated: bool,
+    /// The class that is looked for; by default the second of two.
+    pub positive: Option<String>,
+    /// What a threshold for it is chosen by, on the validation patients; without one the likeliest class is taken.
+    pub goal: Option<Goal>,
+}
+
 /// Which probabilities, and which class.
-pub(crate) struct Deciding {
-    pub(crate) calibrated: bool,
+pub struct Deciding {
+    /// Whether probabilities are corrected.
+    pub calibrated: bool,
     /// The class that is looked for, where one is.
-    pub(crate) positive: Option<usize>,
+    pub positive: Option<usize>,
     operating: Option<Operating>,
 }
 
 impl Deciding {
-    /// What the arguments want, chosen on the validation patients.
-    pub(crate) fn new(trained: &Trained, args: &ModelArgs) -> Result<Self> {
+    /// What is wanted, chosen on the validation patients.
+    ///
+    /// # Errors
+    /// If there is no such class, or no threshold can be chosen.
+    pub fn new(trained: &Trained, wishes: &Wishes) -> Result<Self> {
         let classes = trained.classes();
-        let calibrated = !args.uncalibrated && trained.calibration.is_some();
-        let named = match &args.positive {
+        let calibrated = !wishes.uncalibrated && trained.calibration.is_some();
+        let named = match &wishes.positive {
             None => None,
             Some(name) => match classes.iter().position(|class| class == name) {
                 Some(class) => Some(class),
@@ -32,12 +46,7 @@ impl Deciding {
             },
         };
         let positive = named.or((classes.len() == 2).then_some(1));
-        let goal = match (args.sensitivity, args.specificity) {
-            (Some(share), _) => Some(Goal::Sensitivity(share)),
-            (None, Some(share)) => Some(Goal::Specificity(share)),
-            (None, None) => None,
-        };
-        let operating = match goal {
+        let operating = match wishes.goal {
             None => None,
             Some(goal) => {
                 let Some(positive) = positive else {
@@ -57,13 +66,14 @@ impl Deciding {
         })
     }
 
-    pub(crate) fn decision(&self) -> Decision {
+    /// From probabilities to a class.
+    pub fn decision(&self) -> Decision {
         self.operating
             .map_or(Decision::Largest, |chosen| chosen.decision())
     }
 
     /// What a person should know about it.
-    pub(crate) fn about(&self, trained: &Trained) -> Vec<String> {
+    pub fn about(&self, trained: &Trained) -> Vec<String> {
         let validated = trained.validation.as_ref().map_or(0, |v| v.labels.len());
         let patients = count(validated as u64);
         let mut lines = vec![match (self.calibrated, validated) {
@@ -89,7 +99,7 @@ impl Deciding {
     }
 
     /// The same for a script.
-    pub(crate) fn add_to(&self, trained: &Trained, value: &mut Value) {
+    pub fn add_to(&self, trained: &Trained, value: &mut Value) {
         value["calibration"] = match self.calibrated {
             true => json!(trained.calibration),
             false => Value::Null,

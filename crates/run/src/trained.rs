@@ -2,10 +2,12 @@
 //!
 //! Everything comes from the run directory, so that a model can be used where its training data is not.
 
-use crate::files::{read_text, write_whole};
-use crate::run_directory::Manifest;
+use crate::error::{Context, Error, Result, bail};
+use crate::files::{
+    BEST, INPUTS, MODEL, VALIDATION, read_bytes, read_json, write_json, write_whole,
+};
+use crate::manifest::Manifest;
 use crate::weights;
-use anyhow::{Context, Result, anyhow, bail};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use selvedge_core::calibration::Calibration;
@@ -18,18 +20,15 @@ use selvedge_data::Inputs;
 use selvedge_nn::Shape;
 use std::path::{Path, PathBuf};
 
-const INPUTS: &str = "inputs.json";
-const VALIDATION: &str = "validation.safetensors";
-
 /// Fewer validation patients than this are worth a word.
 const FEW: usize = 30;
 
-/// The models of a run, by their names in its files.
+/// The models of a run, by their names in [`VALIDATION`].
 const MODELS: [&str; 2] = ["model", "best"];
 
 /// Which of a run's models is meant.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WhichModel {
+pub enum WhichModel {
     /// The one to use: the best on the validation patients where there are any, else the last.
     Usual,
     /// The best on the validation patients.
@@ -39,34 +38,45 @@ pub(crate) enum WhichModel {
 }
 
 /// A finished run's model and all that it takes to use it.
-pub(crate) struct Trained {
-    pub(crate) manifest: Manifest,
-    pub(crate) experiment: Experiment,
-    pub(crate) architecture: Architecture,
-    pub(crate) objective: Box<dyn Objective>,
+pub struct Trained {
+    /// What the run was.
+    pub manifest: Manifest,
+    /// What was trained.
+    pub experiment: Experiment,
+    /// Its networks.
+    pub architecture: Architecture,
+    /// What they were to learn.
+    pub objective: Box<dyn Objective>,
     /// The file of the model.
-    pub(crate) file: PathBuf,
-    pub(crate) model: Model,
-    pub(crate) inputs: Inputs,
+    pub file: PathBuf,
+    /// The model.
+    pub model: Model,
+    /// What it reads.
+    pub inputs: Inputs,
     /// What the model said of the validation patients, where there were any.
-    pub(crate) validation: Option<Validation>,
+    pub validation: Option<Validation>,
     /// What its probabilities are corrected by.
-    pub(crate) calibration: Option<Calibration>,
+    pub calibration: Option<Calibration>,
 }
 
 /// Probabilities of the validation patients, row after row, and their labels.
-pub(crate) struct Validation {
-    pub(crate) probabilities: Vec<f32>,
-    pub(crate) labels: Vec<u32>,
+pub struct Validation {
+    /// One for each class of each patient.
+    pub probabilities: Vec<f32>,
+    /// What each has.
+    pub labels: Vec<u32>,
 }
 
 impl Trained {
     /// Opens a run that has ended.
-    pub(crate) fn open(run: &Path, wanted: WhichModel) -> Result<Self> {
+    ///
+    /// # Errors
+    /// If it is none, has no such model, is damaged or of another version.
+    pub fn open(run: &Path, wanted: WhichModel) -> Result<Self> {
         let manifest = Manifest::read(run)?;
         manifest.check_version(run)?;
         let experiment = manifest.experiment(run)?;
-        let file_of = |best: bool| run.join(format!("{}.safetensors", MODELS[usize::from(best)]));
+        let file_of = |best: bool| run.join([MODEL, BEST][usize::from(best)]);
         let best = match wanted {
             WhichModel::Usual => file_of(true).is_file() && file_of(false).is_file(),
             WhichModel::Best => true,
@@ -77,10 +87,10 @@ impl Trained {
             let run = run.display();
             match best {
                 true => bail!(
-                    "{run} has no best.safetensors: train with data.validation above 0, or leave --best out"
+                    "{run} has no {BEST}: train with data.validation above 0, or leave --best out"
                 ),
                 false => bail!(
-                    "{run} has no model.safetensors yet: finish it with `selvedge train --resume {run}`"
+                    "{run} has no {MODEL} yet: finish it with `selvedge train --resume {run}`"
                 ),
             }
         }
@@ -106,7 +116,7 @@ impl Trained {
     }
 
     /// What somebody who uses it should know first.
-    pub(crate) fn warnings(&self) -> Vec<String> {
+    pub fn warnings(&self) -> Vec<String> {
         let mut told = Vec::new();
         let ending = self.manifest.ending.as_ref();
         if let Some(ending) = ending.filter(|ending| ending.kind == "diverged") {
@@ -127,20 +137,20 @@ impl Trained {
                 "the run has no {VALIDATION}, of {validated} validation patients: nothing can be calibrated (a deployed run has none)"
             ));
         }
-        let best = self.file.with_file_name("best.safetensors");
+        let best = self.file.with_file_name(BEST);
         if has_file && !best.is_file() {
-            told.push("the run has no best.safetensors: its last model is used".into());
+            told.push(format!("the run has no {BEST}: its last model is used"));
         }
         told
     }
 
     /// The names of the classes.
-    pub(crate) fn classes(&self) -> &[String] {
+    pub fn classes(&self) -> &[String] {
         &self.inputs.statistics.classes
     }
 
     /// What the model itself says of patients.
-    pub(crate) fn predict(&self, samples: &Samples) -> Predictions {
+    pub fn predict(&self, samples: &Samples) -> Predictions {
         predict(
             (&self.architecture, &*self.objective),
             &self.model,
@@ -150,12 +160,12 @@ impl Trained {
     }
 
     /// Probabilities of patients, row after row; corrected, if there is anything to correct them by and nobody minds.
-    pub(crate) fn probabilities(&self, samples: &Samples, calibrated: bool) -> Vec<f32> {
+    pub fn probabilities(&self, samples: &Samples, calibrated: bool) -> Vec<f32> {
         self.corrected(self.predict(samples).probabilities, calibrated)
     }
 
     /// Probabilities, corrected in the same way.
-    pub(crate) fn corrected(&self, said: Vec<f32>, calibrated: bool) -> Vec<f32> {
+    pub fn corrected(&self, said: Vec<f32>, calibrated: bool) -> Vec<f32> {
         match self.calibration.as_ref().filter(|_| calibrated) {
             Some(calibration) => calibration.apply(&said),
             None => said,
@@ -163,7 +173,7 @@ impl Trained {
     }
 
     /// The same of the validation patients, and their labels.
-    pub(crate) fn validated(&self, calibrated: bool) -> Option<(Vec<f32>, &[u32])> {
+    pub fn validated(&self, calibrated: bool) -> Option<(Vec<f32>, &[u32])> {
         let Validation {
             probabilities,
             labels,
@@ -185,9 +195,7 @@ fn architecture(experiment: &Experiment, inputs: &Inputs) -> Result<Architecture
 
 /// Writes what a model's inputs are into its run directory.
 pub(crate) fn write_inputs(run: &Path, inputs: &Inputs) -> Result<()> {
-    let mut text = serde_json::to_string_pretty(&inputs.to_json())?;
-    text.push('\n');
-    write_whole(&run.join(INPUTS), text.as_bytes())
+    write_json(&run.join(INPUTS), &inputs.to_json())
 }
 
 fn read_inputs(run: &Path) -> Result<Inputs> {
@@ -198,9 +206,8 @@ fn read_inputs(run: &Path) -> Result<Inputs> {
             run.display()
         );
     }
-    let value = serde_json::from_str(&read_text(&path)?)
-        .with_context(|| format!("{} is damaged", path.display()))?;
-    Inputs::from_json(value).map_err(|problem| anyhow!("{}: {problem}", path.display()))
+    let inputs = Inputs::from_json(read_json(&path)?);
+    inputs.map_err(|problem| Error::new(format!("{}: {problem}", path.display())))
 }
 
 /// Writes what a run's models say of the validation patients, by which their probabilities are corrected later.
@@ -237,14 +244,14 @@ fn read_validation(run: &Path, model: &str, classes: usize) -> Result<Option<Val
     if !path.is_file() {
         return Ok(None);
     }
-    let bytes = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes = read_bytes(&path)?;
     let damaged = || format!("{} is damaged or not a safetensors file", path.display());
     let tensors = SafeTensors::deserialize(&bytes).with_context(damaged)?;
     let tensor = |name: &str, dtype: Dtype| {
         let found = tensors.tensor(name).with_context(damaged)?;
         match found.dtype() == dtype {
             true => Ok(found),
-            false => Err(anyhow!("{}: its {name} is {:?}", damaged(), found.dtype())),
+            false => bail!("{}: its {name} is {:?}", damaged(), found.dtype()),
         }
     };
     let labels: Vec<u32> = {

@@ -1,31 +1,12 @@
 //! Runs made by hand: what is read, grouped and named.
 
 use super::*;
+use crate::tests::Folder;
 use selvedge_data::SETS;
-use std::sync::atomic::{AtomicU32, Ordering};
-
-/// A folder of our own, removed again at the end.
-pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
-    pub(crate) fn new() -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("selvedge-runs-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn write(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.0.join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, text).unwrap();
-        path
-    }
-
     /// A run with these changes to an experiment, evaluated at t = 0, 10, 20, …
-    pub(crate) fn run(&self, name: &str, set: &[&str], losses: &[f64]) -> PathBuf {
+    fn run(&self, name: &str, set: &[&str], losses: &[f64]) -> PathBuf {
         let set: Vec<String> = set.iter().map(|s| (*s).to_owned()).collect();
         let experiment = SETS.parse("", &set).unwrap();
         let manifest = serde_json::json!({
@@ -41,13 +22,7 @@ impl Folder {
         let line = |(i, loss): (usize, &f64)| format!("{}\n", evaluation(10 * i as u64, *loss));
         let lines: String = losses.iter().enumerate().map(line).collect();
         self.write(&format!("{name}/metrics.jsonl"), &lines);
-        self.0.join(name)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        self.path(name)
     }
 }
 
@@ -58,6 +33,10 @@ fn evaluation(t: u64, loss: f64) -> Value {
 }
 
 use serde_json::Value;
+
+fn series(paths: &[PathBuf]) -> Result<Vec<Series>> {
+    super::series(paths, |_| {})
+}
 
 fn labels(paths: &[PathBuf]) -> Vec<String> {
     series(paths)
@@ -73,7 +52,7 @@ fn complaint<T>(result: Result<T>) -> String {
 
 #[test]
 fn only_the_last_line_may_be_cut_off() {
-    let folder = Folder::new();
+    let folder = Folder::new("runs");
     let path = folder.run("a", &[], &[3.0, 2.0, 1.0]);
     let file = path.join("metrics.jsonl");
     let whole = std::fs::read_to_string(&file).unwrap();
@@ -100,7 +79,7 @@ fn only_the_last_line_may_be_cut_off() {
 
 #[test]
 fn a_ledger_is_read_or_refused_by_line() {
-    let folder = Folder::new();
+    let folder = Folder::new("runs");
     let path = folder.run("a", &[], &[1.0]);
     assert!(Run::read(&path).unwrap().ledger.is_empty());
     let header = "link,kind,direction,messages,bytes\n";
@@ -128,10 +107,10 @@ fn a_ledger_is_read_or_refused_by_line() {
 
 #[test]
 fn runs_that_differ_in_the_seed_only_are_one_series() {
-    let folder = Folder::new();
+    let folder = Folder::new("runs");
     let a = folder.run("a", &["seed=2"], &[3.0, 2.0]);
     let b = folder.run("b", &["seed=1"], &[5.0, 4.0, 3.0]);
-    let all = series(&[a.clone(), b.clone(), folder.0.join("b/../a")]).unwrap();
+    let all = series(&[a.clone(), b.clone(), folder.path("b/../a")]).unwrap();
     assert_eq!(all.len(), 1);
     assert_eq!(all[0].label, "by hand");
     let seeds: Vec<u64> = all[0].runs.iter().map(|r| r.experiment.seed).collect();
@@ -154,7 +133,7 @@ fn runs_that_differ_in_the_seed_only_are_one_series() {
 
 #[test]
 fn the_same_seed_in_two_folders_counts_once() {
-    let folder = Folder::new();
+    let folder = Folder::new("runs");
     let a = folder.run("a", &[], &[3.0]);
     let b = folder.run("b", &[], &[3.0, 2.0]);
     let all = series(&[a, b.clone()]).unwrap();
@@ -164,7 +143,7 @@ fn the_same_seed_in_two_folders_counts_once() {
 
 #[test]
 fn series_are_named_by_what_differs() {
-    let folder = Folder::new();
+    let folder = Folder::new("runs");
     let run = |name: &str, set: &[&str]| folder.run(name, set, &[1.0]);
     let plain = run("plain", &[]);
     let lean = run("lean", &["train.participation=0.05"]);
@@ -219,7 +198,7 @@ fn keys_lose_their_table_where_that_is_enough() {
 
 #[test]
 fn different_data_is_refused_with_the_key() {
-    let folder = Folder::new();
+    let folder = Folder::new("runs");
     let a = folder.run("a", &["data.noise=0.5"], &[1.0]);
     let b = folder.run("b", &["data.noise=0.25"], &[1.0]);
     let error = complaint(series(&[a, b]));
@@ -234,7 +213,7 @@ fn different_data_is_refused_with_the_key() {
 
 #[test]
 fn a_comparison_has_its_own_words_and_may_be_incomplete() {
-    let folder = Folder::new();
+    let folder = Folder::new("runs");
     folder.run("cmp/one/seed-1", &["seed=1"], &[1.0]);
     folder.run("cmp/one/seed-2", &["seed=2"], &[1.0]);
     folder.run(
@@ -246,7 +225,7 @@ fn a_comparison_has_its_own_words_and_may_be_incomplete() {
         { "label": "plain", "folder": "one", "set": [] }, { "label": "fast", "folder": "two", "set": [] },
         { "label": "none", "folder": "three", "set": [] } ] }"#;
     folder.write("cmp/comparison.json", note);
-    let path = folder.0.join("cmp");
+    let path = folder.path("cmp");
     assert_eq!(labels(std::slice::from_ref(&path)), ["plain", "fast"]);
     let told = incomplete(std::slice::from_ref(&path)).unwrap();
     assert_eq!(
@@ -266,16 +245,16 @@ fn a_comparison_has_its_own_words_and_may_be_incomplete() {
 
 #[test]
 fn what_is_no_run_is_refused() {
-    let folder = Folder::new();
-    let error = complaint(series(std::slice::from_ref(&folder.0)));
+    let folder = Folder::new("runs");
+    let error = complaint(series(&[folder.path("")]));
     assert!(error.contains("is not a run directory"), "{error}");
-    let error = complaint(series(&[folder.0.join("nowhere")]));
+    let error = complaint(series(&[folder.path("nowhere")]));
     assert!(error.contains("there is no such folder"), "{error}");
 }
 
 #[test]
 fn seeds_that_are_steered_are_compared_at_the_same_iterations() {
-    let folder = Folder::new();
+    let folder = Folder::new("runs");
     let set = |seed: &'static str| ["train.adaptive=gain", seed];
     let one = folder.run("one", &set("seed=1"), &[4.0, 3.0, 2.0, 1.0]);
     let other = folder.run("other", &set("seed=2"), &[]);

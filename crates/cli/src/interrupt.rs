@@ -1,0 +1,43 @@
+//! How Ctrl-C ends what runs.
+
+use anyhow::{Context, Result};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Set by the first Ctrl-C.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Signals that come together are one wish to stop (`timeout` sends two at once); a later one ends the process.
+const ONE_WISH: Duration = Duration::from_secs(1);
+
+/// From now on Ctrl-C ends intervals, not the process.
+pub(crate) fn catch_interrupts() -> Result<()> {
+    let mut first: Option<Instant> = None;
+    ctrlc::set_handler(move || {
+        let first = *first.get_or_insert_with(Instant::now);
+        if INTERRUPTED.swap(true, Ordering::SeqCst) && first.elapsed() > ONE_WISH {
+            std::process::exit(130);
+        }
+    })
+    .context("cannot catch Ctrl-C")
+}
+
+/// Whether somebody has pressed Ctrl-C.
+pub(crate) fn is_interrupted() -> bool {
+    INTERRUPTED.load(Ordering::SeqCst)
+}
+
+/// Set once somebody has.
+pub(crate) fn interrupted_flag() -> &'static AtomicBool {
+    &INTERRUPTED
+}
+
+/// Whether a run goes on; that it does not is said.
+pub(crate) fn goes_on(say: impl FnOnce(&str)) -> ControlFlow<()> {
+    if !is_interrupted() {
+        return ControlFlow::Continue(());
+    }
+    say("Ctrl-C: saving …");
+    ControlFlow::Break(())
+}

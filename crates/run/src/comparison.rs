@@ -1,0 +1,333 @@
+//! Runs that are to be compared: variants of one experiment, each with the same seeds, in one folder.
+//!
+//! ```text
+//! FOLDER/comparison.json          the experiment, the variants, the seeds
+//! FOLDER/VARIANT/seed-42/         a run directory
+//! FOLDER/tuning/                  a comparison of learning rates, where each variant gets its best
+//! FOLDER/table.txt, table.csv     what each needs to reach each target
+//! FOLDER/report.html
+//! FOLDER/lock                     held by the process that is at work here
+//! ```
+//!
+//! The same command goes on with a folder that was left halfway; finished runs are kept as they are.
+
+use crate::error::{Context, Result, bail};
+use crate::files::{self, COMPARISON, make_folder, of_seed, read_json, write_json};
+use crate::runs::labels::flat;
+use selvedge_core::experiment::Experiment;
+use selvedge_data::SETS;
+use selvedge_nn::random::Key;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+const LOCK: &str = "lock";
+
+/// How the change of a learning rate begins.
+pub const RATE: &str = "train.learning_rate=";
+
+/// Names of folders have at most so many letters, before what tells them apart.
+const LONGEST_FOLDER: usize = 150;
+
+/// `comparison.json`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// What its experiment is called.
+    pub name: String,
+    /// `compare`, `sweep` or `tuning`.
+    pub kind: String,
+    /// What all variants have in common.
+    pub experiment: Value,
+    /// What is compared.
+    pub variants: Vec<Variant>,
+    /// With which seeds each.
+    pub seeds: Vec<u64>,
+    /// How each variant came to its learning rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rates: Option<Tuning>,
+}
+
+/// One way to change the experiment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Variant {
+    /// What tables and charts call it.
+    pub label: String,
+    /// Where its runs are, below the comparison's folder.
+    pub folder: String,
+    /// What is changed, as `--set` does.
+    pub set: Vec<String>,
+}
+
+/// Learning rates that were tried, and what was chosen.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Tuning {
+    /// With this seed.
+    pub seed: u64,
+    /// The rates.
+    pub grid: Vec<f64>,
+    /// How each variant fared.
+    pub variants: Vec<Tried>,
+}
+
+/// How a variant fared with each rate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Tried {
+    /// The variant's.
+    pub label: String,
+    /// The best validation AUC with each rate of the grid, or the lowest training loss, negative, where there are no
+    /// validation samples; nothing where training diverged.
+    pub scores: Vec<Option<f64>>,
+    /// The iteration at which each comes near the best of all; nothing where it does not.
+    #[serde(default)]
+    pub near: Vec<Option<u64>>,
+    /// The rate that it took.
+    pub chosen: f64,
+}
+
+impl Tuning {
+    /// Together with what was tried before, of the same grid.
+    fn join(mut self, before: Tuning) -> Tuning {
+        let is_new = |tried: &Tried| !self.variants.iter().any(|t| t.label == tried.label);
+        let more: Vec<Tried> = before.variants.into_iter().filter(is_new).collect();
+        self.variants.extend(more);
+        self
+    }
+}
+
+impl Variant {
+    /// A variant, with a folder that is called like it.
+    pub fn new(label: String, set: Vec<String>) -> Self {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "=.,_-".contains(c);
+        let letter = |c: char| if plain(c) { c } else { '_' };
+        let mut folder: String = label.chars().map(letter).take(LONGEST_FOLDER).collect();
+        // A label that a folder cannot be called by, like that of a list, must not share one with its like.
+        if label.chars().count() > LONGEST_FOLDER || label.chars().any(|c| !plain(c) && c != ' ') {
+            let key = Key::new(0).with_all(label.bytes().map(u64::from));
+            folder += &format!("-{}", &key.hex()[..8]);
+        }
+        // Neither `.` nor `..` nor nothing is a name of one's own.
+        let folder = match folder.trim_matches('.').is_empty() {
+            true => format!("_{folder}"),
+            false => folder,
+        };
+        Variant { label, folder, set }
+    }
+
+    /// Whether what was begun as `theirs` is this one, which chooses its learning rate first if it `tunes`.
+    fn is_begun_as(&self, theirs: &Variant, tunes: bool) -> bool {
+        let is_rate = |change: &String| change.starts_with(RATE);
+        match theirs.set.split_last() {
+            Some((last, rest)) if tunes => is_rate(last) && rest == self.set,
+            _ => self == theirs,
+        }
+    }
+}
+
+/// A run of a comparison.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    /// What it is called.
+    pub label: String,
+    /// What it trains.
+    pub experiment: Experiment,
+    /// Where it is.
+    pub path: PathBuf,
+}
+
+impl Comparison {
+    /// Every run, seed by seed, so that those on the same data come one after the other.
+    ///
+    /// # Errors
+    /// If a variant cannot be, or two are the same.
+    pub fn cells(&self, folder: &Path) -> Result<Vec<Cell>> {
+        let base = SETS
+            .from_json(&self.experiment)
+            .with_context(|| format!("{} cannot be", folder.join(COMPARISON).display()))?;
+        let experiments = self.experiments(&base)?;
+        let mut cells = Vec::new();
+        for seed in &self.seeds {
+            for (variant, experiment) in self.variants.iter().zip(&experiments) {
+                cells.push(Cell {
+                    label: format!("{} seed {seed}", variant.label),
+                    experiment: Experiment {
+                        seed: *seed,
+                        ..experiment.clone()
+                    },
+                    path: of_seed(&folder.join(&variant.folder), *seed),
+                });
+            }
+        }
+        Ok(cells)
+    }
+
+    /// The experiment of every variant. Two that are the same would train the same runs, at the same time and maybe in
+    /// the same folder.
+    fn experiments(&self, base: &Experiment) -> Result<Vec<Experiment>> {
+        let (mut folders, mut texts) = (HashMap::new(), HashMap::new());
+        let mut experiments = Vec::new();
+        for Variant { label, folder, set } in &self.variants {
+            let experiment = SETS.with(base, set);
+            let experiment = experiment.with_context(|| format!("variant {label}"))?;
+            let same_folder = folders.insert(folder, label);
+            let twin = texts.insert(experiment.to_toml(), label).or(same_folder);
+            match twin {
+                Some(twin) if twin == label => bail!("variant {label} is given twice"),
+                Some(twin) => {
+                    bail!("variants {twin} and {label} are the same: leave one of them out")
+                }
+                None => experiments.push(experiment),
+            }
+        }
+        Ok(experiments)
+    }
+
+    /// The comparison in a folder, if there is one.
+    ///
+    /// # Errors
+    /// If it is damaged.
+    pub fn read(folder: &Path) -> Result<Option<Self>> {
+        let path = folder.join(COMPARISON);
+        path.exists().then(|| read_json(&path)).transpose()
+    }
+
+    /// The comparison in a folder, if there is one; a folder with anything else in it is not taken.
+    fn there(folder: &Path) -> Result<Option<Self>> {
+        if let Some(there) = Self::read(folder)? {
+            return Ok(Some(there));
+        }
+        // What a process that was killed at once has left is not in the way.
+        let is_in_the_way = |name: &std::ffi::OsStr| {
+            name != "tuning" && name != LOCK && !name.to_string_lossy().ends_with(".partial")
+        };
+        let mut entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        if entries.any(|e| is_in_the_way(&e.file_name())) {
+            bail!(
+                "{} is no comparison (it has no {COMPARISON}), and not empty: choose another --out",
+                folder.display()
+            );
+        }
+        Ok(None)
+    }
+
+    /// Whether it is what was begun there, with more or less of it: more algorithms are, and other keys are not.
+    pub fn continues(&self, there: &Comparison) -> bool {
+        let of_ours =
+            |theirs: &Variant| self.variants.iter().any(|v| theirs.set.starts_with(&v.set));
+        self.kind == "compare" || there.variants.iter().any(of_ours)
+    }
+
+    /// Whether it can be written to a folder, or joined to what is there, after each variant has chosen from `grid`,
+    /// if there is one. To be asked before anything is trained.
+    ///
+    /// # Errors
+    /// If it cannot.
+    pub fn check(&self, folder: &Path, grid: Option<&[f64]>) -> Result<()> {
+        match Self::there(folder)? {
+            Some(there) => self.check_joins(&there, folder, grid),
+            None => Ok(()),
+        }
+    }
+
+    fn check_joins(&self, there: &Comparison, folder: &Path, grid: Option<&[f64]>) -> Result<()> {
+        let place = folder.display();
+        if there.experiment != self.experiment {
+            let difference = difference(&there.experiment, &self.experiment);
+            bail!(
+                "{place} compares variants of another experiment ({difference}): choose another --out"
+            );
+        }
+        if let (Some(grid), Some(tried)) = (grid, &there.rates)
+            && tried.grid != grid
+        {
+            let rates: Vec<String> = tried.grid.iter().map(f64::to_string).collect();
+            bail!(
+                "{place} was begun with --learning-rates {}, and all variants must choose from the same: give these, or choose another --out",
+                rates.join(",")
+            );
+        }
+        let tunes = grid.is_some() || self.rates.is_some();
+        if !there.variants.is_empty() && tunes != there.rates.is_some() && self.kind != "tuning" {
+            let (then, now) = match tunes {
+                true => ("without", "with"),
+                false => ("with", "without"),
+            };
+            bail!(
+                "{place} was begun {then} --learning-rates: what is compared {now} them is no fair match; choose another --out"
+            );
+        }
+        for theirs in &there.variants {
+            let ours = self.variants.iter().find(|v| v.folder == theirs.folder);
+            if ours.is_some_and(|v| !v.is_begun_as(theirs, grid.is_some())) {
+                bail!(
+                    "{place}: its variant {} was begun with {}, not with what is asked for now: choose another --out",
+                    theirs.label,
+                    theirs.set.join(" ")
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps other processes out of its folder, for as long as what is returned is held.
+    ///
+    /// # Errors
+    /// If one is at work there.
+    pub fn lock(folder: &Path) -> Result<File> {
+        make_folder(folder)?;
+        files::lock(&folder.join(LOCK), || {
+            format!(
+                "another process is at work in {}: wait for it or end it",
+                folder.display()
+            )
+        })
+    }
+
+    /// Writes it to its folder, or joins it to the one that is there: variants and seeds may come in addition, but the
+    /// experiment must be the same.
+    ///
+    /// # Errors
+    /// If it is not, or the folder cannot be written to.
+    pub fn write(&mut self, folder: &Path) -> Result<()> {
+        if let Some(there) = Self::there(folder)? {
+            self.check_joins(&there, folder, None)?;
+            self.join(there);
+        }
+        // Together they must be possible too.
+        self.cells(folder)?;
+        make_folder(folder)?;
+        write_json(&folder.join(COMPARISON), self)
+    }
+
+    fn join(&mut self, there: Comparison) {
+        for variant in there.variants {
+            if !self.variants.contains(&variant) {
+                self.variants.push(variant);
+            }
+        }
+        self.seeds.extend(there.seeds);
+        self.seeds.sort_unstable();
+        self.seeds.dedup();
+        self.rates = match (self.rates.take(), there.rates) {
+            (Some(ours), Some(theirs)) => Some(ours.join(theirs)),
+            (ours, theirs) => ours.or(theirs),
+        };
+    }
+}
+
+/// The first key in which two experiments differ, with both values.
+fn difference(there: &Value, here: &Value) -> String {
+    let (there, here) = (flat(there), flat(here));
+    let keys = here.keys().chain(there.keys());
+    let value = |of: &BTreeMap<String, Value>, key| {
+        of.get(key).map_or("not set".to_owned(), Value::to_string)
+    };
+    let mut differing = keys.filter(|key| there.get(*key) != here.get(*key));
+    let key = differing.next().map_or("", String::as_str);
+    format!(
+        "{key} is {} there and {} here",
+        value(&there, key),
+        value(&here, key)
+    )
+}

@@ -1,0 +1,299 @@
+//! A run directory that is being written: resumable at any moment.
+//!
+//! ```text
+//! manifest.json         experiment, versions, sizes, how it ended     replaced whole
+//! metrics.jsonl         a line per evaluation                         appended, cut on resume
+//! trace.jsonl           who took part, with --trace                   appended, cut on resume
+//! segments.jsonl        P, Q, η and why, where train.adaptive         appended, cut on resume
+//! ledger.csv            bytes by link, kind and direction             replaced whole
+//! checkpoint/           the state at the end of an interval           replaced whole
+//! initial.safetensors, model.safetensors, best.safetensors            replaced whole
+//! inputs.json           what the model's inputs are, how they are scaled          replaced whole
+//! validation.safetensors   what the models say of the validation patients         replaced whole
+//! ```
+//!
+//! The directory appears under its name only once it can be resumed.
+
+use crate::checkpoint::{self, Header};
+use crate::error::{Context, Result, bail};
+use crate::files::{self, BEST, CHECKPOINT, INITIAL, METRICS, MODEL, SEGMENTS, TRACE};
+use crate::lines::Lines;
+use crate::manifest::{Manifest, Timing};
+use crate::{ledger, trace, trained, weights};
+use selvedge_core::model::{Architecture, Model};
+use selvedge_core::run::{Ending, Interval};
+use selvedge_core::state::State;
+use selvedge_core::task::Task;
+use selvedge_data::Inputs;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+/// A run directory that is being written.
+pub(crate) struct RunDirectory {
+    pub(crate) files: Files,
+    trace: Option<Lines>,
+    /// Held so that no second process trains here.
+    _lock: File,
+}
+
+/// What every run directory has, whoever writes it.
+pub(crate) struct Files {
+    pub(crate) path: PathBuf,
+    pub(crate) manifest: Manifest,
+    pub(crate) metrics: Lines,
+    pub(crate) segments: Option<Lines>,
+}
+
+impl Files {
+    /// What is there before the first step; the manifest last, since it makes a folder a run directory.
+    pub(crate) fn begin(
+        folder: &Path,
+        manifest: &Manifest,
+        inputs: &Inputs,
+        (architecture, initial): (&Architecture, &Model),
+    ) -> Result<()> {
+        weights::save(&folder.join(INITIAL), architecture, initial)?;
+        trained::write_inputs(folder, inputs)?;
+        manifest.write(folder)
+    }
+
+    /// What was sent so far.
+    pub(crate) fn write_ledger(&self, state: &State) -> Result<()> {
+        ledger::write(&self.path, &state.progress.ledger)
+    }
+
+    /// The last model and the best one.
+    pub(crate) fn write_models(&self, architecture: &Architecture, state: &State) -> Result<()> {
+        let models = [(MODEL, Some(&state.theta)), (BEST, state.best.as_ref())];
+        for (name, model) in models {
+            if let Some(model) = model {
+                weights::save(&self.path.join(name), architecture, model)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How far it has come, in how much real time.
+    pub(crate) fn write_manifest(&mut self, state: &State, seconds: f64) -> Result<()> {
+        self.manifest.timing = Timing {
+            iterations: state.progress.t,
+            seconds,
+        };
+        self.manifest.write(&self.path)
+    }
+}
+
+fn checkpoint_path(run: &Path) -> PathBuf {
+    run.join(CHECKPOINT).join("state.safetensors")
+}
+
+fn lock(run: &Path) -> Result<File> {
+    files::lock(&files::lock_of(run), || {
+        format!(
+            "another process is training in {}: wait for it or end it",
+            run.display()
+        )
+    })
+}
+
+/// Removes what processes that were killed while they made this directory have left.
+fn remove_abandoned(parent: &Path, path: &Path) {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let prefix = format!(".{name}.partial-");
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let entry_name = entry.file_name();
+        let process = entry_name.to_str().and_then(|n| n.strip_prefix(&prefix));
+        let alive = |id: &str| !Path::new("/proc").is_dir() || Path::new("/proc").join(id).is_dir();
+        if process.is_some_and(|id| id.parse::<u32>().is_ok() && !alive(id)) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+impl RunDirectory {
+    /// Makes the directory of a new run, with a checkpoint at t = 0.
+    pub(crate) fn create(
+        path: &Path,
+        name: &str,
+        (task, inputs): (&Task<'_>, &Inputs),
+        state: &State,
+        trace: bool,
+    ) -> Result<Self> {
+        if path.exists() {
+            bail!(
+                "{} is there already: choose another --out, or go on with it by --resume {}",
+                path.display(),
+                path.display()
+            );
+        }
+        let manifest = Manifest::new(name, task)?;
+        let header = Header {
+            fingerprint: manifest.fingerprint(),
+            progress: state.progress.clone(),
+            metrics_length: 0,
+            trace_length: trace.then_some(0),
+            segments_length: state.progress.controller.as_ref().map(|_| 0),
+            real_seconds: 0.0,
+        };
+        let parent = path
+            .parent()
+            .filter(|p| !p.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
+        let mut hidden = std::ffi::OsString::from(".");
+        hidden.push(path.file_name().context("--out names no directory")?);
+        hidden.push(format!(".partial-{}", std::process::id()));
+        let partial = parent.join(&hidden);
+        remove_abandoned(parent, path);
+        let build = || -> Result<()> {
+            fs::create_dir_all(partial.join(CHECKPOINT))
+                .with_context(|| format!("cannot make {}", partial.display()))?;
+            Files::begin(
+                &partial,
+                &manifest,
+                inputs,
+                (&task.architecture, &state.theta),
+            )?;
+            checkpoint::save(&checkpoint_path(&partial), &header, state)?;
+            fs::rename(&partial, path).with_context(|| format!("cannot make {}", path.display()))
+        };
+        build().inspect_err(|_| {
+            let _ = fs::remove_dir_all(&partial);
+        })?;
+        let lock = lock(path)?;
+        Self::open(path, manifest, &header, lock)
+    }
+
+    /// Opens what grows, at the lengths that a checkpoint knows.
+    fn open(path: &Path, manifest: Manifest, header: &Header, lock: File) -> Result<Self> {
+        let lines = |name: &str, length| Lines::cut_to(path.join(name), length);
+        let some = |name: &str, length: Option<u64>| length.map(|l| lines(name, l)).transpose();
+        Ok(RunDirectory {
+            files: Files {
+                metrics: lines(METRICS, header.metrics_length)?,
+                segments: some(SEGMENTS, header.segments_length)?,
+                path: path.into(),
+                manifest,
+            },
+            trace: some(TRACE, header.trace_length)?,
+            _lock: lock,
+        })
+    }
+
+    /// Opens a run to go on with it, cutting off what the checkpoint does not know.
+    pub(crate) fn resume(path: &Path, task: &Task<'_>) -> Result<(Self, State)> {
+        let lock = lock(path)?;
+        let mut manifest = Manifest::read(path)?;
+        let data = task.given.fingerprint();
+        if manifest.data.fingerprint != data {
+            bail!(
+                "{}: the data is not what the run began with (fingerprint {}, then {}): point --data-dir at the same files",
+                path.display(),
+                data,
+                manifest.data.fingerprint
+            );
+        }
+        let (header, state) = checkpoint::load(&checkpoint_path(path), task)?;
+        if header.fingerprint != manifest.fingerprint() {
+            bail!(
+                "{}: the checkpoint belongs to another experiment than the manifest",
+                path.display()
+            );
+        }
+        manifest.timing = Timing {
+            iterations: state.progress.t,
+            seconds: header.real_seconds,
+        };
+        manifest.cpu.instructions = task.architecture.level().name().into();
+        Ok((Self::open(path, manifest, &header, lock)?, state))
+    }
+
+    /// Notes what an interval brought.
+    pub(crate) fn record(&mut self, task: &Task<'_>, interval: &Interval<'_>) -> Result<()> {
+        let Files {
+            metrics, segments, ..
+        } = &mut self.files;
+        if let Some(evaluation) = interval.evaluation {
+            metrics.add(evaluation)?;
+            // So that whoever follows the file sees it now.
+            metrics.flush()?;
+        }
+        if let (Some(segments), Some(change)) = (segments, interval.change()) {
+            segments.add(change)?;
+            segments.flush()?;
+        }
+        let progress = &interval.state.progress;
+        let Some(lines) = self.trace.as_mut().filter(|_| progress.t > 0) else {
+            return Ok(());
+        };
+        let several = task.experiment.data.samples_per_device > 1;
+        for (m, group) in interval.groups.iter().enumerate() {
+            let data = &task.dataset.groups[m];
+            let missing = |there: &[bool]| {
+                group
+                    .subset
+                    .iter()
+                    .zip(there)
+                    .filter(|(_, there)| !**there)
+                    .map(|(n, _)| *n)
+                    .collect()
+            };
+            lines.add(&trace::Line {
+                t: group.drawn,
+                group: m,
+                devices: group.subset.clone(),
+                samples: several.then(|| {
+                    group
+                        .subset
+                        .iter()
+                        .map(|n| data.rows(*n).collect())
+                        .collect()
+                }),
+                absent_exchange: missing(&group.exchanged),
+                absent_upload: missing(&group.uploaded),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Saves the run as it is, so that it can be resumed from here.
+    pub(crate) fn save(&mut self, state: &State, real_seconds: f64) -> Result<()> {
+        let Files {
+            metrics, segments, ..
+        } = &mut self.files;
+        metrics.sync()?;
+        for file in [&mut self.trace, segments].into_iter().flatten() {
+            file.sync()?;
+        }
+        let header = Header {
+            fingerprint: self.files.manifest.fingerprint(),
+            progress: state.progress.clone(),
+            metrics_length: self.files.metrics.length(),
+            trace_length: self.trace.as_ref().map(Lines::length),
+            segments_length: self.files.segments.as_ref().map(Lines::length),
+            real_seconds,
+        };
+        self.files.write_ledger(state)?;
+        checkpoint::save(&checkpoint_path(&self.files.path), &header, state)
+    }
+
+    /// Writes the result: the model, the best one, and how it ended.
+    pub(crate) fn finish(
+        &mut self,
+        task: &Task<'_>,
+        state: &State,
+        ending: &Ending,
+        real_seconds: f64,
+    ) -> Result<()> {
+        let (files, architecture) = (&mut self.files, &task.architecture);
+        if !matches!(ending, Ending::Interrupted) {
+            files.write_models(architecture, state)?;
+            let models = [Some(&state.theta), state.best.as_ref()];
+            let networks = task.networks();
+            trained::write_validation(&files.path, networks, models, &task.given.validation)?;
+        }
+        files.write_ledger(state)?;
+        let t = state.progress.t;
+        files.manifest.end(ending, t, real_seconds);
+        files.manifest.write(&files.path)
+    }
+}

@@ -1,0 +1,231 @@
+//! `manifest.json`: what a run is.
+
+use crate::error::{Context, Result, bail};
+use crate::files::{MANIFEST, is_run, read_json, write_json};
+use selvedge_core::dataset::{Dataset, Group};
+use selvedge_core::experiment::Experiment;
+use selvedge_core::run::Ending;
+use selvedge_core::task::{Sizes, Task};
+use selvedge_data::SETS;
+use selvedge_nn::random::Key;
+use selvedge_nn::simd::Level;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Everything about a run that is not measured while it trains.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The version of selvedge that wrote it.
+    pub selvedge: String,
+    /// What the experiment is called.
+    pub name: String,
+    /// The experiment with every key.
+    pub experiment: serde_json::Value,
+    /// What it was computed on.
+    pub cpu: Cpu,
+    /// What it learns from.
+    pub data: DataInfo,
+    /// How large everything is.
+    pub sizes: Sizes,
+    /// Real time of training.
+    pub timing: Timing,
+    /// How it ended, once it has.
+    pub ending: Option<EndingInfo>,
+}
+
+/// What the run was computed on; it changes no result.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Cpu {
+    /// The instructions that were used.
+    pub instructions: String,
+    /// Those that it has.
+    pub available: Vec<String>,
+}
+
+/// What a run learns from.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DataInfo {
+    /// Other data has another one.
+    pub fingerprint: String,
+    /// The names of the classes.
+    pub classes: Vec<String>,
+    /// Samples of all groups.
+    pub training_samples: usize,
+    /// Samples that choose the best model.
+    pub validation_samples: usize,
+    /// Samples that count.
+    pub test_samples: usize,
+    /// The names of the groups; runs of earlier builds have none.
+    #[serde(default)]
+    pub groups: Vec<String>,
+    /// Of each group, how many training samples each class has.
+    #[serde(default)]
+    pub labels: Vec<Vec<u64>>,
+}
+
+/// Real time of training, evaluation included.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Timing {
+    /// How far it has come.
+    pub iterations: u64,
+    /// In so many seconds.
+    pub seconds: f64,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct EndingInfo {
+    /// `finished`, `reached`, `interrupted` or `diverged`.
+    pub kind: String,
+    /// At this iteration.
+    pub t: u64,
+    /// The key of what was reached, or of what to change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Its value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<f64>,
+}
+
+impl EndingInfo {
+    pub(crate) fn new(ending: &Ending, t: u64) -> Self {
+        let (kind, t, key, value) = match ending {
+            Ending::Finished => ("finished", t, None, None),
+            Ending::Reached { key, value } => ("reached", t, Some((*key).to_owned()), Some(*value)),
+            Ending::Interrupted => ("interrupted", t, None, None),
+            Ending::Diverged { t, learning_rate } => (
+                "diverged",
+                *t,
+                Some("train.learning_rate".to_owned()),
+                Some(*learning_rate),
+            ),
+        };
+        EndingInfo {
+            kind: kind.into(),
+            t,
+            key,
+            value,
+        }
+    }
+}
+
+impl Manifest {
+    /// The manifest of a run on data of which everything is known.
+    pub(crate) fn new(name: &str, task: &Task<'_>) -> Result<Self> {
+        let dataset = task.given;
+        let labels = dataset.groups.iter().map(|g| label_counts(dataset, g));
+        let data = DataInfo {
+            fingerprint: dataset.fingerprint(),
+            classes: dataset.classes.clone(),
+            training_samples: dataset.training_samples(),
+            validation_samples: dataset.validation.len(),
+            test_samples: dataset.test.len(),
+            groups: dataset.groups.iter().map(|g| g.name.clone()).collect(),
+            labels: labels.collect(),
+        };
+        Self::on_data(name, task, data)
+    }
+
+    /// The manifest of a run on data of which only so much is known.
+    pub(crate) fn on_data(name: &str, task: &Task<'_>, data: DataInfo) -> Result<Self> {
+        Ok(Manifest {
+            selvedge: VERSION.into(),
+            name: name.into(),
+            experiment: serde_json::to_value(task.experiment)?,
+            cpu: Cpu {
+                instructions: task.architecture.level().name().into(),
+                available: Level::available()
+                    .iter()
+                    .map(|l| l.name().to_owned())
+                    .collect(),
+            },
+            data,
+            sizes: task.sizes(),
+            timing: Timing {
+                iterations: 0,
+                seconds: 0.0,
+            },
+            ending: None,
+        })
+    }
+
+    /// Reads the manifest of a run.
+    ///
+    /// # Errors
+    /// If there is none, or it is damaged.
+    pub fn read(run: &Path) -> Result<Self> {
+        let path = run.join(MANIFEST);
+        if !is_run(run) {
+            bail!(
+                "{} is not a run directory: it has no {MANIFEST}",
+                run.display()
+            );
+        }
+        let value: serde_json::Value = read_json(&path)?;
+        let version = value["selvedge"].as_str().unwrap_or("unknown").to_owned();
+        serde_json::from_value(value).with_context(|| {
+            format!(
+                "{} is damaged, or of another version of selvedge: it says {version}, and this is {VERSION}",
+                path.display()
+            )
+        })
+    }
+
+    /// Refuses the run of a version that may mean something else by the same names: one whose first two numbers differ.
+    ///
+    /// # Errors
+    /// If it is.
+    pub fn check_version(&self, run: &Path) -> Result<()> {
+        let of = |version: &str| -> Vec<String> {
+            version.split('.').take(2).map(str::to_owned).collect()
+        };
+        match of(&self.selvedge) == of(VERSION) {
+            true => Ok(()),
+            false => bail!(
+                "{} was trained by selvedge {}, and this is {VERSION}: use that version, or train it again",
+                run.display(),
+                self.selvedge
+            ),
+        }
+    }
+
+    /// Its experiment; `run` is where the manifest was read from.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn experiment(&self, run: &Path) -> Result<Experiment> {
+        SETS.from_json(&self.experiment)
+            .with_context(|| format!("{}: its experiment cannot be", run.join(MANIFEST).display()))
+    }
+
+    /// Writes it into a run directory.
+    pub(crate) fn write(&self, run: &Path) -> Result<()> {
+        write_json(&run.join(MANIFEST), self)
+    }
+
+    /// How it ended, at which iteration and after how much real time.
+    pub(crate) fn end(&mut self, ending: &Ending, t: u64, seconds: f64) {
+        self.ending = Some(EndingInfo::new(ending, t));
+        self.timing = Timing {
+            iterations: t,
+            seconds,
+        };
+    }
+
+    /// Ties a checkpoint to its experiment and data.
+    pub(crate) fn fingerprint(&self) -> String {
+        let text = format!("{} {}", self.experiment, self.data.fingerprint);
+        Key::new(0).with_all(text.bytes().map(u64::from)).hex()
+    }
+}
+
+/// How many samples of a group each class has.
+fn label_counts(dataset: &Dataset, group: &Group) -> Vec<u64> {
+    let mut counts = vec![0; dataset.classes.len()];
+    for y in &group.samples.y {
+        counts[*y as usize] += 1;
+    }
+    counts
+}

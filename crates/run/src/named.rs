@@ -1,0 +1,112 @@
+//! From a word to an experiment.
+
+use crate::error::{Error, Result, bail};
+use crate::files::{is_run, read_text};
+use crate::manifest::Manifest;
+use crate::presets::{self, PRESETS};
+use selvedge_core::experiment::{Experiment, nearest};
+use selvedge_data::Loaded;
+use selvedge_data::SETS;
+use std::path::Path;
+
+/// An experiment and what to call it.
+#[derive(Clone, Debug)]
+pub struct Named {
+    /// Its file's or its preset's name.
+    pub name: String,
+    /// What is to be trained.
+    pub experiment: Experiment,
+}
+
+impl Named {
+    /// The experiment that a word names, with changes like `train.iterations=500`: a file, a run directory, or one that comes
+    /// with selvedge; without a word the first of those. Tables that it names may lie beside its file, unless they are in
+    /// `data_dir`.
+    ///
+    /// # Errors
+    /// If there is none, or it or a change cannot be.
+    ///
+    /// ```
+    /// use selvedge_run::Named;
+    /// let named = Named::find(Some("esr".as_ref()), &["train.iterations=500".into()], None)?;
+    /// assert_eq!((named.name.as_str(), named.experiment.train.iterations), ("esr", 500));
+    /// # Ok::<(), selvedge_run::Error>(())
+    /// ```
+    pub fn find(word: Option<&Path>, set: &[String], data_dir: Option<&Path>) -> Result<Self> {
+        let Some(path) = word else {
+            let preset = &PRESETS[0];
+            return parse(preset.name.into(), preset.text, set, preset.name);
+        };
+        if path.is_file() {
+            let text = read_text(path)?;
+            let name = path
+                .file_stem()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            let mut named = parse(name, &text, set, &path.display().to_string())?;
+            find_beside(&mut named.experiment, path, data_dir);
+            return Ok(named);
+        }
+        let word = path.to_string_lossy();
+        // A folder that is no run does not hide an experiment of the same name.
+        let preset = presets::find(&word);
+        if path.is_dir() && (preset.is_none() || is_run(path)) {
+            let manifest = Manifest::read(path)?;
+            let experiment = SETS.parse(&manifest.experiment(path)?.to_toml(), set)?;
+            return Ok(Named {
+                name: manifest.name,
+                experiment,
+            });
+        }
+        if let Some(preset) = preset {
+            return parse(preset.name.into(), preset.text, set, preset.name);
+        }
+        let names: Vec<_> = PRESETS.iter().map(|p| p.name).collect();
+        let hint = match nearest(&word, names.iter().copied()) {
+            Some(name) => format!("did you mean `{name}`?"),
+            None => format!(
+                "there is no such file, and the experiments that come with selvedge are {}",
+                names.join(", ")
+            ),
+        };
+        bail!("no experiment `{word}`: {hint}")
+    }
+
+    /// Its data, from the folder with one sub-folder per set where it is made of files; [`Loaded::notes`] say what people
+    /// should know of it.
+    ///
+    /// # Errors
+    /// If a setting cannot work, or a file is missing or not what it should be.
+    pub fn data(&self, data_dir: Option<&Path>) -> Result<Loaded> {
+        let Experiment { data, seed, .. } = &self.experiment;
+        Ok(selvedge_data::load_with_notes(data, *seed, data_dir)?)
+    }
+}
+
+/// Files of one's own that are neither in the data folder nor here may lie beside the experiment.
+fn find_beside(experiment: &mut Experiment, file: &Path, data_dir: Option<&Path>) {
+    let data = &mut experiment.data;
+    if !["table", "shards"].contains(&data.set.as_str()) {
+        return;
+    }
+    let is_shards = data.set == "shards";
+    let is_there = |path: &Path| match is_shards {
+        true => path.join("shards.json").exists(),
+        false => path.exists(),
+    };
+    for path in std::iter::once(&mut data.path).chain(&mut data.table.files) {
+        let known = data_dir.is_some_and(|dir| is_there(&dir.join(&*path)));
+        let beside = file.with_file_name("").join(&*path);
+        if !path.is_empty() && !known && !is_there(Path::new(&*path)) && is_there(&beside) {
+            *path = beside.to_string_lossy().into_owned();
+        }
+    }
+}
+
+fn parse(name: String, text: &str, set: &[String], source: &str) -> Result<Named> {
+    let experiment = SETS
+        .parse(text, set)
+        .map_err(|e| Error::new(format!("{source}: {e}")))?;
+    Ok(Named { name, experiment })
+}
