@@ -4,7 +4,6 @@ use super::follow::Reader;
 use selvedge_core::adaptive::Change;
 use selvedge_core::experiment::{Algorithm, Experiment};
 use selvedge_core::schedule::Segment;
-use selvedge_data::SETS;
 use serde_json::{Value, json};
 
 /// Changes that are shown one by one, the last ones; all of them can be downloaded.
@@ -152,6 +151,7 @@ impl Schedule {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use selvedge_data::SETS;
 
     fn experiment(text: &str) -> Experiment {
         let text = format!("[train]\niterations = 100\n{text}");

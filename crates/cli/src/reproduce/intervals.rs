@@ -12,7 +12,6 @@ use crate::runs::{Series, series};
 use anyhow::{Result, bail};
 use selvedge_core::experiment::Experiment;
 use selvedge_core::state::Evaluation;
-use selvedge_data::SETS;
 use std::path::Path;
 
 /// The parts that are made of these runs.
@@ -259,6 +258,7 @@ impl Varied {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use selvedge_data::SETS;
     use std::collections::BTreeSet;
 
     fn experiment(name: &str, iterations: u64) -> Experiment {

@@ -8,7 +8,6 @@ use selvedge_core::task::Task;
 use selvedge_core::theory::bound::Constants;
 use selvedge_core::theory::estimate::{Problem, curvature, point};
 use selvedge_core::theory::strategies::{EqualIntervals, Root, equal_intervals};
-use selvedge_data::SETS;
 
 /// Steps of power iteration at most.
 const STEPS: usize = 20;
@@ -92,6 +91,7 @@ impl Choice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use selvedge_data::SETS;
 
     #[test]
     fn a_choice_follows_from_the_initial_model() {
