@@ -130,10 +130,17 @@ pub(crate) fn find(name: &str) -> Option<(&'static DataSet, Option<&'static Twin
 /// ```
 pub static SETS: Sets = Sets {
     names: || &NAMES,
-    verticals: || {
+    words: |meaning| {
         let some = ALL.iter().filter(|set| !set.verticals.is_empty());
-        let words = some.map(|set| format!("{} ({})", set.verticals.join(" | "), set.name));
-        words.collect::<Vec<String>>().join(", ")
+        let verticals = some.map(|set| format!("{} ({})", set.verticals.join(" | "), set.name));
+        let mut twins = ALL.into_iter().flat_map(|set| set.twins);
+        meaning
+            .replace("{twin}", twins.next().map_or("", |twin| twin.name))
+            .replace(
+                "{verticals}",
+                &verticals.collect::<Vec<String>>().join(", "),
+            )
+            .replace("{recordings}", &with_recordings().join(", "))
     },
     usual: |data| match find(&data.set) {
         Some((set, Some(twin))) => Usual {
@@ -144,6 +151,12 @@ pub static SETS: Sets = Sets {
         None => Usual::plain(data),
     },
 };
+
+/// The names of the sets that have recordings.
+pub(crate) fn with_recordings() -> Vec<&'static str> {
+    let with = ALL.iter().filter(|set| set.has_recordings);
+    with.map(|set| set.name).collect()
+}
 
 /// Sets, then twins.
 static NAMES: LazyLock<Vec<&str>> = LazyLock::new(|| {

@@ -42,11 +42,9 @@ pub(crate) fn check(settings: &DataSettings) -> Result<(), DataError> {
     check_values(settings)?;
     let (set, _) = sets::find(&settings.set).ok_or_else(|| unknown_set(settings))?;
     if settings.split == "recording" && !set.has_recordings {
-        let with = sets::ALL.iter().filter(|set| set.has_recordings);
-        let with: Vec<String> = with.map(|set| format!("{:?}", set.name)).collect();
         let expected = format!(
-            "only {} has recordings: expected another split; data.table.patient keeps a patient's rows together",
-            with.join(", ")
+            "only {:?} has recordings: expected another split; data.table.patient keeps a patient's rows together",
+            sets::with_recordings().join(", ")
         );
         return Err(wrong("split", "\"recording\"", expected));
     }

@@ -22,12 +22,12 @@ settings! {
     /// `[data]`: which set, and how it is split.
     DataSettings, "data." {
         set: String = "synthetic".into(), Values::Set,
-            "which rows; synthetic-NAME is a generated twin of the same shape";
+            "which rows; {twin} and so on are generated twins of the same shape";
         path: String = String::new(), Values::Text,
             "file or folder of the set, below the data folder; empty: its usual place";
         vertical: String = String::new(), Values::Text, "which side holds what: {verticals}";
         split: String = "paper".into(), Values::OneOf(&SPLITS),
-            "how rows are dealt to groups; recording where rows are pieces of recordings";
+            "how rows are dealt to groups; recording is for {recordings}";
         groups: usize = 10, POSITIVE, "M, the number of groups";
         beta: f64 = 0.5, Values::Number(Range::Within(0.001, 1e6)),
             "β of split = dirichlet: small is skewed, large even";

@@ -2,14 +2,13 @@
 
 use super::{DataSettings, Experiment, ExperimentError, KeyInfo, Values};
 use selvedge_nn::LayerSpec;
-use std::borrow::Cow;
 
 /// The data sets that there are. Experiments that may name any of them are read by its methods.
 pub struct Sets {
     /// The names that `data.set` may have.
     pub names: fn() -> &'static [&'static str],
-    /// Which words `data.vertical` may have for which of them.
-    pub verticals: fn() -> String,
+    /// Fills in what a key's meaning says of them: `{twin}`, `{verticals}`, `{recordings}`.
+    pub words: fn(&str) -> String,
     /// What an experiment with this data has where it says nothing else.
     pub usual: fn(&DataSettings) -> Usual,
 }
@@ -45,7 +44,7 @@ impl Sets {
     /// The generated set alone: all that core knows.
     pub const GENERATED: Sets = Sets {
         names: || &["synthetic"],
-        verticals: String::new,
+        words: str::to_owned,
         usual: Usual::plain,
     };
 
@@ -58,14 +57,8 @@ impl Sets {
     }
 
     /// What a key means.
-    pub fn meaning(&self, key: &KeyInfo) -> Cow<'static, str> {
-        match key.meaning.contains("{verticals}") {
-            true => key
-                .meaning
-                .replace("{verticals}", &(self.verticals)())
-                .into(),
-            false => key.meaning.into(),
-        }
+    pub fn meaning(&self, key: &KeyInfo) -> String {
+        (self.words)(key.meaning)
     }
 }
 
