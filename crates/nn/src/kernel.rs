@@ -180,7 +180,7 @@ pub(crate) fn multiply<L: Lanes>(
     let mut row = 0;
     macro_rules! rows_while {
         ($condition:expr, $rows:literal) => {
-            while $condition && shape.rows - row >= $rows {
+            while $condition && row + $rows - 1 < shape.rows {
                 let (x, out) = (&x[row * shape.stride..], &mut out[row * n..]);
                 multiply_rows::<L, $rows>(x, shape, w, n, start, out);
                 row += $rows;

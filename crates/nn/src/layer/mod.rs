@@ -201,11 +201,13 @@ pub(crate) fn build(spec: &LayerSpec, input: Shape) -> Result<(Box<dyn Layer>, S
         (LayerSpec::Window { .. }, _) => return Err(wrong("[features]")),
         (&LayerSpec::Lstm { hidden } | &LayerSpec::Gru { hidden }, Shape::Steps(steps, inputs)) => {
             positive("hidden", hidden)?;
+            let (cell, gates) = match spec {
+                LayerSpec::Lstm { .. } => (recurrent::Cell::Lstm, 4),
+                _ => (recurrent::Cell::Gru, 3),
+            };
             let layer = recurrent::Recurrent {
-                cell: match spec {
-                    LayerSpec::Lstm { .. } => recurrent::Cell::Lstm,
-                    _ => recurrent::Cell::Gru,
-                },
+                cell,
+                gates,
                 steps,
                 inputs,
                 hidden,

@@ -19,6 +19,7 @@ pub(super) enum Cell {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Recurrent {
     pub cell: Cell,
+    pub gates: usize,
     pub steps: usize,
     pub inputs: usize,
     pub hidden: usize,
@@ -33,13 +34,8 @@ pub(super) struct BackwardPass<'a, T> {
 
 impl Recurrent {
     /// Numbers in one step's gates.
-    #[inline(always)]
     pub(super) fn width(&self) -> usize {
-        let gates = match self.cell {
-            Cell::Lstm => 4,
-            Cell::Gru => 3,
-        };
-        gates * self.hidden
+        self.gates * self.hidden
     }
 
     /// Numbers in W_ih and in W_hh.
