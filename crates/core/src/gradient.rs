@@ -3,7 +3,7 @@
 //! It is the mean over the subset that the group draws for an iteration, so two models can be probed with the same
 //! patients. Alongside comes how far one device's gradient is from that mean.
 
-use crate::group::Group;
+use crate::group::Turnout;
 use crate::model::{Architecture, Model};
 use crate::objective::Target;
 use crate::task::Task;
@@ -116,7 +116,7 @@ impl Pass {
 /// What group `m` finds at `model`, over the subset it draws for iteration `t`. Everybody is there.
 pub(crate) fn probe(task: &Task<'_>, m: usize, t: u64, model: &Model) -> Probe {
     let data = &task.dataset.groups[m];
-    let mut group = Group::default();
+    let mut group = Turnout::default();
     group.draw(task, m, t);
     let widths = task.architecture.widths();
     let mut pass = Pass::new(&task.architecture, model);

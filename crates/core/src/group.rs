@@ -1,6 +1,6 @@
 //! A group: one hospital, its edge and their devices, with all that it holds during an interval.
 //!
-//! The three methods of [`Group`] are the three phases of an interval. Threads share out a group's samples and
+//! The three methods of [`Turnout`] are the three phases of an interval. Threads share out a group's samples and
 //! devices as well as the groups, so that one group with many devices keeps them busy too.
 
 use crate::aggregate::Gathering;
@@ -39,7 +39,7 @@ pub(crate) fn held(selected: usize, numbers: usize) -> usize {
 
 /// Who takes part in a group's interval.
 #[derive(Debug, Default)]
-pub struct Group {
+pub struct Turnout {
     /// A_m, in rising order.
     pub subset: Vec<u32>,
     /// Whether the device at each position sent its ζ2.
@@ -136,11 +136,11 @@ impl<'a, W> Workspaces<'a, W> {
     }
 }
 
-impl Group {
+impl Turnout {
     /// All groups of a task, before anybody was drawn.
-    pub(crate) fn all(task: &Task<'_>) -> Vec<Group> {
+    pub(crate) fn all(task: &Task<'_>) -> Vec<Turnout> {
         let mut groups = Vec::new();
-        groups.resize_with(task.dataset.groups.len(), Group::default);
+        groups.resize_with(task.dataset.groups.len(), Turnout::default);
         groups
     }
 

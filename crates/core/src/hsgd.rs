@@ -17,7 +17,7 @@
 use crate::clock::Rates;
 use crate::cloud;
 use crate::experiment::{Broadcast, Compute};
-use crate::group::{Group, Workspace, Workspaces};
+use crate::group::{Turnout, Workspace, Workspaces};
 use crate::ledger::{Direction, Kind, Ledger, Link};
 use crate::local_steps::Steps;
 use crate::run::AlgorithmSteps;
@@ -41,7 +41,7 @@ pub(crate) fn steps_of<'a>(task: &'a Task<'_>) -> AlgorithmSteps<'a> {
 pub(crate) fn interval(
     task: &Task<'_>,
     state: &mut State,
-    groups: &mut [Group],
+    groups: &mut [Turnout],
     workspaces: &Workspaces<'_, Workspace>,
 ) {
     let started = task.stopwatch.map(|now| now());
@@ -53,7 +53,7 @@ pub(crate) fn interval(
 pub(crate) fn steps(
     task: &Task<'_>,
     state: &mut State,
-    groups: &mut [Group],
+    groups: &mut [Turnout],
     workspaces: &Workspaces<'_, Workspace>,
 ) {
     let Progress { t, segment, .. } = state.progress;
@@ -83,7 +83,7 @@ pub(crate) fn steps(
 }
 
 /// What the interval that just ended has sent, and how long it takes in simulated time.
-fn account(task: &Task<'_>, progress: &mut Progress, groups: &[Group], started: Option<f64>) {
+fn account(task: &Task<'_>, progress: &mut Progress, groups: &[Turnout], started: Option<f64>) {
     let compute = compute(task, progress.segment.local_interval, started);
     let Progress { ledger, clock, .. } = progress;
     for (m, group) in groups.iter().enumerate() {
@@ -96,7 +96,7 @@ fn account(task: &Task<'_>, progress: &mut Progress, groups: &[Group], started: 
 /// What one group's interval has sent, and how long each of its phases takes in simulated time.
 pub(crate) fn charge_interval(
     task: &Task<'_>,
-    (m, group, compute): (usize, &Group, f64),
+    (m, group, compute): (usize, &Turnout, f64),
     ledger: &mut Ledger,
     mut advance: impl FnMut(f64),
 ) {

@@ -11,10 +11,10 @@
 
 use crate::adaptive::{self, Change};
 use crate::baseline::{centralised, device_only, fedavg, hospital_only, jfl, tdcd};
-use crate::evaluation::{self, Candidate, Judged, Judging};
 use crate::experiment::{Algorithm, KEYS};
-use crate::group::Group;
+use crate::group::Turnout;
 use crate::hsgd;
+use crate::judging::{self, Candidate, Judged, Judging};
 use crate::state::{Evaluation, Progress, Reached, State};
 use crate::task::Task;
 use std::ops::ControlFlow;
@@ -48,7 +48,7 @@ pub struct Interval<'a> {
     /// The run as it is now; saving it is saving the run.
     pub state: &'a State,
     /// The groups, with who took part.
-    pub groups: &'a [Group],
+    pub groups: &'a [Turnout],
     /// The evaluation, if this interval ended with one.
     pub evaluation: Option<&'a Evaluation>,
 }
@@ -81,7 +81,7 @@ pub fn train<E>(
         Algorithm::HospitalOnly => hospital_only::steps_of(task),
         Algorithm::DeviceOnly => device_only::steps_of(task),
     };
-    let mut groups = Group::all(task);
+    let mut groups = Turnout::all(task);
     let mut watch = Watch { task, after };
     adaptive::begin(task, state);
     if state.progress.evaluated.is_none() {
@@ -108,7 +108,7 @@ pub(crate) struct AlgorithmSteps<'a> {
     /// Before the first iteration.
     pub(crate) before: fn(&Task<'_>, &mut Progress),
     /// What all groups do until the next exchange.
-    pub(crate) interval: Box<dyn FnMut(&mut State, &mut [Group]) + 'a>,
+    pub(crate) interval: Box<dyn FnMut(&mut State, &mut [Turnout]) + 'a>,
     /// Where that is a multiple of P.
     pub(crate) aggregate: fn(&Task<'_>, &mut State),
 }
@@ -137,10 +137,14 @@ where
     }
 
     /// After an interval, and after the aggregation that it may have ended with. Some if the run is over.
-    fn interval_ended(&mut self, state: &mut State, groups: &[Group]) -> Result<Option<Ending>, E> {
+    fn interval_ended(
+        &mut self,
+        state: &mut State,
+        groups: &[Turnout],
+    ) -> Result<Option<Ending>, E> {
         let judged = match state.progress.aggregated == state.progress.t {
             true => {
-                let step = evaluation::aggregated(self.task, state);
+                let step = judging::aggregated(self.task, state);
                 self.judge(state, step)
             }
             false => Judged::default(),
@@ -154,8 +158,8 @@ where
             match step {
                 Judging::Done(judged) => return judged,
                 Judging::Evaluate(candidate) => {
-                    let scores = evaluation::measure(self.task, &state.theta);
-                    step = evaluation::scored(self.task, state, candidate, &scores);
+                    let scores = judging::measure(self.task, &state.theta);
+                    step = judging::scored(self.task, state, candidate, &scores);
                 }
             }
         }
@@ -164,7 +168,7 @@ where
     fn tell(
         &mut self,
         state: &State,
-        groups: &[Group],
+        groups: &[Turnout],
         judged: Judged,
     ) -> Result<Option<Ending>, E> {
         let Judged { evaluation, ending } = judged;

@@ -7,9 +7,9 @@ use common::{
     run, task, watch,
 };
 use selvedge_core::dataset::Dataset;
-use selvedge_core::evaluate::predict;
 use selvedge_core::experiment::{Experiment, StopSettings};
 use selvedge_core::run::Ending;
+use selvedge_core::scores::predict;
 use selvedge_core::state::{Evaluation, State};
 
 /// A run that learns, slowly enough to have a history, and its data.

@@ -5,12 +5,12 @@ mod common;
 
 use common::*;
 use selvedge_core::dataset::{Dataset, Group, Samples};
-use selvedge_core::evaluate::predict;
 use selvedge_core::model::Model;
 use selvedge_core::role::{
     About, AskError, Asker, Edge, Event, HeldOutSamples, Hospital, MOST_ASKED, Message, Newcomers,
-    Numbers, Outbox, Part, Party, Protocol, Quorum, Role, Why, wire,
+    Numbers, Outbox, Party, Portion, Protocol, Quorum, Role, Why, wire,
 };
+use selvedge_core::scores::predict;
 use selvedge_core::task::Task;
 use selvedge_nn::random::Stream;
 use std::collections::{BTreeMap, HashSet};
@@ -179,15 +179,15 @@ impl<'a> World<'a> {
         };
         vec![
             (
-                About::Rows(Part::Training, vec![0, 2, 3]),
+                About::Rows(Portion::Training, vec![0, 2, 3]),
                 row(own, &[0, 2, 3]),
             ),
             (
-                About::Rows(Part::Validation, vec![1]),
+                About::Rows(Portion::Validation, vec![1]),
                 row(validation, &[1]),
             ),
             (
-                About::Rows(Part::Test, vec![3, 0, 1]),
+                About::Rows(Portion::Test, vec![3, 0, 1]),
                 row(test, &[3, 0, 1]),
             ),
             // Whose lab results are nowhere has any.
@@ -323,7 +323,7 @@ fn who_may_not_ask_is_refused_and_told_why() {
     let (experiment, data) = (experiment(3, [4, 4, 2], TANH), data(3));
     let task = task(&experiment, &data);
     let mut world = World::new(&task, &data, 3);
-    let own = |row: u32| About::Rows(Part::Training, vec![row]);
+    let own = |row: u32| About::Rows(Portion::Training, vec![row]);
     let refused = |heard: Vec<Message>| match &heard[..] {
         [Message::Refused { why, .. }] => *why,
         // It was passed on, and the hospital refuses it.
@@ -350,7 +350,7 @@ fn who_may_not_ask_is_refused_and_told_why() {
         ),
         "{answers:?}"
     );
-    let test = |row: u32| About::Rows(Part::Test, vec![row]);
+    let test = |row: u32| About::Rows(Portion::Test, vec![row]);
     let new = |key: u128| About::New {
         key,
         patients: vec![1000],
@@ -366,14 +366,14 @@ fn who_may_not_ask_is_refused_and_told_why() {
         (MINE, question(4, own(0), &[0.5, f32::NAN]), Why::Malformed),
         (
             MINE,
-            question(4, About::Rows(Part::Test, vec![]), &[]),
+            question(4, About::Rows(Portion::Test, vec![]), &[]),
             Why::Malformed,
         ),
         (
             MINE,
             question(
                 4,
-                About::Rows(Part::Test, vec![0; MOST_ASKED + 1]),
+                About::Rows(Portion::Test, vec![0; MOST_ASKED + 1]),
                 &vec![0.5; 2 * MOST_ASKED + 2],
             ),
             Why::Malformed,
@@ -422,7 +422,7 @@ fn an_asker_takes_no_answer_that_cannot_be_and_knows_who_is_missing() {
     let task = task(&experiment, &data);
     let mut world = World::new(&task, &data, 5);
     world.end();
-    let about = About::Rows(Part::Test, vec![0, 1]);
+    let about = About::Rows(Portion::Test, vec![0, 1]);
     let x2 = data.test.x2[..4].to_vec();
     let mut asker = Asker::new(&task.architecture, (0, 0), 50, &[(about, x2)]);
     let answer = |number, unknown: &[u32], probabilities: &[f32]| Message::Answer {
@@ -482,7 +482,7 @@ fn an_asker_takes_no_answer_that_cannot_be_and_knows_who_is_missing() {
 
     // Refusals end it, before and behind the model.
     let one = |x2: f32| {
-        let about = About::Rows(Part::Test, vec![0]);
+        let about = About::Rows(Portion::Test, vec![0]);
         Asker::new(&task.architecture, (0, 0), 1, &[(about, vec![x2; 2])])
     };
     let why = |asker: &Asker<'_>| asker.failure().expect("a refusal");

@@ -6,13 +6,13 @@ mod common;
 use common::messages::{KINDS, message};
 use common::*;
 use selvedge_core::adaptive::Report;
-use selvedge_core::evaluate::Scores;
 use selvedge_core::ledger::{Direction, Kind, Ledger, Link, Payload};
 use selvedge_core::local_steps::Descended;
 use selvedge_core::objective::Softmax;
 use selvedge_core::role::wire::{MOST_CLASSES, VERSION, WireError, decode, encode};
-use selvedge_core::role::{About, Counted, Message, Numbers, Part, Why};
+use selvedge_core::role::{About, Counted, Message, Numbers, Portion, Why};
 use selvedge_core::schedule::Segment;
+use selvedge_core::scores::Scores;
 use std::time::{Duration, Instant};
 
 const RUN: u64 = 0x0123_4567_89ab_cdef;
@@ -371,7 +371,7 @@ fn the_format_is_as_it_was() {
         (
             Message::Embedded {
                 number: 77,
-                part: Part::Validation,
+                part: Portion::Validation,
                 rows: vec![1, 2],
                 zeta2: dense(&[0.5, 1.0]),
             },
@@ -402,7 +402,7 @@ fn the_format_is_as_it_was() {
                 number: 5,
                 t: 3,
                 gateway: 2,
-                about: About::Rows(Part::Test, vec![7]),
+                about: About::Rows(Portion::Test, vec![7]),
                 zeta2: Numbers::Dense([1.0].into()),
             },
             "120500000000000000030000000000000002000000000201000000070000000001000000\

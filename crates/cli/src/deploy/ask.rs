@@ -9,7 +9,7 @@ use crate::args::AskArgs;
 use crate::progress::terminal_bar;
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::experiment::Experiment;
-use selvedge_core::role::{About, Asker, Outbox, Part, Party};
+use selvedge_core::role::{About, Asker, Outbox, Party, Portion};
 use selvedge_core::task::Task;
 use selvedge_data::enrol::Asked;
 use selvedge_data::{PartyLoaded, read_party_and_patients};
@@ -149,7 +149,7 @@ fn questions(patients: &[Patient]) -> (Vec<(About, Vec<f32>)>, Vec<usize>) {
             order.extend(places);
         }
     };
-    for part in [Part::Training, Part::Validation, Part::Test] {
+    for part in [Portion::Training, Portion::Validation, Portion::Test] {
         let of_part = |(place, patient): (usize, &Patient)| match patient.who {
             Who::Row(of, row) if of == part => Some((row, place)),
             _ => None,

@@ -1,7 +1,7 @@
 //! Whom a gateway can ask about: those who take part and whose devices it carries, and those of a table.
 
 use crate::args::OwnPart;
-use selvedge_core::role::Part;
+use selvedge_core::role::Portion;
 use selvedge_data::enrol::Asked;
 use selvedge_data::{PartyLoaded, PartyPatients};
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Who {
     /// Takes part: a place in a part of the group.
-    Row(Part, u32),
+    Row(Portion, u32),
     /// Does not.
     New { key: u128, pseudonym: u128 },
 }
@@ -28,7 +28,7 @@ pub(super) struct Patient {
 /// A gateway's own patients who take part.
 pub(super) struct Patients<'a> {
     /// Of each part: where its rows begin in the group, their pseudonyms, their numbers.
-    parts: [(Part, u32, &'a [u128], &'a [f32]); 3],
+    parts: [(Portion, u32, &'a [u128], &'a [f32]); 3],
     /// Numbers of a row.
     width: usize,
 }
@@ -48,12 +48,12 @@ impl<'a> Patients<'a> {
             test.from,
         ];
         let x2 = [&training.samples.x2, &validation.x, &test.x];
-        let part = |at: usize, part: Part| (part, rows[at], &pseudonyms[at][..], &x2[at][..]);
+        let part = |at: usize, part: Portion| (part, rows[at], &pseudonyms[at][..], &x2[at][..]);
         Patients {
             parts: [
-                part(0, Part::Training),
-                part(1, Part::Validation),
-                part(2, Part::Test),
+                part(0, Portion::Training),
+                part(1, Portion::Validation),
+                part(2, Portion::Test),
             ],
             width: loaded.dataset.device.len(),
         }
@@ -62,9 +62,9 @@ impl<'a> Patients<'a> {
     /// One part of them, or all.
     pub(super) fn of_part(&self, wanted: Option<OwnPart>) -> Vec<Patient> {
         let wanted = wanted.map(|part| match part {
-            OwnPart::Training => Part::Training,
-            OwnPart::Validation => Part::Validation,
-            OwnPart::Test => Part::Test,
+            OwnPart::Training => Portion::Training,
+            OwnPart::Validation => Portion::Validation,
+            OwnPart::Test => Portion::Test,
         });
         let parts = self.parts.iter();
         let parts = parts.filter(|(part, ..)| wanted.is_none_or(|wanted| wanted == *part));

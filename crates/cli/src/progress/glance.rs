@@ -3,7 +3,7 @@
 use super::terminal::{Ink, Line};
 use crate::sparkline::sparkline;
 use selvedge_core::dataset::Dataset;
-use selvedge_core::group::Group;
+use selvedge_core::group::Turnout;
 use selvedge_core::ledger::Ledger;
 use selvedge_core::metrics::Metric;
 use selvedge_core::state::{Evaluation, Progress};
@@ -36,7 +36,7 @@ pub(super) struct Present {
 }
 
 impl Present {
-    pub(super) fn of(groups: &[Group]) -> Self {
+    pub(super) fn of(groups: &[Turnout]) -> Self {
         let drawn = groups.iter().map(|g| g.subset.len()).sum();
         let missing = |there: &Vec<bool>| there.iter().filter(|there| !**there).count();
         let absent = groups.iter().map(|g| missing(&g.uploaded)).sum();

@@ -10,7 +10,7 @@ use super::average;
 use super::wave::Wave;
 use crate::clock::Rates;
 use crate::experiment::Side;
-use crate::group::{Group, Workspaces};
+use crate::group::{Turnout, Workspaces};
 use crate::hsgd;
 use crate::ledger::{Kind, Link, Messages, Payload};
 use crate::local_steps::{Batch, Stepped, Steps, TowerWorkspace, tower_steps};
@@ -39,7 +39,7 @@ pub(crate) fn steps_of<'a>(task: &'a Task<'_>) -> AlgorithmSteps<'a> {
 fn interval(
     task: &Task<'_>,
     state: &mut State,
-    groups: &mut [Group],
+    groups: &mut [Turnout],
     workspaces: &Workspaces<'_, Wave<TowerWorkspace>>,
 ) {
     let Progress { t, segment, .. } = state.progress;
@@ -65,7 +65,7 @@ fn interval(
 fn device(
     task: &Task<'_>,
     (m, steps): (usize, Steps),
-    group: &Group,
+    group: &Turnout,
     position: usize,
     (model, own): (&Model, &mut [f32]),
     workspace: &mut TowerWorkspace,
@@ -89,7 +89,7 @@ fn device(
 }
 
 /// θ0 and θ2 to every drawn device and back.
-fn account(task: &Task<'_>, progress: &mut Progress, groups: &[Group], started: Option<f64>) {
+fn account(task: &Task<'_>, progress: &mut Progress, groups: &[Turnout], started: Option<f64>) {
     let w = task.architecture.widths();
     let rates = Rates::new(&task.experiment.time);
     let both = Payload::dense(w.n0 + w.n2);

@@ -8,7 +8,7 @@
 
 use super::average;
 use crate::experiment::Side;
-use crate::group::{Group, Workspaces};
+use crate::group::{Turnout, Workspaces};
 use crate::hsgd;
 use crate::ledger::Link;
 use crate::local_steps::{Batch, Stepped, Steps, TowerWorkspace, tower_steps};
@@ -33,7 +33,7 @@ pub(crate) fn steps_of<'a>(task: &'a Task<'_>) -> AlgorithmSteps<'a> {
 fn interval(
     task: &Task<'_>,
     state: &mut State,
-    groups: &mut [Group],
+    groups: &mut [Turnout],
     workspaces: &Workspaces<'_, TowerWorkspace>,
 ) {
     let Progress { t, segment, .. } = state.progress;

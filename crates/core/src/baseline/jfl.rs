@@ -16,7 +16,7 @@ use crate::clock::Rates;
 use crate::cloud;
 use crate::exchange::{Embeddings, Frozen};
 use crate::experiment::Side;
-use crate::group::{Group, Workspaces};
+use crate::group::{Turnout, Workspaces};
 use crate::hsgd;
 use crate::ledger::{Direction, Kind, Link, Payload};
 use crate::local_steps::{
@@ -74,7 +74,7 @@ impl PairWorkspace {
 fn pairs_train(
     task: &Task<'_>,
     state: &mut State,
-    groups: &mut [Group],
+    groups: &mut [Turnout],
     workspaces: &Workspaces<'_, Wave<PairWorkspace>>,
 ) {
     let Progress { t, segment, .. } = state.progress;
@@ -106,7 +106,7 @@ fn pairs_train(
 fn pair_trains(
     task: &Task<'_>,
     (m, segment, t): (usize, Segment, u64),
-    group: &Group,
+    group: &Turnout,
     position: usize,
     (model, own): (&Model, &mut [f32]),
     workspace: &mut PairWorkspace,
@@ -158,7 +158,7 @@ fn pair_trains(
 }
 
 /// Each pair's exchanges, and all pairs' models to the cloud and back.
-fn account(task: &Task<'_>, progress: &mut Progress, groups: &[Group], started: Option<f64>) {
+fn account(task: &Task<'_>, progress: &mut Progress, groups: &[Turnout], started: Option<f64>) {
     use {Direction::*, Kind::*, Link::*};
     let w = task.architecture.widths();
     let rates = Rates::new(&task.experiment.time);

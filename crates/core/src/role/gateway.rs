@@ -1,7 +1,7 @@
 //! A gateway: carries devices, any number or one, and answers their edge. It remembers nothing that it could not be told
 //! again.
 
-use super::message::{Message, OfDevice, Part};
+use super::message::{Message, OfDevice, Portion};
 use super::{Doing, Event, HeldOutSamples, Outbox, Party};
 use crate::dataset::Samples;
 use crate::exchange::{Embeddings, Frozen};
@@ -282,16 +282,16 @@ impl<'a> Gateway<'a> {
             }
             None => own.map(|row| row as u32).collect(),
         };
-        let held_out = |part: Part, at: usize| {
+        let held_out = |part: Portion, at: usize| {
             let (samples, first) = (&self.held_out[at], self.held_out_from[at]);
             let rows = (0..samples.len() as u32).map(|row| first + row).collect();
             (part, rows, &samples.x2[..], first)
         };
         let first = self.first_row as u32;
-        let parts: [(Part, Vec<u32>, &[f32], u32); 3] = [
-            (Part::Training, training, &self.samples.x2, first),
-            held_out(Part::Validation, 0),
-            held_out(Part::Test, 1),
+        let parts: [(Portion, Vec<u32>, &[f32], u32); 3] = [
+            (Portion::Training, training, &self.samples.x2, first),
+            held_out(Portion::Validation, 0),
+            held_out(Portion::Test, 1),
         ];
         let width = tower.output().len();
         let mut side = Embeddings::new(false);

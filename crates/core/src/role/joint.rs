@@ -13,7 +13,7 @@
 //! by a pseudonym, and known if the hospital has been given a table with that patient. Asking again gives the same answer,
 //! so all of it may be lost or doubled.
 
-use super::message::Part;
+use super::message::Portion;
 use super::wire::{Reader, Wire, WireError, cannot_be, listed};
 use crate::dataset::Samples;
 use crate::message_path::Numbers;
@@ -26,7 +26,7 @@ pub const MOST_ASKED: usize = 4096;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum About {
     /// Patients who take part: their places in a part of the group.
-    Rows(Part, Vec<u32>),
+    Rows(Portion, Vec<u32>),
     /// Patients who do not.
     New {
         /// A name for the key of the pseudonyms.

@@ -2,10 +2,10 @@
 
 use super::joint::{About, Why};
 use crate::adaptive::Report;
-use crate::evaluate::Scores;
 use crate::ledger::Ledger;
 use crate::message_path::Numbers;
 use crate::schedule::Segment;
+use crate::scores::Scores;
 
 /// What a group has sent and how long it has worked, as its edge counts.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,7 +28,7 @@ impl Counted {
 
 /// Which samples of a group are evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Part {
+pub enum Portion {
     /// Its training rows.
     Training,
     /// Its validation rows.
@@ -147,7 +147,7 @@ pub enum Message {
         /// Which model.
         number: u64,
         /// Which samples.
-        part: Part,
+        part: Portion,
         /// Their places in that part of the group.
         rows: Vec<u32>,
         /// A row for each, one after the other.

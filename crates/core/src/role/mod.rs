@@ -46,7 +46,7 @@ pub use edge::Edge;
 pub use gateway::Gateway;
 pub use hospital::Hospital;
 pub use joint::{About, MOST_ASKED, Newcomers, Why};
-pub use message::{Counted, Message, Part};
+pub use message::{Counted, Message, Portion};
 
 use crate::dataset::Samples;
 use crate::protocol;

@@ -9,9 +9,8 @@
 //! never a panic, and takes memory by what it has of bytes, not by what it claims. So a message has one form in bytes: what
 //! decodes is encoded to the same bytes again. A frame of another version or of another run says so.
 
-use super::message::{Counted, Message, Part};
+use super::message::{Counted, Message, Portion};
 use crate::adaptive::Report;
-use crate::evaluate::{HeldOut, Scores};
 use crate::ledger::{Direction, Entry, Kind, Ledger, Link};
 use crate::local_steps::Descended;
 use crate::message_path::Numbers;
@@ -19,6 +18,7 @@ use crate::metrics::{LossSum, Tally};
 use crate::model::Model;
 use crate::protocol::{Packet, Unread};
 use crate::schedule::Segment;
+use crate::scores::{HeldOut, Scores};
 use crate::state::{Evaluation, Validation};
 use std::sync::Arc;
 
@@ -409,9 +409,9 @@ macro_rules! listed {
 pub(super) use listed;
 
 listed!(
-    Part,
+    Portion,
     "a part",
-    [Part::Training, Part::Validation, Part::Test]
+    [Portion::Training, Portion::Validation, Portion::Test]
 );
 listed!(Direction, "a direction", [Direction::Up, Direction::Down]);
 listed!(

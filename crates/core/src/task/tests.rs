@@ -4,7 +4,7 @@ use super::*;
 use crate::dataset::{Group as GroupData, Samples};
 use crate::experiment::ClassWeights;
 use crate::experiment::{Adaptive, Side};
-use crate::group::Group;
+use crate::group::Turnout;
 use crate::state::State;
 use selvedge_nn::Shape;
 
@@ -126,7 +126,7 @@ fn every_party_has_the_same_task() {
 /// Who is drawn is known to all; which rows that are, to the parties of the group.
 fn draws_are_the_same(party: &Task<'_>, task: &Task<'_>, own: Option<usize>) {
     for (m, t) in (0..3).flat_map(|m| [0, 5, 10].map(|t| (m, t))) {
-        let [mut theirs, mut true_one] = [Group::default(), Group::default()];
+        let [mut theirs, mut true_one] = [Turnout::default(), Turnout::default()];
         theirs.draw(party, m, t);
         true_one.draw(task, m, t);
         assert_eq!(theirs.subset, true_one.subset);

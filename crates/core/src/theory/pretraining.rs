@@ -10,7 +10,7 @@
 use super::bound::{Bound, Constants, Setting};
 use crate::adaptive::bound::{Books, Known, probe};
 use crate::cloud;
-use crate::group::{Group, Workspace, Workspaces};
+use crate::group::{Turnout, Workspace, Workspaces};
 use crate::hsgd;
 use crate::ledger::Ledger;
 use crate::schedule::Segment;
@@ -133,7 +133,7 @@ pub fn pretrain(
     let mut state = State::initial(task);
     state.progress.controller = None;
     state.safe = None;
-    let mut groups = Group::all(task);
+    let mut groups = Turnout::all(task);
     let workspaces = Workspaces::new(|| Workspace::new(task));
     let (mut probes, mut rates) = (Vec::new(), Vec::new());
     let all: Vec<usize> = (0..task.dataset.groups.len()).collect();

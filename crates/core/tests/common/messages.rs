@@ -2,13 +2,13 @@
 
 use super::{pick, within};
 use selvedge_core::adaptive::Report;
-use selvedge_core::evaluate::{HeldOut, Scores};
 use selvedge_core::ledger::{Direction, Kind, Ledger, Link, Payload};
 use selvedge_core::local_steps::Descended;
 use selvedge_core::metrics::LossSum;
 use selvedge_core::objective::Softmax;
-use selvedge_core::role::{About, Counted, Message, Numbers, Part, Why};
+use selvedge_core::role::{About, Counted, Message, Numbers, Portion, Why};
 use selvedge_core::schedule::Segment;
+use selvedge_core::scores::{HeldOut, Scores};
 use selvedge_nn::random::Stream;
 
 /// How many kinds of messages there are.
@@ -164,7 +164,10 @@ fn about(stream: &mut Stream) -> About {
     let long = |s: &mut Stream| u128::from(whole(s)) << 64 | u128::from(s.next_u64());
     match stream.below(2) {
         0 => About::Rows(
-            pick(stream, &[Part::Training, Part::Validation, Part::Test]),
+            pick(
+                stream,
+                &[Portion::Training, Portion::Validation, Portion::Test],
+            ),
             list(stream, small),
         ),
         _ => About::New {
@@ -238,7 +241,10 @@ pub fn message(stream: &mut Stream, kind: u64) -> Message {
         },
         11 => Message::Embedded {
             number: t,
-            part: pick(stream, &[Part::Training, Part::Validation, Part::Test]),
+            part: pick(
+                stream,
+                &[Portion::Training, Portion::Validation, Portion::Test],
+            ),
             rows: list(stream, small),
             zeta2: numbers(stream),
         },

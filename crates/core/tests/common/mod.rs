@@ -264,7 +264,7 @@ pub fn watch(task: &Task<'_>, state: &mut State, log: &mut Log, until: Option<u6
         log.evaluations.extend(interval.evaluation.cloned());
         log.states.push(interval.state.clone());
         if interval.state.progress.t > 0 {
-            let part = |g: &selvedge_core::group::Group| Part {
+            let part = |g: &selvedge_core::group::Turnout| Part {
                 subset: g.subset.clone(),
                 exchanged: g.exchanged.clone(),
                 uploaded: g.uploaded.clone(),

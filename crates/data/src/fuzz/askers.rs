@@ -4,7 +4,7 @@ use super::roles::{RIGHT, RUN, TASKS};
 use super::told;
 use selvedge_core::role::wire;
 use selvedge_core::role::{
-    About, Asker, Event, Message, Newcomers, Numbers, Outbox, Part, Party, Protocol,
+    About, Asker, Event, Message, Newcomers, Numbers, Outbox, Party, Portion, Protocol,
 };
 use std::collections::HashSet;
 
@@ -21,7 +21,7 @@ fn asked() -> [About; 2] {
         key: KEY,
         patients: vec![1, 2],
     };
-    [About::Rows(Part::Test, vec![0, 2]), new]
+    [About::Rows(Portion::Test, vec![0, 2]), new]
 }
 
 /// One whom the hospital knows, though it takes no part.
@@ -46,7 +46,7 @@ pub(super) fn questions(t: u64) -> Vec<(Party, Party, Message)> {
         number: 1,
         t,
         gateway: 0,
-        about: About::Rows(Part::Training, vec![3]),
+        about: About::Rows(Portion::Training, vec![3]),
         zeta2: Numbers::Dense([0.25; 2].into()),
     });
     said.into_iter().map(|said| (GATEWAY, EDGE, said)).collect()

@@ -6,11 +6,11 @@ use crate::{send_until_heard, stream_of};
 use async_nats::{Client, Subscriber, jetstream};
 use futures_util::StreamExt;
 use selvedge_core::adaptive::Report;
-use selvedge_core::evaluate::Scores;
 use selvedge_core::objective::Softmax;
 use selvedge_core::role::wire::encode;
-use selvedge_core::role::{Counted, Message, Numbers, Part};
+use selvedge_core::role::{Counted, Message, Numbers, Portion};
 use selvedge_core::schedule::Segment;
+use selvedge_core::scores::Scores;
 use selvedge_net::chunks::{PIECE, split};
 use selvedge_net::subjects::{CLOUD, EDGE, HOSPITAL, down, inside, up};
 use std::collections::{BTreeSet, HashSet};
@@ -144,7 +144,7 @@ fn conversation(random: &mut Random) -> Vec<(&'static str, &'static str, Message
             },
             Message::Embedded {
                 number: random.next(),
-                part: Part::Test,
+                part: Portion::Test,
                 rows: vec![random.next() as u32; 3],
                 zeta2: random.numbers(200),
             },
@@ -169,7 +169,7 @@ fn conversation(random: &mut Random) -> Vec<(&'static str, &'static str, Message
             HOSPITAL,
             Message::Embedded {
                 number: random.next(),
-                part: Part::Validation,
+                part: Portion::Validation,
                 rows: vec![random.next() as u32; 2],
                 zeta2: random.numbers(200),
             },

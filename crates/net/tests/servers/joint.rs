@@ -6,7 +6,7 @@ use crate::{is_silent, refused_to_listen, refused_to_send};
 use async_nats::{Client, Subscriber};
 use futures_util::StreamExt;
 use selvedge_core::role::wire::{decode, encode};
-use selvedge_core::role::{About, Message, Numbers, Part, Party};
+use selvedge_core::role::{About, Message, Numbers, Party, Portion};
 use selvedge_net::subjects::{CLOUD, EDGE, HOSPITAL, down, inside, up};
 use selvedge_net::transport::subject;
 use tokio::time::timeout;
@@ -85,7 +85,7 @@ async fn a_question_and_its_answer_are_nobody_elses() {
         number: 11,
         t: 4,
         gateway: 0,
-        about: About::Rows(Part::Test, vec![0]),
+        about: About::Rows(Portion::Test, vec![0]),
         zeta2: Numbers::Dense([0.5, -0.5].into()),
     };
     let answer = Message::Answer {

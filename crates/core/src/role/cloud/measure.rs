@@ -3,8 +3,8 @@
 use super::super::message::Message;
 use super::super::{Absence, Outbox, Party, Phase, quorum};
 use super::{Cloud, Measuring};
-use crate::evaluate::Scores;
-use crate::evaluation::{self, Candidate, Judging};
+use crate::judging::{self, Candidate, Judging};
+use crate::scores::Scores;
 use selvedge_nn::random::Key;
 
 impl Cloud<'_> {
@@ -76,7 +76,7 @@ impl Cloud<'_> {
                 }),
             }
         }
-        let step = evaluation::scored(self.task, &mut self.state, candidate, &sum);
+        let step = judging::scored(self.task, &mut self.state, candidate, &sum);
         self.step(step, outbox);
     }
 }

@@ -10,12 +10,12 @@ use super::message::{Counted, Message};
 use super::{Absence, Doing, Event, Outbox, Party, Phase, Quorum, quorum};
 use crate::adaptive::{self, Report};
 use crate::cloud::{Announced, gather};
-use crate::evaluate::Scores;
-use crate::evaluation::{self, Candidate, Judged, Judging};
+use crate::judging::{self, Candidate, Judged, Judging};
 use crate::ledger::{Kind, Ledger};
 use crate::message_path::{Leg, Numbers};
 use crate::model::Model;
 use crate::run::{Ending, ended};
+use crate::scores::Scores;
 use crate::state::{Evaluation, Progress, State};
 use crate::task::Task;
 
@@ -378,7 +378,7 @@ impl<'a> Cloud<'a> {
         };
         self.overdue = false;
         outbox.over.push((Phase::Global, next));
-        let step = evaluation::aggregated(self.task, &mut self.state);
+        let step = judging::aggregated(self.task, &mut self.state);
         self.step(step, outbox);
     }
 

@@ -6,11 +6,11 @@ mod doing;
 mod joint;
 mod sending;
 
-use super::message::{Counted, Message, OfDevice, Part};
+use super::message::{Counted, Message, OfDevice, Portion};
 use super::wire::{self, Reader, Wire, WireError, fields};
 use super::{Absence, Event, Outbox, Party, Phase, Quorum, is_possible, quorum};
 use crate::aggregate::Gathering;
-use crate::group::{Group, aggregate_locally};
+use crate::group::{Turnout, aggregate_locally};
 use crate::hsgd::{charge_interval, compute};
 use crate::ledger::Kind;
 use crate::message_path::{Leg, Numbers, Route};
@@ -84,7 +84,7 @@ enum Stage {
 
 /// The devices of an interval.
 struct Drawn {
-    group: Group,
+    group: Turnout,
     zeta2: Vec<Option<Vec<Numbers>>>,
     /// By position, for those who are taught.
     zeta1: Vec<Option<Vec<Numbers>>>,
@@ -285,16 +285,16 @@ impl<'a> Edge<'a> {
     }
 
     /// Whether these rows of a part are a gateway's own.
-    fn holds(&self, gateway: usize, part: Part, rows: &[u32]) -> bool {
+    fn holds(&self, gateway: usize, part: Portion, rows: &[u32]) -> bool {
         let offsets = &self.task.dataset.groups[self.group].offsets;
         let Some(devices) = self.gateways.get(gateway) else {
             return false;
         };
         let own = offsets.at(devices.start as usize)..offsets.at(devices.end as usize);
         match part {
-            Part::Training => rows.iter().all(|row| own.contains(row)),
-            Part::Validation => self.holds_held_out(gateway, 0, rows),
-            Part::Test => self.holds_held_out(gateway, 1, rows),
+            Portion::Training => rows.iter().all(|row| own.contains(row)),
+            Portion::Validation => self.holds_held_out(gateway, 0, rows),
+            Portion::Test => self.holds_held_out(gateway, 1, rows),
         }
     }
 
@@ -307,7 +307,7 @@ impl<'a> Edge<'a> {
 
     /// Draws A_m and invites it.
     fn invite(&mut self, outbox: &mut Outbox) {
-        let mut group = Group::default();
+        let mut group = Turnout::default();
         group.draw(self.task, self.group, self.held.t);
         let nothing = vec![None; group.subset.len()];
         self.stage = Stage::Inviting(Drawn {

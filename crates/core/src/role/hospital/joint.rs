@@ -1,13 +1,13 @@
 //! A hospital's half of joint predictions.
 
 use super::super::joint::{About, Newcomers, Why};
-use super::super::message::{Message, Part};
+use super::super::message::{Message, Portion};
 use super::super::{Outbox, Party};
 use super::Hospital;
 use crate::dataset::Samples;
-use crate::evaluate::predict_embedded;
 use crate::message_path::Numbers;
 use crate::model::Model;
+use crate::scores::predict_embedded;
 
 /// What is asked, as it came.
 pub(super) struct Asked {
@@ -83,9 +83,9 @@ impl Hospital<'_> {
         match (about, &self.newcomers) {
             (About::Rows(part, rows), _) => {
                 let samples = match part {
-                    Part::Training => &self.data.samples,
-                    Part::Validation => &self.held_out[0],
-                    Part::Test => &self.held_out[1],
+                    Portion::Training => &self.data.samples,
+                    Portion::Validation => &self.held_out[0],
+                    Portion::Test => &self.held_out[1],
                 };
                 let there = rows.iter().all(|row| (*row as usize) < samples.len());
                 let rows = rows.iter().copied().map(Some).collect();

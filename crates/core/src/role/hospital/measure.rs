@@ -1,12 +1,12 @@
 //! What a model scores with a hospital's samples, whose ζ2 comes from the gateways.
 
-use super::super::message::{Message, Part};
+use super::super::message::{Message, Portion};
 use super::super::{Outbox, Party};
 use super::Hospital;
 use crate::dataset::Samples;
-use crate::evaluate::{Scores, predict_embedded};
 use crate::message_path::Numbers;
 use crate::model::Model;
+use crate::scores::{Scores, predict_embedded};
 
 /// A model that is measured. Embeddings may come before the model itself.
 pub(super) struct Measured {
@@ -70,13 +70,13 @@ impl Hospital<'_> {
     }
 
     /// Whether it wants to know ζ2 of a sample.
-    fn asks(&self, part: Part, row: u32) -> bool {
+    fn asks(&self, part: Portion, row: u32) -> bool {
         let [validation, test] = &self.held_out;
         let all = match (part, &self.task.loss_rows) {
-            (Part::Training, Some(rows)) => return rows[self.group].binary_search(&row).is_ok(),
-            (Part::Training, None) => &self.data.samples,
-            (Part::Validation, _) => validation,
-            (Part::Test, _) => test,
+            (Portion::Training, Some(rows)) => return rows[self.group].binary_search(&row).is_ok(),
+            (Portion::Training, None) => &self.data.samples,
+            (Portion::Validation, _) => validation,
+            (Portion::Test, _) => test,
         };
         (row as usize) < all.len()
     }
@@ -85,7 +85,7 @@ impl Hospital<'_> {
     pub(super) fn embedded(
         &mut self,
         number: u64,
-        part: Part,
+        part: Portion,
         rows: &[u32],
         zeta2: &Numbers,
         outbox: &mut Outbox,

@@ -15,7 +15,7 @@ use crate::adaptive::Report;
 use crate::dataset::{self};
 use crate::exchange::Embeddings;
 use crate::experiment::Side;
-use crate::group::Group;
+use crate::group::Turnout;
 use crate::ledger::Kind;
 use crate::local_steps::{Batch, Stepped, Steps, TowerWorkspace, hospital_steps};
 use crate::message_path::{Leg, Numbers, Route};
@@ -278,7 +278,7 @@ impl<'a> Hospital<'a> {
 
     /// One interval with the devices that are there: nothing, and false, if what came does not fit.
     fn interval(&mut self, zeta2: &ByPosition, outbox: &mut Outbox) -> bool {
-        let mut group = Group::default();
+        let mut group = Turnout::default();
         group.draw(self.task, self.group, self.held.t);
         let Some(other) = self.unpack(&group, zeta2) else {
             return false;
@@ -342,13 +342,13 @@ impl<'a> Hospital<'a> {
         if t >= self.task.experiment.train.iterations {
             return false;
         }
-        let mut group = Group::default();
+        let mut group = Turnout::default();
         group.draw(self.task, self.group, t);
         self.unpack(&group, zeta2).is_some()
     }
 
     /// ζ2 of all places of the batch; zeros where a device is absent, whom nobody asks for.
-    fn unpack(&self, group: &Group, zeta2: &ByPosition) -> Option<Vec<f32>> {
+    fn unpack(&self, group: &Turnout, zeta2: &ByPosition) -> Option<Vec<f32>> {
         let width = self.task.architecture.device.output().len();
         let route = self.task.route(Leg::Zeta2, self.group, group.drawn);
         if zeta2.len() != group.subset.len() {
@@ -370,7 +370,7 @@ impl<'a> Hospital<'a> {
     }
 
     /// θ0, and ζ1 of those who are there.
-    fn answer(&mut self, group: &Group) -> Message {
+    fn answer(&mut self, group: &Turnout) -> Message {
         let tower = &self.task.architecture.hospital;
         let mut side = Embeddings::new(false);
         let x1 = &self.data.samples.x1;

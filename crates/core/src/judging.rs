@@ -6,9 +6,9 @@
 //!
 //! The simulation measures scores itself; a cloud asks the groups for theirs. What follows from them is the same.
 
-use crate::evaluate::{HeldOut, Scores, predict};
 use crate::model::Model;
 use crate::run::Ending;
+use crate::scores::{HeldOut, Scores, predict};
 use crate::state::{Best, Evaluation, Progress, Reached, State, Validation};
 use crate::task::Task;
 
