@@ -3,6 +3,7 @@
 //! Readers and generators (crate `selvedge-data`) fill these types; nothing in them says where the
 //! numbers came from.
 
+use crate::objective::{Target, Targets};
 use selvedge_nn::{Shape, random::Key};
 
 /// Samples with both sides and the label, one row each.
@@ -14,8 +15,8 @@ pub struct Samples {
     pub x1: Vec<f32>,
     /// Device features, row after row.
     pub x2: Vec<f32>,
-    /// Labels, as indices into [`Dataset::classes`].
-    pub y: Vec<u32>,
+    /// What is to be learnt of them.
+    pub y: Targets,
 }
 
 impl Samples {
@@ -30,10 +31,10 @@ impl Samples {
     }
 
     /// Appends one row.
-    pub fn push(&mut self, x1: &[f32], x2: &[f32], y: u32) {
+    pub fn push(&mut self, x1: &[f32], x2: &[f32], y: impl Into<Target>) {
         self.x1.extend_from_slice(x1);
         self.x2.extend_from_slice(x2);
-        self.y.push(y);
+        self.y.push(y.into());
     }
 }
 
@@ -195,7 +196,7 @@ impl Dataset {
     /// How many training samples of each class there are, in all groups together. Only those that are here count.
     pub fn label_counts(&self) -> Vec<u64> {
         let mut counts = vec![0; self.classes.len()];
-        for y in self.groups.iter().flat_map(|g| &g.samples.y) {
+        for y in self.groups.iter().flat_map(|g| g.samples.y.classes()) {
             if let Some(count) = counts.get_mut(*y as usize) {
                 *count += 1;
             }
@@ -212,7 +213,7 @@ impl Dataset {
         for group in &self.groups {
             samples.x1.extend_from_slice(&group.samples.x1);
             samples.x2.extend_from_slice(&group.samples.x2);
-            samples.y.extend_from_slice(&group.samples.y);
+            samples.y.extend(&group.samples.y);
             offsets.extend((1..=group.devices()).map(|n| before + group.offsets.at(n)));
             before += group.row_count() as u32;
         }
@@ -254,7 +255,7 @@ impl Dataset {
             key.with(s.len() as u64)
                 .with_all(s.x1.chunks(2).map(pair))
                 .with_all(s.x2.chunks(2).map(pair))
-                .with_all(s.y.iter().map(|&y| u64::from(y)))
+                .with_all(s.y.classes().iter().map(|&y| u64::from(y)))
         }
         let dims = |s: Shape| s.dims().into_iter().map(|d| d as u64);
         let mut key = Key::new(0)

@@ -68,7 +68,7 @@ impl Pass {
         &mut self,
         task: &Task<'_>,
         model: &Model,
-        (x1, x2, label): (&[f32], &[f32], u32),
+        (x1, x2, target): (&[f32], &[f32], Target),
         gradient: &mut Model,
     ) -> f64 {
         let [combined, hospital, device] = task.architecture.parts();
@@ -77,7 +77,7 @@ impl Pass {
         zeta1.copy_from_slice(hospital.forward(&model.theta1, x1, &mut self.hospital));
         zeta2.copy_from_slice(device.forward(&model.theta2, x2, &mut self.device));
         let logits = combined.forward(&model.theta0, &self.embeddings, &mut self.combined);
-        let (level, target) = (task.architecture.level(), Target::Class(label));
+        let level = task.architecture.level();
         let objective = &task.objective;
         let loss = objective.loss(level, logits, target, true, &mut self.d_logits);
         let [prepared0, prepared1, prepared2] = &self.prepared;
@@ -134,7 +134,7 @@ pub(crate) fn probe(task: &Task<'_>, m: usize, t: u64, model: &Model) -> Probe {
             let (len1, len2) = (task.given.hospital.len(), task.given.device.len());
             let x1 = &data.samples.x1[row * len1..][..len1];
             let x2 = &data.samples.x2[row * len2..][..len2];
-            loss += pass.sample(task, model, (x1, x2, data.samples.y[row]), &mut own);
+            loss += pass.sample(task, model, (x1, x2, data.samples.y.at(row)), &mut own);
         }
         for (part, own) in own.parts().into_iter().enumerate() {
             for (sum, x) in sums[part].iter_mut().zip(own) {

@@ -370,7 +370,7 @@ fn owned<'a>(
     let tape = architecture.device.tape();
     Owned {
         x2: &batch.samples.x2[first * inputs..][..places.len() * inputs],
-        y: &batch.samples.y[first..][..places.len()],
+        y: (&batch.samples.y, first..first + places.len()),
         zeta1: &hospital_side.zeta[places.start * d1..places.end * d1],
         tapes: device_side
             .tapes

@@ -10,12 +10,13 @@ use crate::dataset::Samples;
 use crate::exchange::Frozen;
 use crate::experiment::Side;
 use crate::model::Architecture;
-use crate::objective::{Objective, Target};
+use crate::objective::{Objective, Targets};
 use crate::optimiser::{Optimiser, Step};
 use crate::schedule::Segment;
 use rayon::prelude::*;
 use selvedge_nn::{Network, Update, vector};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// Positions of the subset in one block of a sum.
 pub const BLOCK: usize = 32;
@@ -394,7 +395,7 @@ impl Tower<'_> {
     fn sample(&self, place: usize, tape: &[f32], gradient: &mut Gradient, pass: &mut Pass) {
         let combined = &self.architecture.combined;
         let tower = self.architecture.tower(self.side);
-        let target = Target::Class(self.batch.samples.y[self.batch.rows[place] as usize]);
+        let target = self.batch.samples.y.at(self.batch.rows[place] as usize);
         let (own, others) = self.architecture.places(self.side);
 
         pass.embeddings[own.clone()].copy_from_slice(tower.result(tape));
@@ -454,12 +455,12 @@ impl DeviceWorkspace {
 }
 
 /// What a device owns, and the ζ1 it was sent for it: rows of the same samples.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Owned<'a> {
     /// The device's features.
     pub x2: &'a [f32],
-    /// Their labels.
-    pub y: &'a [u32],
+    /// What is to be learnt of them: these rows of it.
+    pub y: (&'a Targets, Range<usize>),
     /// The hospital's embeddings of the same samples.
     pub zeta1: &'a [f32],
     /// What the exchange's forward passes left for each sample, if it was kept; else empty.
@@ -498,7 +499,7 @@ pub fn device_steps(
             device.prepare(own, prepared2);
             &*prepared2
         };
-        let samples = owned.y.len();
+        let samples = owned.y.1.len();
         let (length, decay) = (rate / samples as f32, rate * descent.weight_decay);
         if samples > 1 {
             gradient.fill(0.0);
@@ -506,7 +507,7 @@ pub fn device_steps(
                 own.copy_from_slice(theirs);
             }
         }
-        for (i, &label) in owned.y.iter().enumerate() {
+        for (i, row) in owned.y.1.clone().enumerate() {
             let x2 = &owned.x2[i * inputs..][..inputs];
             let tapes = if first { owned.tapes } else { &[] };
             let tape = kept(tapes, i, device.tape()).unwrap_or_else(|| {
@@ -516,7 +517,7 @@ pub fn device_steps(
             pass.embeddings[..d1].copy_from_slice(&owned.zeta1[i * d1..][..d1]);
             pass.embeddings[d1..].copy_from_slice(device.result(tape));
             let logits = combined.forward(&frozen.theta0, &pass.embeddings, &mut pass.combined);
-            let target = Target::Class(label);
+            let target = owned.y.0.at(row);
             (descent.objective).loss(level, logits, target, true, &mut pass.d_logits);
             combined.backward(
                 &frozen.prepared0,

@@ -18,6 +18,72 @@ pub enum Target {
     Class(u32),
 }
 
+impl From<u32> for Target {
+    fn from(class: u32) -> Self {
+        Target::Class(class)
+    }
+}
+
+/// What is known of samples, row after row.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Targets {
+    /// Their classes, as indices into [`Dataset::classes`](crate::dataset::Dataset::classes).
+    Classes(Vec<u32>),
+}
+
+impl Default for Targets {
+    fn default() -> Self {
+        Targets::Classes(Vec::new())
+    }
+}
+
+impl From<Vec<u32>> for Targets {
+    fn from(classes: Vec<u32>) -> Self {
+        Targets::Classes(classes)
+    }
+}
+
+impl FromIterator<u32> for Targets {
+    fn from_iter<I: IntoIterator<Item = u32>>(classes: I) -> Self {
+        Targets::Classes(classes.into_iter().collect())
+    }
+}
+
+impl Targets {
+    /// Of how many samples.
+    pub fn len(&self) -> usize {
+        self.classes().len()
+    }
+
+    /// Whether of none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What is known of the sample in a row.
+    pub fn at(&self, row: usize) -> Target {
+        Target::Class(self.classes()[row])
+    }
+
+    /// Appends what is known of one sample.
+    pub fn push(&mut self, target: Target) {
+        let (Targets::Classes(classes), Target::Class(class)) = (self, target);
+        classes.push(class);
+    }
+
+    /// Appends what is known of others.
+    pub fn extend(&mut self, others: &Targets) {
+        let (Targets::Classes(classes), Targets::Classes(more)) = (self, others);
+        classes.extend_from_slice(more);
+    }
+
+    /// The classes.
+    pub fn classes(&self) -> &[u32] {
+        let Targets::Classes(classes) = self;
+        classes
+    }
+}
+
 /// What a model is to learn.
 pub trait Objective: Send + Sync {
     /// How many logits the combined model must give.

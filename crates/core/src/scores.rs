@@ -4,7 +4,7 @@ use crate::dataset::Samples;
 use crate::experiment::Side;
 use crate::metrics::{LossSum, Tally};
 use crate::model::{Architecture, Model};
-use crate::objective::{Objective, Target};
+use crate::objective::{Objective, Targets};
 use rayon::prelude::*;
 
 /// Samples a task takes at once.
@@ -120,7 +120,7 @@ fn finish_one(
     );
     let level = architecture.level();
     objective.probabilities(level, logits, out);
-    let target = Target::Class(samples.y[row]);
+    let target = samples.y.at(row);
     objective.loss(level, logits, target, false, &mut workspace.d_logits)
 }
 
@@ -178,9 +178,9 @@ impl HeldOut {
     }
 
     /// Adds samples with what a model said of them.
-    pub(crate) fn add(&mut self, said: &Predictions, labels: &[u32]) {
+    pub(crate) fn add(&mut self, said: &Predictions, targets: &Targets) {
         self.losses = self.losses.merged(said.losses);
-        self.tally.add(&said.probabilities, labels);
+        self.tally.add(&said.probabilities, targets.classes());
     }
 }
 

@@ -28,7 +28,7 @@ fn reordered(group: &Group, data: &Dataset, order: &[u32]) -> Group {
             samples.push(
                 &s.x1[row * len1..][..len1],
                 &s.x2[row * len2..][..len2],
-                s.y[row],
+                s.y.classes()[row],
             );
         }
         offsets.push(samples.len() as u32);

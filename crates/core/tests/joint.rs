@@ -173,7 +173,7 @@ impl<'a> World<'a> {
             let mut some = Samples::default();
             for row in rows.iter().map(|row| *row as usize) {
                 let (x1, x2) = (&all.x1[row * 3..][..3], &all.x2[row * 2..][..2]);
-                some.push(x1, x2, all.y[row]);
+                some.push(x1, x2, all.y.classes()[row]);
             }
             some
         };

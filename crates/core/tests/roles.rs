@@ -69,7 +69,7 @@ fn some(all: &Samples, width: usize, rows: &[usize], hospital: bool) -> Samples 
         true => (values, Vec::new()),
         false => (Vec::new(), values),
     };
-    let y = rows.iter().map(|row| all.y[*row]).collect();
+    let y = rows.iter().map(|row| all.y.classes()[*row]).collect();
     Samples { x1, x2, y }
 }
 

@@ -50,7 +50,7 @@ fn whole_gradient(
             &samples.x1[row * len1..][..len1],
             &samples.x2[row * len2..][..len2],
         );
-        let label = samples.y[row];
+        let label = samples.y.classes()[row];
         let mut tapes = networks.map(|n| vec![0.0; n.tape()]);
         let zeta1 = a.hospital.forward(parts[1], x1, &mut tapes[1]).to_vec();
         let zeta2 = a.device.forward(parts[2], x2, &mut tapes[2]).to_vec();

@@ -26,7 +26,7 @@ fn the_papers_split() {
         (Shape::Flat(89), Shape::Flat(89))
     );
     assert_eq!(dataset.classes, ["1", "2", "3", "4", "5"]);
-    assert_eq!(label_counts(&dataset.test.y), [460; 5]);
+    assert_eq!(label_counts(dataset.test.y.classes()), [460; 5]);
     assert!(dataset.validation.is_empty());
     assert_eq!(dataset.training_samples(), 9_200);
     let mut pairs = Vec::new();
@@ -34,7 +34,7 @@ fn the_papers_split() {
         assert_eq!((group.devices(), group.samples.len()), (920, 920));
         assert_eq!(group.samples.x1.len(), 920 * 89);
         assert_eq!(group.samples.x2.len(), 920 * 89);
-        let counts = label_counts(&group.samples.y);
+        let counts = label_counts(group.samples.y.classes());
         let pair: Vec<usize> = (0..5).filter(|&class| counts[class] == 350).collect();
         let others: Vec<usize> = counts.into_iter().filter(|&count| count != 350).collect();
         assert_eq!((pair.len(), others.iter().sum()), (2, 220), "{counts:?}");
@@ -78,7 +78,7 @@ fn validation_and_several_samples_per_device() {
         ..esr_settings()
     };
     let dataset = load(&settings, 42, Some(&folder)).unwrap();
-    assert_eq!(label_counts(&dataset.validation.y), [184; 5]);
+    assert_eq!(label_counts(dataset.validation.y.classes()), [184; 5]);
     for group in &dataset.groups {
         assert_eq!((group.samples.len(), group.devices()), (828, 34));
         assert_eq!(group.rows(0), 0..25);
@@ -109,10 +109,10 @@ fn the_split_by_recording() {
         ..esr_settings()
     };
     let dataset = load(&settings, 42, Some(&folder)).unwrap();
-    assert_eq!(label_counts(&dataset.test.y), [460; 5]);
+    assert_eq!(label_counts(dataset.test.y.classes()), [460; 5]);
     for group in &dataset.groups {
         assert_eq!(group.devices(), 40 * 23);
-        let mut counts = label_counts(&group.samples.y);
+        let mut counts = label_counts(group.samples.y.classes());
         counts.sort_unstable();
         assert_eq!(counts, [3 * 23, 3 * 23, 4 * 23, 15 * 23, 15 * 23]);
     }

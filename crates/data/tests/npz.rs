@@ -55,7 +55,7 @@ fn what_is_written_is_what_training_sees() {
             header.contains(&format!("({},)", samples.len())),
             "{header}"
         );
-        assert_eq!(integers(bytes), samples.y);
+        assert_eq!(integers(bytes), samples.y.classes());
     }
 }
 

@@ -55,7 +55,7 @@ fn has_its_own(party: &PartyShard, read: &PartyLoaded, whole: &Dataset) {
         let width = side(&truly.samples).len() / truly.row_count();
         let numbers = &side(&truly.samples)[rows.start * width..rows.end * width];
         assert_eq!(bits(side(&group.samples)), bits(numbers));
-        assert_eq!(group.samples.y, truly.samples.y[rows]);
+        assert_eq!(group.samples.y.classes(), &truly.samples.y.classes()[rows]);
         let numbers = group.samples.x1.len() + group.samples.x2.len();
         assert_eq!(numbers, side(&group.samples).len(), "only its own columns");
     }
@@ -76,7 +76,7 @@ fn held_out_fits(party: &PartyShard, held_out: &HeldOut, whole: &Samples) {
             &side(whole)[place * width..][..width],
         );
         assert_eq!(bits(own), bits(truly));
-        assert_eq!(y[at], whole.y[place]);
+        assert_eq!(y[at], whole.y.classes()[place]);
     }
 }
 

@@ -102,7 +102,7 @@ fn together_they_are_the_group(settings: &DataSettings, data_dir: Option<&Path>,
             assert_eq!(mine.offsets, group.offsets);
             assert_eq!(y.len(), group.rows(devices.start).start);
             x2.extend_from_slice(&mine.samples.x2);
-            y.extend_from_slice(&mine.samples.y);
+            y.extend_from_slice(mine.samples.y.classes());
             assert!(mine.samples.x1.is_empty());
             if !held_out {
                 assert_eq!(read.held_out, [HeldOut::default(), HeldOut::default()]);
@@ -118,7 +118,7 @@ fn together_they_are_the_group(settings: &DataSettings, data_dir: Option<&Path>,
             fs::remove_dir_all(again).unwrap();
         }
         assert_eq!(bits(&x2), bits(&group.samples.x2));
-        assert_eq!(y, group.samples.y);
+        assert_eq!(y, group.samples.y.classes());
     }
 }
 

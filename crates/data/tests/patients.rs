@@ -92,7 +92,7 @@ fn in_order(samples: &Samples, rows: &[usize]) -> Samples {
     let mut out = Samples::default();
     for row in rows {
         let (x1, x2) = (&samples.x1[row * wide1..], &samples.x2[row * wide2..]);
-        out.push(&x1[..wide1], &x2[..wide2], samples.y[*row]);
+        out.push(&x1[..wide1], &x2[..wide2], samples.y.classes()[*row]);
     }
     out
 }
@@ -256,7 +256,7 @@ fn seconds_of_eeg_need_no_label() {
     let whole = read(folder.path().join("esr").join(NAME), Labels::Needed).unwrap();
     same(&new.samples, &whole.samples);
     assert_eq!(whole.ids.len(), text.lines().count() - 1);
-    assert!(whole.samples.y.contains(&4));
+    assert!(whole.samples.y.classes().contains(&4));
     assert!(read(path, Labels::Needed).is_err());
 }
 
@@ -322,7 +322,7 @@ fn stays_of_any_set_are_read_from_folders_or_single_files() {
     let at = |name: &str| vec![trained.folder.path().join(name)];
     let new = trained.read(&at("new/set-c"), Labels::Needed).unwrap();
     assert_eq!(
-        (&new.ids[..], &new.samples.y[..]),
+        (&new.ids[..], &new.samples.y.classes()[..]),
         (&["100".to_owned(), "101".into()][..], &[1, 0][..])
     );
     let first = trained.training().x2.len() / 6;
@@ -386,5 +386,5 @@ fn stays_of_mimic3_need_no_list() {
     let (labelled, unlabelled) = (read(Labels::Needed), read(Labels::Ignored));
     assert_eq!(&labelled.samples, &loaded.dataset.test);
     same(&unlabelled.samples, &labelled.samples);
-    assert!(unlabelled.samples.y.iter().all(|y| *y == 0));
+    assert!(unlabelled.samples.y.classes().iter().all(|y| *y == 0));
 }

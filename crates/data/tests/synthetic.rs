@@ -69,7 +69,7 @@ fn rows_do_not_depend_on_threads_or_on_each_other() {
     for (few, many) in few.groups.iter().zip(&many.groups) {
         assert_eq!(few.samples.x1, many.samples.x1[..3 * 16]);
         assert_eq!(few.samples.x2, many.samples.x2[..3 * 16]);
-        assert_eq!(few.samples.y, many.samples.y[..3]);
+        assert_eq!(few.samples.y.classes(), &many.samples.y.classes()[..3]);
     }
     assert_eq!(few.test.x1, many.test.x1[..few.test.len() * 16]);
     let other = load(&DataSettings::default(), 43, None).unwrap();
@@ -127,7 +127,15 @@ fn groups_differ_in_labels_and_all_classes_occur() {
             .groups
             .iter()
             .map(|group| {
-                let count = |class| group.samples.y.iter().filter(|&&y| y == class).count();
+                let count = |class| {
+                    group
+                        .samples
+                        .y
+                        .classes()
+                        .iter()
+                        .filter(|&&y| y == class)
+                        .count()
+                };
                 (0..classes as u32)
                     .map(|class| count(class) as f64 / 500.0)
                     .collect()
@@ -221,5 +229,5 @@ fn the_first_row_is_the_same_on_every_machine() {
     let bits = |x: &[f32]| [x[0].to_bits(), x[15].to_bits()];
     assert_eq!(bits(&first.x1), [0xbf08_366d, 0x3f17_7aec]);
     assert_eq!(bits(&first.x2), [0x3e9e_804d, 0x3f01_966a]);
-    assert_eq!(first.y[0], 0);
+    assert_eq!(first.y.classes()[0], 0);
 }

@@ -139,7 +139,9 @@ fn test_auc(dataset: &Dataset, groups: &[usize], seen: Sides, steps: usize) -> f
     let rows: Vec<([Vec<f64>; 2], u32)> = groups
         .iter()
         .map(|&group| &dataset.groups[group].samples)
-        .flat_map(|s| (0..s.len()).map(move |row| (sides(dataset, s, row, seen), s.y[row])))
+        .flat_map(|s| {
+            (0..s.len()).map(move |row| (sides(dataset, s, row, seen), s.y.classes()[row]))
+        })
         .collect();
     let mut stream = Key::new(1).stream();
     let mut model = TwoTowers::new(dataset, &mut stream);
@@ -152,7 +154,7 @@ fn test_auc(dataset: &Dataset, groups: &[usize], seen: Sides, steps: usize) -> f
     let mut scored: Vec<(f64, u32)> = (0..test.len())
         .map(|row| {
             let x = sides(dataset, test, row, seen);
-            (model.forward([&x[0], &x[1]])[2][1], test.y[row])
+            (model.forward([&x[0], &x[1]])[2][1], test.y.classes()[row])
         })
         .collect();
     scored.sort_by(|a, b| a.0.total_cmp(&b.0));

@@ -62,7 +62,7 @@ fn one_row_for_each_patient() {
     assert_eq!(statistics.device.missing, [0.0, 0.25]);
     // Ordered by id, p2 before p10; ages are standardised, categories left alone, the missing value is the mean.
     let samples = &dataset.groups[0].samples;
-    assert_eq!(samples.y, [0, 1, 1, 0]);
+    assert_eq!(samples.y.classes(), [0, 1, 1, 0]);
     let ages = [50.0f64, 70.0, 39.0, 61.0];
     let mean = ages.iter().sum::<f64>() / 4.0;
     let deviation = (ages.iter().map(|a| (a - mean).powi(2)).sum::<f64>() / 4.0).sqrt();
@@ -134,9 +134,12 @@ fn parts_groups_and_labels_as_columns_say() {
     assert_eq!(dataset.classes, ["b", "a"]);
     let names: Vec<&str> = dataset.groups.iter().map(|g| g.name.as_str()).collect();
     assert_eq!(names, ["s1", "s2"]);
-    assert_eq!(dataset.groups[0].samples.y, [1, 1]);
-    assert_eq!(dataset.groups[1].samples.y, [0]);
-    assert_eq!((dataset.validation.y, dataset.test.y), (vec![1], vec![0]));
+    assert_eq!(dataset.groups[0].samples.y.classes(), [1, 1]);
+    assert_eq!(dataset.groups[1].samples.y.classes(), [0]);
+    assert_eq!(
+        (dataset.validation.y.classes(), dataset.test.y.classes()),
+        (&[1][..], &[0][..])
+    );
 }
 
 #[test]
@@ -145,11 +148,11 @@ fn several_rows_of_a_patient_are_one_device() {
     let settings = "path = \"t.csv\"\n[data.table]\nid = \"row\"\npatient = \"who\"\nlabel = \"y\"\nhospital = [\"x\"]\ndevice = [\"z\"]\n";
     let dataset = load(&[("t.csv", text)], settings).unwrap().dataset;
     assert_eq!(dataset.groups[0].offsets.listed(), [0, 2, 4, 5]);
-    assert_eq!(dataset.groups[0].samples.y, [0, 0, 1, 1, 1]);
+    assert_eq!(dataset.groups[0].samples.y.classes(), [0, 0, 1, 1, 1]);
     // They may have different labels, but not different uses or groups.
     let changed = text.replace("c,p1,3,3,0", "c,p1,3,3,1");
     let dataset = load(&[("t.csv", &changed)], settings).unwrap().dataset;
-    assert_eq!(dataset.groups[0].samples.y, [0, 1, 1, 1, 1]);
+    assert_eq!(dataset.groups[0].samples.y.classes(), [0, 1, 1, 1, 1]);
     let used = text
         .replace("y\n", "y,use\n")
         .replace(",0\n", ",0,train\n")
@@ -271,7 +274,7 @@ fn the_labels_may_stand_in_the_series_itself() {
     let text = "id,t,hr,lactate,y\n7,0,80,1,no\n7,1,82,2,no\n8,0,90,3,yes\n";
     let settings = "path = \"s.csv\"\n[data.table]\nid = \"id\"\nlabel = \"y\"\ntime = \"t\"\nsteps = 2\nhospital = [\"lactate\"]\ndevice = [\"hr\"]\n";
     let dataset = load(&[("s.csv", text)], settings).unwrap().dataset;
-    assert_eq!(dataset.groups[0].samples.y, [0, 1]);
+    assert_eq!(dataset.groups[0].samples.y.classes(), [0, 1]);
     let changed = text.replace("82,2,no", "82,2,yes");
     refused(
         &[("s.csv", &changed)],

@@ -224,7 +224,7 @@ impl Manifest {
 /// How many samples of a group each class has.
 fn label_counts(dataset: &Dataset, group: &Group) -> Vec<u64> {
     let mut counts = vec![0; dataset.classes.len()];
-    for y in &group.samples.y {
+    for y in group.samples.y.classes() {
         counts[*y as usize] += 1;
     }
     counts

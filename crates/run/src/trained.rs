@@ -220,7 +220,12 @@ pub(crate) fn write_validation(
     if samples.is_empty() {
         return Ok(());
     }
-    let labels: Vec<u8> = samples.y.iter().flat_map(|y| y.to_le_bytes()).collect();
+    let labels: Vec<u8> = samples
+        .y
+        .classes()
+        .iter()
+        .flat_map(|y| y.to_le_bytes())
+        .collect();
     let shape = vec![samples.len(), networks.1.logits()];
     let mut scores = Vec::new();
     for (name, model) in MODELS.into_iter().zip(models) {

@@ -81,7 +81,7 @@ impl Measuring<'_> {
         Predicted {
             loss: (!calibrated).then(|| said.losses.mean()),
             probabilities: self.trained.corrected(said.probabilities, calibrated),
-            labels: samples.y.clone(),
+            labels: samples.y.classes().to_vec(),
             persons: &[],
             groups: None,
         }
@@ -168,7 +168,7 @@ fn merged(dataset: &Dataset) -> (Samples, Vec<u32>) {
     for (number, group) in (0..).zip(&dataset.groups) {
         all.x1.extend_from_slice(&group.samples.x1);
         all.x2.extend_from_slice(&group.samples.x2);
-        all.y.extend_from_slice(&group.samples.y);
+        all.y.extend(&group.samples.y);
         of_row.resize(all.len(), number);
     }
     (all, of_row)

@@ -219,7 +219,7 @@ fn held_out(
         Samples {
             x1,
             x2,
-            y: parts[i].y.clone(),
+            y: parts[i].y.clone().into(),
         }
     })
 }

@@ -148,7 +148,7 @@ fn pair_trains(
         hospital_steps(architecture, descent, steps, batch, stepped, hospital);
         let owned = Owned {
             x2: &samples.x2[first_row * inputs..][..rows.len() * inputs],
-            y: &samples.y[first_row..][..rows.len()],
+            y: (&samples.y, first_row..first_row + rows.len()),
             zeta1: &hospital_side.zeta,
             tapes: &device_side.tapes,
         };

@@ -244,7 +244,7 @@ impl<'a> Gateway<'a> {
         let inputs = architecture.device.input().len();
         let owned = Owned {
             x2: &self.samples.x2[rows.start * inputs..rows.end * inputs],
-            y: &self.samples.y[rows],
+            y: (&self.samples.y, rows),
             zeta1,
             tapes: &[],
         };

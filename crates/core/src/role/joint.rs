@@ -151,7 +151,7 @@ impl Newcomers {
                 x1,
                 x2: Vec::new(),
                 // Nobody knows them, and nobody asks for a loss.
-                y: vec![0; patients.len()],
+                y: vec![0; patients.len()].into(),
             },
         }
     }

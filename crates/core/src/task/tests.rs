@@ -67,7 +67,7 @@ fn seen(whole: &Dataset, own: Option<(usize, Option<Side>)>) -> Dataset {
             samples: Samples {
                 x1: kept(Side::Hospital, &group.samples.x1),
                 x2: kept(Side::Device, &group.samples.x2),
-                y: side.map_or_else(Vec::new, |_| group.samples.y.clone()),
+                y: side.map_or_else(Default::default, |_| group.samples.y.clone()),
             },
             offsets: group.offsets.clone(),
             ..hollow

@@ -155,7 +155,7 @@ impl<'a> World<'a> {
         let labels: Vec<u32> = data
             .groups
             .iter()
-            .flat_map(|g| g.samples.y.clone())
+            .flat_map(|g| g.samples.y.classes().to_vec())
             .collect();
         let classes = data.classes.len();
         let count = |c: usize| labels.iter().filter(|y| **y as usize == c).count() as f64;
@@ -186,7 +186,7 @@ impl<'a> World<'a> {
         let (len1, len2) = (data.hospital.len(), data.device.len());
         let x1 = wide(&samples.x1[row * len1..][..len1]);
         let x2 = wide(&samples.x2[row * len2..][..len2]);
-        (x1, x2, samples.y[row] as usize)
+        (x1, x2, samples.y.classes()[row] as usize)
     }
 
     /// ζ1 or ζ2: what tower 1 or 2 says of its side of a sample.

@@ -338,7 +338,7 @@ fn all_parties_write_what_fits_together() {
                 let (of_gateway, gateway) = &loaded[&Party::Gateway(m, g)];
                 assert_eq!(of_gateway.roster, summary.roster);
                 assert_eq!(of_gateway.gateways, summary.gateways);
-                y.extend(gateway.dataset.groups[m].samples.y.clone());
+                y.extend(gateway.dataset.groups[m].samples.y.classes().to_vec());
                 for (all, own) in held_out.iter_mut().zip(&gateway.held_out) {
                     assert_eq!(own.from as usize, all.y.len());
                     all.y.extend(&own.y);
@@ -348,7 +348,7 @@ fn all_parties_write_what_fits_together() {
             for (a, b) in own.held_out.iter().zip(&held_out) {
                 assert_eq!((&a.places, &a.y), (&b.places, &b.y));
             }
-            assert_eq!(own.dataset.groups[m].samples.y, y);
+            assert_eq!(own.dataset.groups[m].samples.y.classes(), y);
         }
         for (i, places) in places.iter_mut().enumerate() {
             places.sort_unstable();

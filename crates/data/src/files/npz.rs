@@ -52,7 +52,7 @@ fn samples<W: Write + Seek>(
 ) -> io::Result<()> {
     npz.floats(&format!("{prefix}_x1"), sides[0], &samples.x1)?;
     npz.floats(&format!("{prefix}_x2"), sides[1], &samples.x2)?;
-    npz.integers(&format!("{prefix}_y"), &samples.y)
+    npz.integers(&format!("{prefix}_y"), samples.y.classes())
 }
 
 /// An `.npz` being written, array after array.

@@ -225,7 +225,7 @@ fn some(all: &Samples, rows: std::ops::Range<usize>, hospital: bool) -> Samples 
     Samples {
         x1: part(&all.x1, 2, hospital),
         x2: part(&all.x2, 1, !hospital),
-        y: all.y[rows.clone()].to_vec(),
+        y: all.y.classes()[rows.clone()].to_vec().into(),
     }
 }
 

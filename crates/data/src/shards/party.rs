@@ -187,11 +187,15 @@ fn fill_group(
         PartyShard::Hospital(_) => (own.x, Vec::new()),
         _ => (Vec::new(), own.x),
     };
-    group.samples = Samples { x1, x2, y: own.y };
+    group.samples = Samples {
+        x1,
+        x2,
+        y: own.y.into(),
+    };
     group.offsets = shard.offsets.into();
     let refused = |problem| wrong_file(file, problem);
     check_largest(group, index).map_err(refused)?;
-    check_labels(&group.samples.y, index).map_err(refused)?;
+    check_labels(group.samples.y.classes(), index).map_err(refused)?;
     let from = shard.carried.map_or([0; 2], |carried| carried.from);
     let held_out = |part: ShardPart, (name, count): (&str, usize), from: u32| {
         HeldOut::of(part, scales, name, count)

@@ -57,7 +57,7 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<L
             samples: Samples {
                 x1: own.x,
                 x2: own_of_devices.x,
-                y: own.y,
+                y: own.y.into(),
             },
             offsets: devices.offsets.into(),
         });
@@ -132,7 +132,7 @@ impl HeldOut {
         self.places.extend(hospital.rows);
         self.samples.x1.extend(hospital.x);
         self.samples.x2.extend(devices.x);
-        self.samples.y.extend(hospital.y);
+        self.samples.y.extend(&hospital.y.into());
     }
 
     /// All of them in order: every place from 0 to `count` must be there once.
@@ -153,7 +153,7 @@ impl HeldOut {
                 &self.samples.x1[at * wide1..],
                 &self.samples.x2[at * wide2..],
             );
-            samples.push(&x1[..wide1], &x2[..wide2], self.samples.y[at]);
+            samples.push(&x1[..wide1], &x2[..wide2], self.samples.y.at(at));
         }
         Ok(samples)
     }

@@ -222,7 +222,7 @@ fn shard(
                 .flat_map(|row| &side(samples)[row * width..][..width])
                 .copied()
                 .collect(),
-            y: each().map(|row| samples.y[row]).collect(),
+            y: each().map(|row| samples.y.classes()[row]).collect(),
             rows: places,
         }
     };

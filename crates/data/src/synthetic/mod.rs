@@ -277,6 +277,10 @@ impl Generator {
                     *y = fill((task * ROWS_PER_TASK + i) as u64, x1, x2);
                 }
             });
-        Samples { x1, x2, y }
+        Samples {
+            x1,
+            x2,
+            y: y.into(),
+        }
     }
 }

@@ -25,7 +25,7 @@ const CLASSES: usize = 16;
 
 fn labels(samples: &Samples, classes: usize) -> Vec<u64> {
     let mut counts = vec![0; classes];
-    for y in &samples.y {
+    for y in samples.y.classes() {
         counts[*y as usize] += 1;
     }
     counts
@@ -207,7 +207,7 @@ fn samples(dataset: &Dataset, sides: &[&SideStatistics; 2]) -> String {
     });
     let mut drawn: Vec<u32> = Vec::new();
     for (group, row) in all {
-        let label = group.samples.y[row];
+        let label = group.samples.y.classes()[row];
         if drawn.contains(&label) {
             continue;
         }
