@@ -1,15 +1,17 @@
 //! What a run is to its parties: who has another is not let in, and is shown the difference.
 
+use selvedge_core::experiment::Experiment;
 use selvedge_core::role::wire;
 use selvedge_nn::random::Key;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Everything that all parties must have in common.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunIdentity {
-    /// The format of messages.
+    /// The protocol that parties speak.
     pub wire: u8,
-    /// The experiment, every key of it, as TOML.
+    /// The experiment's identity: a line for each key that does not have its default.
     pub experiment: String,
     /// The fingerprint of what data is scaled by.
     pub statistics: String,
@@ -47,38 +49,36 @@ impl RunIdentity {
     /// In what it differs from another, for people: `here` and `there`, a line each.
     pub fn differences(&self, other: &RunIdentity) -> Vec<String> {
         let mut lines = Vec::new();
+        if self.wire != other.wire {
+            let older = if self.wire < other.wire {
+                "here"
+            } else {
+                "there"
+            };
+            let numbers = format!("{} here, {} there", self.wire, other.wire);
+            lines.push(format!("protocol: {numbers}; upgrade selvedge {older}"));
+        }
         let mut differ = |what: &str, here: &str, there: &str| {
             if here != there {
                 lines.push(format!("{what}: {here} here, {there} there"));
             }
         };
-        differ(
-            "version of messages",
-            &self.wire.to_string(),
-            &other.wire.to_string(),
-        );
         differ("statistics", &self.statistics, &other.statistics);
         differ("data", &self.data, &other.data);
-        let keys = |text: &str| -> std::collections::BTreeMap<String, String> {
-            let mut table = String::new();
-            let mut keys = std::collections::BTreeMap::new();
-            for line in text.lines() {
-                if let Some(name) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
-                    table = format!("{}.", name.trim_matches(['[', ']']));
-                } else if let Some((key, value)) = line.split_once(" = ") {
-                    keys.insert(format!("{table}{key}"), value.to_owned());
-                }
-            }
-            keys
+        let keys = |text: &str| -> BTreeMap<String, String> {
+            let lines = text.lines().filter_map(|line| line.split_once(" = "));
+            lines
+                .map(|(key, value)| (key.into(), value.into()))
+                .collect()
         };
         let (here, there) = (keys(&self.experiment), keys(&other.experiment));
-        let nothing = "nothing".to_owned();
         for key in here
             .keys()
             .chain(there.keys().filter(|k| !here.contains_key(*k)))
         {
-            let value = |of: &std::collections::BTreeMap<String, String>| {
-                of.get(key).unwrap_or(&nothing).clone()
+            let value = |of: &BTreeMap<String, String>| {
+                let default = || Experiment::default_of(key).unwrap_or("nothing".into());
+                of.get(key).cloned().unwrap_or_else(default)
             };
             differ(key, &value(&here), &value(&there));
         }
@@ -92,17 +92,23 @@ mod tests {
 
     #[test]
     fn the_difference_names_keys_and_values() {
-        let one = RunIdentity::new("seed = 1\n[train]\nq = 2\n".into(), "s".into(), "d".into());
+        let one = RunIdentity::new("train.q = 2\n".into(), "s".into(), "d".into());
         let mut other = one.clone();
         assert!(one.differences(&other).is_empty() && one.run() == other.run());
-        other.experiment = "seed = 1\n[train]\nq = 3\np = 6\n".into();
+        other.experiment = "seed = 1\ntrain.q = 3\ntrain.p = 6\n".into();
         other.statistics = "t".into();
+        other.wire += 1;
         assert_ne!(one.run(), other.run());
         assert_eq!(
             one.differences(&other),
             [
+                &format!(
+                    "protocol: {} here, {} there; upgrade selvedge here",
+                    one.wire, other.wire
+                ),
                 "statistics: s here, t there",
                 "train.q: 2 here, 3 there",
+                "seed: 42 here, 1 there",
                 "train.p: nothing here, 6 there"
             ]
         );

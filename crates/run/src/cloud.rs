@@ -50,7 +50,7 @@ impl<'a> CloudDirectory<'a> {
         let mut manifest = Manifest::on_data(name, task, data)?;
         if is_run(folder) {
             let there = Manifest::read(folder)?;
-            if there.experiment != manifest.experiment
+            if there.experiment(folder)?.identity() != task.experiment.identity()
                 || there.data.fingerprint != manifest.data.fingerprint
             {
                 bail!(

@@ -232,7 +232,11 @@ impl Comparison {
 
     fn check_joins(&self, there: &Comparison, folder: &Path, grid: Option<&[f64]>) -> Result<()> {
         let place = folder.display();
-        if there.experiment != self.experiment {
+        let identity = |value| {
+            SETS.from_json(value)
+                .map(|experiment| experiment.identity())
+        };
+        if identity(&there.experiment)? != identity(&self.experiment)? {
             let difference = difference(&there.experiment, &self.experiment);
             bail!(
                 "{place} compares variants of another experiment ({difference}): choose another --out"

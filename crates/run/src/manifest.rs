@@ -14,11 +14,21 @@ use std::path::Path;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// The format of run directories. It changes when an older selvedge could not read one any more, or would read something else.
+pub const FORMAT: u32 = 1;
+
+fn first_format() -> u32 {
+    1
+}
+
 /// Everything about a run that is not measured while it trains.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Manifest {
     /// The version of selvedge that wrote it.
     pub selvedge: String,
+    /// The format of the run directory; the first did not say it.
+    #[serde(default = "first_format")]
+    pub format: u32,
     /// What the experiment is called.
     pub name: String,
     /// The experiment with every key.
@@ -132,6 +142,7 @@ impl Manifest {
     pub(crate) fn on_data(name: &str, task: &Task<'_>, data: DataInfo) -> Result<Self> {
         Ok(Manifest {
             selvedge: VERSION.into(),
+            format: FORMAT,
             name: name.into(),
             experiment: serde_json::to_value(task.experiment)?,
             cpu: Cpu {
@@ -165,6 +176,13 @@ impl Manifest {
         }
         let value: serde_json::Value = read_json(&path)?;
         let version = value["selvedge"].as_str().unwrap_or("unknown").to_owned();
+        let format = value["format"].as_u64().unwrap_or(1);
+        if format > u64::from(FORMAT) {
+            bail!(
+                "{} is a run directory of format {format}, written by selvedge {version}: this is selvedge {VERSION}, which reads format {FORMAT}; upgrade it",
+                run.display()
+            );
+        }
         serde_json::from_value(value).with_context(|| {
             format!(
                 "{} is damaged, or of another version of selvedge: it says {version}, and this is {VERSION}",
@@ -173,31 +191,22 @@ impl Manifest {
         })
     }
 
-    /// Refuses the run of a version that may mean something else by the same names: one whose first two numbers differ.
-    ///
-    /// # Errors
-    /// If it is.
-    pub fn check_version(&self, run: &Path) -> Result<()> {
-        let of = |version: &str| -> Vec<String> {
-            version.split('.').take(2).map(str::to_owned).collect()
-        };
-        match of(&self.selvedge) == of(VERSION) {
-            true => Ok(()),
-            false => bail!(
-                "{} was trained by selvedge {}, and this is {VERSION}: use that version, or train it again",
-                run.display(),
-                self.selvedge
-            ),
-        }
-    }
-
     /// Its experiment; `run` is where the manifest was read from.
     ///
     /// # Errors
     /// If it is none.
     pub fn experiment(&self, run: &Path) -> Result<Experiment> {
-        SETS.from_json(&self.experiment)
-            .with_context(|| format!("{}: its experiment cannot be", run.join(MANIFEST).display()))
+        SETS.from_json(&self.experiment).with_context(|| {
+            let path = run.join(MANIFEST);
+            match self.selvedge == VERSION {
+                true => format!("{}: its experiment cannot be", path.display()),
+                false => format!(
+                    "{}: its experiment cannot be read by selvedge {VERSION}, having been written by {}; use the newer of the two",
+                    path.display(),
+                    self.selvedge
+                ),
+            }
+        })
     }
 
     /// Writes it into a run directory.

@@ -74,7 +74,6 @@ impl Trained {
     /// If it is none, has no such model, is damaged or of another version.
     pub fn open(run: &Path, wanted: WhichModel) -> Result<Self> {
         let manifest = Manifest::read(run)?;
-        manifest.check_version(run)?;
         let experiment = manifest.experiment(run)?;
         let file_of = |best: bool| run.join([MODEL, BEST][usize::from(best)]);
         let best = match wanted {

@@ -101,7 +101,7 @@ pub(super) fn access(config: &NodeConfig) -> Result<Access> {
 /// What all parties of a run must have in common.
 pub(super) fn identity(experiment: &Experiment, loaded: &PartyLoaded) -> RunIdentity {
     RunIdentity::new(
-        experiment.to_toml(),
+        experiment.identity(),
         loaded.statistics.fingerprint(),
         loaded.fingerprint.clone(),
     )

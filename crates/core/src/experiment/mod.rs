@@ -84,4 +84,11 @@ impl Experiment {
         };
         set.map(line).collect()
     }
+
+    /// The value that [`identity`](Self::identity) does not write of a key, being its default; nothing where it has none.
+    pub fn default_of(path: &str) -> Option<String> {
+        let mut all = Experiment::default().entries().into_iter();
+        let (_, default) = all.find(|(key, _)| key.path == path)?;
+        default.map(|value| value.to_string())
+    }
 }
