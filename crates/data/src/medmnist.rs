@@ -184,13 +184,9 @@ fn of_archive(
         ids,
     } = images;
     let inner = side - 2 * frame_width(side);
-    let of = |values, side| Side {
-        shape: Shape::Image(1, side, side),
-        names: Vec::new(),
-        values,
-        order: Vec::new(),
-        gaps: Vec::new(),
-        scaling: Scaling::Given(vec![GREY]),
+    let of = |values, side| {
+        let scaling = Scaling::Given(vec![GREY]);
+        Side::new(Shape::Image(1, side, side), values, scaling)
     };
     let (centre, frame) = (of(centre, inner), of(frame, side));
     let sides = match centre_at_hospital {

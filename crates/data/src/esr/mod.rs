@@ -114,12 +114,8 @@ fn rows(settings: &DataSettings, table: Table) -> Result<Rows, DataError> {
     let order: Vec<u32> = table.rows.iter().map(|row| row.place() as u32).collect();
     let [first, second] = table.halves;
     let side = |values, width| Side {
-        shape: Shape::Flat(width),
-        names: Vec::new(),
-        values,
         order: order.clone(),
-        gaps: Vec::new(),
-        scaling: Scaling::Together,
+        ..Side::new(Shape::Flat(width), values, Scaling::Together)
     };
     let sides = [side(first, HALF), side(second, WIDTH - HALF)];
     Ok(Rows {
