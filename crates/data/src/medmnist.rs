@@ -66,14 +66,9 @@ pub(crate) static SET: DataSet = DataSet {
     ],
     // Deflate packs a thousand zeros into a byte, and a byte of an image becomes eight in memory.
     #[cfg(feature = "fuzz")]
-    fuzz: &[Target::new(
-        "medmnist",
-        fuzz::sets::medmnist,
-        fuzz::seeds::medmnist,
-        fuzz::tokens::ZIP,
-    )
-    .up_to(8 << 10)
-    .with_memory(256 << 20)],
+    fuzz: &[Target::new("medmnist", fuzz::sets::medmnist, "zip")
+        .up_to(8 << 10)
+        .with_memory(256 << 20)],
     ..DataSet::new("medmnist", Source::Files { read, read_new })
 };
 

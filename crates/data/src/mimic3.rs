@@ -124,32 +124,10 @@ pub(crate) static SET: DataSet = DataSet {
     targets: MORTALITY_TARGETS,
     #[cfg(feature = "fuzz")]
     fuzz: &[
-        Target::new(
-            "mimic3_stay",
-            fuzz::sets::discretise,
-            fuzz::seeds::mimic3_stays,
-            fuzz::tokens::CSV,
-        ),
-        Target::new(
-            "mimic3_list",
-            fuzz::sets::list,
-            fuzz::seeds::mimic3_lists,
-            fuzz::tokens::CSV,
-        ),
-        Target::new(
-            "mimic3_normaliser",
-            fuzz::sets::normaliser,
-            fuzz::seeds::normalisers,
-            fuzz::tokens::JSON,
-        )
-        .up_to(8 << 10),
-        Target::new(
-            "mimic3",
-            fuzz::sets::mimic3,
-            fuzz::seeds::mimic3,
-            fuzz::tokens::CSV,
-        )
-        .up_to(16 << 10),
+        Target::new("mimic3_stay", fuzz::sets::discretise, "csv"),
+        Target::new("mimic3_list", fuzz::sets::list, "csv"),
+        Target::new("mimic3_normaliser", fuzz::sets::normaliser, "json").up_to(8 << 10),
+        Target::new("mimic3", fuzz::sets::mimic3, "csv").up_to(16 << 10),
     ],
     ..DataSet::new("mimic3", Source::Files { read, read_new })
 };

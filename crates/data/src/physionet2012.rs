@@ -55,25 +55,9 @@ pub(crate) static SET: DataSet = DataSet {
     targets: MORTALITY_TARGETS,
     #[cfg(feature = "fuzz")]
     fuzz: &[
-        Target::new(
-            "physionet_stay",
-            fuzz::sets::stay,
-            fuzz::seeds::stays,
-            fuzz::tokens::PHYSIONET,
-        ),
-        Target::new(
-            "physionet_outcomes",
-            fuzz::sets::outcomes,
-            fuzz::seeds::outcomes,
-            fuzz::tokens::PHYSIONET,
-        ),
-        Target::new(
-            "physionet2012",
-            fuzz::sets::physionet2012,
-            fuzz::seeds::physionet2012,
-            fuzz::tokens::PHYSIONET,
-        )
-        .up_to(16 << 10),
+        Target::new("physionet_stay", fuzz::sets::stay, "physionet"),
+        Target::new("physionet_outcomes", fuzz::sets::outcomes, "physionet"),
+        Target::new("physionet2012", fuzz::sets::physionet2012, "physionet").up_to(16 << 10),
     ],
     ..DataSet::new("physionet2012", Source::Files { read, read_new })
 };

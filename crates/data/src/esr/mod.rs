@@ -59,9 +59,7 @@ pub(crate) static SET: DataSet = DataSet {
         ("auc", 0.9),
     ],
     #[cfg(feature = "fuzz")]
-    fuzz: &[
-        Target::new("esr", fuzz::sets::esr, fuzz::seeds::esr, fuzz::tokens::CSV).up_to(8 << 10),
-    ],
+    fuzz: &[Target::new("esr", fuzz::sets::esr, "csv").up_to(8 << 10)],
     ..DataSet::new(
         "esr",
         Source::Files {
