@@ -5,7 +5,6 @@ use crate::execute::{self, Failure};
 use crate::failures::{Current, save, stored_inputs};
 use crate::mutate::Mutator;
 use selvedge_data::fuzz::Target;
-use selvedge_nn::random::Key;
 use std::collections::BTreeSet;
 use std::io;
 use std::time::{Duration, Instant};
@@ -79,12 +78,7 @@ pub(crate) fn fuzz(
     for input in starting_inputs(target)? {
         campaign.run(input)?;
     }
-    let name = target.name.bytes().map(u64::from);
-    let mut mutator = Mutator {
-        random: Key::new(seed).with_all(name).stream(),
-        tokens: target.tokens,
-        longest: target.longest,
-    };
+    let mut mutator = Mutator::new(target, seed);
     while campaign.failures.len() < MOST_FAILURES && !campaign.is_over(budget, start) {
         let input = campaign.next_input(&mut mutator);
         campaign.run(input)?;
@@ -98,7 +92,7 @@ pub(crate) fn fuzz(
     })
 }
 
-/// Seeds and what has failed before.
+/// Seeds, and inputs in files: others that are valid, and what has failed before.
 pub(crate) fn starting_inputs(target: &Target) -> io::Result<Vec<Vec<u8>>> {
     let mut inputs = (target.seeds)();
     inputs.extend(stored_inputs(target)?);

@@ -61,7 +61,7 @@ pub(crate) fn save(target: &str, what: &str, input: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Inputs that once failed, in the order of their names.
+/// Inputs that are valid or once failed, in the order of their names.
 pub(crate) fn stored_inputs(target: &Target) -> io::Result<Vec<Vec<u8>>> {
     let folder = Path::new(HERE)
         .join("../crates/data/tests/fuzz")

@@ -2,7 +2,8 @@
 
 #![allow(clippy::ptr_arg)] // changes that keep the length have the type of those that do not
 
-use selvedge_nn::random::Stream;
+use selvedge_data::fuzz::{Target, tokens};
+use selvedge_nn::random::{Key, Stream};
 
 /// Numbers at which fields begin to overflow, change their sign or mean something else.
 const INTEGERS: [u64; 20] = [
@@ -28,35 +29,13 @@ const INTEGERS: [u64; 20] = [
     u64::MAX,
 ];
 
-/// The same where numbers are written out, and what else may stand in their place.
-const NUMBERS: [&[u8]; 18] = [
-    b"0",
-    b"-1",
-    b"1",
-    b"255",
-    b"256",
-    b"65536",
-    b"2147483648",
-    b"4294967295",
-    b"4294967296",
-    b"9223372036854775807",
-    b"18446744073709551615",
-    b"18446744073709551616",
-    b"0.5",
-    b"1e400",
-    b"-1e38",
-    b"1e-320",
-    b"nan",
-    b"-inf",
-];
-
 /// What changes are made with.
 pub(crate) struct Mutator<'a> {
-    pub(crate) random: Stream,
+    random: Stream,
     /// Words of the format.
-    pub(crate) tokens: &'a [&'a [u8]],
+    tokens: &'a [Vec<u8>],
     /// Inputs are cut to this length.
-    pub(crate) longest: usize,
+    longest: usize,
 }
 
 type Change = fn(&mut Mutator<'_>, &mut Vec<u8>, &[u8]);
@@ -86,6 +65,16 @@ const CHANGES: [Change; 20] = [
 ];
 
 impl Mutator<'_> {
+    /// For a target: the same changes for the same seed.
+    pub(crate) fn new(target: &Target, seed: u64) -> Self {
+        let name = target.name.bytes().map(u64::from);
+        Mutator {
+            random: Key::new(seed).with_all(name).stream(),
+            tokens: tokens(target.tokens),
+            longest: target.longest,
+        }
+    }
+
     /// Makes up to eight changes; some take parts of another input.
     pub(crate) fn change(&mut self, input: &mut Vec<u8>, other: &[u8]) {
         for _ in 0..1 << self.below(4) {
@@ -170,7 +159,8 @@ fn edit_number(m: &mut Mutator<'_>, input: &mut Vec<u8>, _: &[u8]) {
         .unwrap_or(input.len());
     let digit = b'0' + m.below(10) as u8;
     let at = start + m.below(end - start);
-    let extreme = NUMBERS[m.below(NUMBERS.len())];
+    let extremes = tokens("numbers");
+    let extreme = &extremes[m.below(extremes.len())];
     match m.below(6) {
         0 | 1 => drop(input.splice(start..end, extreme.iter().copied())),
         // Where lengths are fixed, what follows has to give way.
@@ -185,7 +175,7 @@ fn insert_token(m: &mut Mutator<'_>, input: &mut Vec<u8>, _: &[u8]) {
     if m.tokens.is_empty() {
         return;
     }
-    let (token, at) = (m.tokens[m.below(m.tokens.len())], m.below(input.len() + 1));
+    let (token, at) = (&m.tokens[m.below(m.tokens.len())], m.below(input.len() + 1));
     insert(input, at, token);
 }
 
@@ -193,7 +183,7 @@ fn write_token(m: &mut Mutator<'_>, input: &mut Vec<u8>, _: &[u8]) {
     if m.tokens.is_empty() {
         return;
     }
-    let (token, at) = (m.tokens[m.below(m.tokens.len())], m.below(input.len()));
+    let (token, at) = (&m.tokens[m.below(m.tokens.len())], m.below(input.len()));
     overwrite(input, at, token);
 }
 
@@ -250,14 +240,13 @@ fn truncate(m: &mut Mutator<'_>, input: &mut Vec<u8>, _: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use selvedge_nn::random::Key;
 
     #[test]
     fn the_same_seed_makes_the_same_changes_and_none_is_too_long() {
         let inputs = |seed| {
             let mut mutator = Mutator {
                 random: Key::new(seed).stream(),
-                tokens: &[b"token"],
+                tokens: &[b"token".to_vec()],
                 longest: 40,
             };
             let mut input = b"a = 123, b = 4.5e6".to_vec();

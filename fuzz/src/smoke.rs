@@ -1,11 +1,10 @@
-//! Without counters, as a test: what failed before, the seeds, and chance for a few seconds.
+//! Without counters, as a test: seeds, what failed before, and chance for a few seconds.
 
 use crate::engine::starting_inputs;
 use crate::execute::execute;
 use crate::failures::save;
 use crate::mutate::Mutator;
 use selvedge_data::fuzz::{TARGETS, Target};
-use selvedge_nn::random::Key;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -32,12 +31,7 @@ fn all_pass(target: &Target) {
     for input in &inputs {
         pass(target, input);
     }
-    let name = target.name.bytes().map(u64::from);
-    let mut mutator = Mutator {
-        random: Key::new(1).with_all(name).stream(),
-        tokens: target.tokens,
-        longest: target.longest,
-    };
+    let mut mutator = Mutator::new(target, 1);
     for _ in 0..CHANGED {
         let [one, other] = [(); 2].map(|()| mutator.below(inputs.len()));
         let mut input = inputs[one].clone();
@@ -58,10 +52,10 @@ fn targets_have_names_of_their_own_and_seeds_that_fit() {
     let names: BTreeSet<&str> = TARGETS.iter().map(|target| target.name).collect();
     assert_eq!(names.len(), TARGETS.len());
     for target in TARGETS.iter() {
-        let seeds = (target.seeds)();
-        assert!(!seeds.is_empty(), "{}", target.name);
-        for seed in seeds {
-            assert!(seed.len() <= target.longest, "{}", target.name);
+        let inputs = starting_inputs(target).unwrap();
+        assert!(!inputs.is_empty(), "{}", target.name);
+        for input in inputs {
+            assert!(input.len() <= target.longest, "{}", target.name);
         }
     }
 }

@@ -98,6 +98,15 @@ impl DataError {
         }
     }
 
+    /// One line of the file is not what it should be.
+    pub(crate) fn line(file: impl Into<PathBuf>, line: usize, problem: impl Into<String>) -> Self {
+        DataError::Line {
+            file: file.into(),
+            line,
+            problem: problem.into(),
+        }
+    }
+
     /// The operating system could not open or read the file.
     pub(crate) fn io(file: impl Into<PathBuf>, source: io::Error) -> Self {
         DataError::Io {

@@ -66,14 +66,9 @@ pub(crate) static SET: DataSet = DataSet {
     ],
     // Deflate packs a thousand zeros into a byte, and a byte of an image becomes eight in memory.
     #[cfg(feature = "fuzz")]
-    fuzz: &[Target::new(
-        "medmnist",
-        fuzz::sets::medmnist,
-        fuzz::seeds::medmnist,
-        fuzz::tokens::ZIP,
-    )
-    .up_to(8 << 10)
-    .with_memory(256 << 20)],
+    fuzz: &[Target::new("medmnist", fuzz::sets::medmnist, "zip")
+        .up_to(8 << 10)
+        .with_memory(256 << 20)],
     ..DataSet::new("medmnist", Source::Files { read, read_new })
 };
 
@@ -184,13 +179,9 @@ fn of_archive(
         ids,
     } = images;
     let inner = side - 2 * frame_width(side);
-    let of = |values, side| Side {
-        shape: Shape::Image(1, side, side),
-        names: Vec::new(),
-        values,
-        order: Vec::new(),
-        gaps: Vec::new(),
-        scaling: Scaling::Given(vec![GREY]),
+    let of = |values, side| {
+        let scaling = Scaling::Given(vec![GREY]);
+        Side::new(Shape::Image(1, side, side), values, scaling)
     };
     let (centre, frame) = (of(centre, inner), of(frame, side));
     let sides = match centre_at_hospital {

@@ -9,127 +9,58 @@
 //! channels whole, with their masks.
 
 use crate::DataError;
-use crate::files::collection::{self, Text};
+use crate::files::collection::{self, Text, file_of};
 use crate::files::fields::fields;
 #[cfg(feature = "fuzz")]
 use crate::fuzz::{self, Target};
 use crate::inputs::Inputs;
 use crate::rows::{Part, Purpose, Rows, Side, UNLABELLED};
-use crate::sets::{DataSet, Source, Twin};
+use crate::sets::{DataSet, MORTALITY_TARGETS, Source, Twin, mortality};
 use crate::settings::{find_file, vertical};
 use crate::statistics::{Scale, Scaling};
 use rayon::prelude::*;
-use selvedge_core::experiment::{DataSettings, Usual};
-use selvedge_nn::{LayerSpec, Shape};
+use selvedge_core::experiment::DataSettings;
+use selvedge_nn::Shape;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 const ORIGIN: &str = "MIMIC-III is credentialed, and mimic3-benchmarks makes this layout of it: `selvedge data fetch mimic3` says how; \
                       `--set data.set=synthetic-mimic3` runs without files";
 
 const STEPS: usize = 48;
 
-/// A channel: its name, its categories if it has any, and its normal value.
+/// A channel: its name, its normal value, and its categories if it has any.
 struct Channel {
     name: &'static str,
-    categories: &'static [&'static str],
     normal: &'static str,
-}
-
-const fn number(name: &'static str, normal: &'static str) -> Channel {
-    Channel {
-        name,
-        categories: &[],
-        normal,
-    }
+    categories: Vec<&'static str>,
 }
 
 /// In the order of the benchmark's columns.
-const CHANNELS: [Channel; 17] = [
-    Channel {
-        name: "Capillary refill rate",
-        categories: &["0.0", "1.0"],
-        normal: "0.0",
-    },
-    number("Diastolic blood pressure", "59.0"),
-    number("Fraction inspired oxygen", "0.21"),
-    Channel {
-        name: "Glascow coma scale eye opening",
-        categories: &[
-            "To Pain",
-            "3 To speech",
-            "1 No Response",
-            "4 Spontaneously",
-            "None",
-            "To Speech",
-            "Spontaneously",
-            "2 To pain",
-        ],
-        normal: "4 Spontaneously",
-    },
-    Channel {
-        name: "Glascow coma scale motor response",
-        categories: &[
-            "1 No Response",
-            "3 Abnorm flexion",
-            "Abnormal extension",
-            "No response",
-            "4 Flex-withdraws",
-            "Localizes Pain",
-            "Flex-withdraws",
-            "Obeys Commands",
-            "Abnormal Flexion",
-            "6 Obeys Commands",
-            "5 Localizes Pain",
-            "2 Abnorm extensn",
-        ],
-        normal: "6 Obeys Commands",
-    },
-    Channel {
-        name: "Glascow coma scale total",
-        categories: &[
-            "11", "10", "13", "12", "15", "14", "3", "5", "4", "7", "6", "9", "8",
-        ],
-        normal: "15",
-    },
-    Channel {
-        name: "Glascow coma scale verbal response",
-        categories: &[
-            "1 No Response",
-            "No Response",
-            "Confused",
-            "Inappropriate Words",
-            "Oriented",
-            "No Response-ETT",
-            "5 Oriented",
-            "Incomprehensible sounds",
-            "1.0 ET/Trach",
-            "4 Confused",
-            "2 Incomp sounds",
-            "3 Inapprop words",
-        ],
-        normal: "5 Oriented",
-    },
-    number("Glucose", "128.0"),
-    number("Heart Rate", "86"),
-    number("Height", "170.0"),
-    number("Mean blood pressure", "77.0"),
-    number("Oxygen saturation", "98.0"),
-    number("Respiratory rate", "19"),
-    number("Systolic blood pressure", "118.0"),
-    number("Temperature", "36.6"),
-    number("Weight", "81.0"),
-    number("pH", "7.4"),
-];
+static CHANNELS: LazyLock<Vec<Channel>> = LazyLock::new(|| {
+    let channel = |line: &'static str| {
+        let mut fields = line.split(',');
+        let mut next = || fields.next().unwrap_or_default();
+        let (name, normal, categories) = (next(), next(), next());
+        let categories = categories
+            .split('|')
+            .filter(|category| !category.is_empty());
+        Channel {
+            name,
+            normal,
+            categories: categories.collect(),
+        }
+    };
+    let lines = include_str!("mimic3/channels.csv").lines().skip(1);
+    lines.map(channel).collect()
+});
 
 impl Channel {
     /// Columns that its values take.
-    const fn width(&self) -> usize {
-        match self.categories.len() {
-            0 => 1,
-            n => n,
-        }
+    fn width(&self) -> usize {
+        self.categories.len().max(1)
     }
 
     /// Writes a value to its columns.
@@ -152,15 +83,8 @@ impl Channel {
 }
 
 /// Columns of all values, and with the masks.
-const VALUES: usize = {
-    let (mut sum, mut c) = (0, 0);
-    while c < CHANNELS.len() {
-        sum += CHANNELS[c].width();
-        c += 1;
-    }
-    sum
-};
-const WIDTH: usize = VALUES + CHANNELS.len();
+const VALUES: usize = 59;
+const WIDTH: usize = VALUES + 17;
 
 /// With `data.vertical = "channel"` the hospital holds so many channels.
 const HOSPITAL_CHANNELS: usize = 6;
@@ -174,7 +98,7 @@ fn begins(channel: usize) -> usize {
 fn names() -> Vec<String> {
     let values = CHANNELS
         .iter()
-        .flat_map(|channel| match channel.categories {
+        .flat_map(|channel| match &channel.categories[..] {
             [] => vec![channel.name.to_owned()],
             categories => categories
                 .iter()
@@ -189,13 +113,7 @@ fn names() -> Vec<String> {
 
 pub(crate) static SET: DataSet = DataSet {
     verticals: &["half", "channel"],
-    usual: |_| Usual {
-        tower: vec![LayerSpec::Lstm { hidden: 16 }],
-        combined: Vec::new(),
-        classes: 2,
-        seconds: 0.05,
-        seconds_of_pairs: 0.8,
-    },
+    usual: |_| mortality(),
     twins: &[Twin {
         name: "synthetic-mimic3",
         hospital: Shape::Steps(48, 38),
@@ -203,43 +121,13 @@ pub(crate) static SET: DataSet = DataSet {
         classes: 2,
         devices: 1_468,
     }],
-    targets: &[
-        ("loss", 0.5),
-        ("loss", 0.3),
-        ("precision", 0.7),
-        ("recall", 0.6),
-        ("f1", 0.6),
-        ("auc", 0.78),
-        ("auc", 0.82),
-    ],
+    targets: MORTALITY_TARGETS,
     #[cfg(feature = "fuzz")]
     fuzz: &[
-        Target::new(
-            "mimic3_stay",
-            fuzz::sets::discretise,
-            fuzz::seeds::mimic3_stays,
-            fuzz::tokens::CSV,
-        ),
-        Target::new(
-            "mimic3_list",
-            fuzz::sets::list,
-            fuzz::seeds::mimic3_lists,
-            fuzz::tokens::CSV,
-        ),
-        Target::new(
-            "mimic3_normaliser",
-            fuzz::sets::normaliser,
-            fuzz::seeds::normalisers,
-            fuzz::tokens::JSON,
-        )
-        .up_to(8 << 10),
-        Target::new(
-            "mimic3",
-            fuzz::sets::mimic3,
-            fuzz::seeds::mimic3,
-            fuzz::tokens::CSV,
-        )
-        .up_to(16 << 10),
+        Target::new("mimic3_stay", fuzz::sets::discretise, "csv"),
+        Target::new("mimic3_list", fuzz::sets::list, "csv"),
+        Target::new("mimic3_normaliser", fuzz::sets::normaliser, "json").up_to(8 << 10),
+        Target::new("mimic3", fuzz::sets::mimic3, "csv").up_to(16 << 10),
     ],
     ..DataSet::new("mimic3", Source::Files { read, read_new })
 };
@@ -271,10 +159,7 @@ fn read_new(
     let (mut stays, mut lists) = (Stays::default(), Vec::new());
     for path in paths {
         let mut take = |texts| take(texts, &hospital_columns, &mut stays, &mut lists);
-        match path.extension().is_some_and(|end| end == "csv") && path.is_file() {
-            true => collection::read_file(path, &mut take)?,
-            false => collection::read_new(path, &wanted, &is_stay, &mut take)?,
-        }
+        collection::read_new((path, "csv"), &wanted, &is_stay, &mut take)?;
     }
     let first = paths.first().cloned().unwrap_or_default();
     if let Some(twice) = stays.twice {
@@ -465,10 +350,6 @@ impl Normaliser {
     }
 }
 
-fn file_of(name: &str) -> &str {
-    name.rsplit('/').next().unwrap_or(name)
-}
-
 /// The folder that a file lies in.
 fn folder_of(name: &str) -> &str {
     let path = name.rsplit_once('/').map_or("", |(path, _)| path);
@@ -506,12 +387,7 @@ pub(crate) fn is_wanted(name: &str) -> bool {
 
 /// `train/<stay>` or `test/<stay>`, by which lists find a stay.
 pub(crate) fn key_of(name: &str) -> String {
-    let mut parts = name.rsplit('/');
-    let (file, folder) = (
-        parts.next().unwrap_or_default(),
-        parts.next().unwrap_or_default(),
-    );
-    format!("{folder}/{file}")
+    format!("{}/{}", folder_of(name), file_of(name))
 }
 
 /// One stay as 48 × 76 numbers, before they are scaled.
@@ -633,10 +509,7 @@ pub(crate) fn rows(
         ("test", Part::Test),
     ] {
         let file = format!("{name}_listfile.csv");
-        let Some(list) = lists
-            .iter()
-            .find(|list| list.name.rsplit('/').next() == Some(&file))
-        else {
+        let Some(list) = lists.iter().find(|list| file_of(&list.name) == file) else {
             if part == Part::Validation {
                 continue;
             }
@@ -697,31 +570,27 @@ fn rows_of(
                 .any(|(n, ch)| ch.categories.is_empty() && begins(n) == c)
     };
     let names = names();
-    let side = |values, columns: &[usize]| Side {
-        shape: Shape::Steps(STEPS, columns.len()),
-        names: columns.iter().map(|c| names[*c].clone()).collect(),
-        values,
-        order: order.clone(),
-        gaps: Vec::new(),
-        scaling: match &normaliser {
-            Some(state) => Scaling::Given(
-                columns
-                    .iter()
-                    .map(|c| match state.continuous_columns.contains(c) {
-                        true => Scale {
-                            mean: state.means[*c],
-                            deviation: state.stds[*c],
-                            clip: None,
-                        },
-                        false => Scale::IDENTITY,
-                    })
-                    .collect(),
-            ),
+    let given = |state: &Normaliser, c: usize| match state.continuous_columns.contains(&c) {
+        true => Scale {
+            mean: state.means[c],
+            deviation: state.stds[c],
+            clip: None,
+        },
+        false => Scale::IDENTITY,
+    };
+    let side = |values, columns: &[usize]| {
+        let scaling = match &normaliser {
+            Some(state) => Scaling::Given(columns.iter().map(|c| given(state, *c)).collect()),
             None => Scaling::Columns {
                 scaled: columns.iter().map(|c| continuous(*c)).collect(),
                 clipped: false,
             },
-        },
+        };
+        Side {
+            names: columns.iter().map(|c| names[*c].clone()).collect(),
+            order: order.clone(),
+            ..Side::new(Shape::Steps(STEPS, columns.len()), values, scaling)
+        }
     };
     let sides = [
         side(stays.hospital, hospital_columns),
@@ -779,6 +648,13 @@ mod tests {
     use crate::files::unzip::Archive;
     use std::fs::File;
     use std::io::BufReader;
+
+    #[test]
+    fn channels_are_as_wide_as_the_benchmark_says() {
+        assert_eq!((begins(17), CHANNELS.len()), (VALUES, WIDTH - VALUES));
+        let is_normal = |c: &Channel| c.write(c.normal, &mut vec![0.0; c.width()]).is_ok();
+        assert!(CHANNELS.iter().all(is_normal));
+    }
 
     #[test]
     fn the_last_hour_ends_a_millionth_late() {

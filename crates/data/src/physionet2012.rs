@@ -6,82 +6,45 @@
 //! sex, height, ward and weight at admission at every step too. Training is on set a, the test on set b.
 
 use crate::DataError;
-use crate::files::collection::{self, Text, is_archive};
+use crate::files::collection::{self, Text, file_of, is_archive};
 use crate::files::fields::fields;
 #[cfg(feature = "fuzz")]
 use crate::fuzz::{self, Target};
 use crate::inputs::Inputs;
 use crate::rows::{Part, Purpose, Rows, Side, UNLABELLED};
-use crate::sets::{DataSet, Source, Twin};
+use crate::sets::{DataSet, MORTALITY_TARGETS, Source, Twin, mortality};
 use crate::settings::{find_file, vertical};
 use crate::statistics::Scaling;
 use rayon::prelude::*;
-use selvedge_core::experiment::{DataSettings, Usual};
-use selvedge_nn::{LayerSpec, Shape};
+use selvedge_core::experiment::DataSettings;
+use selvedge_nn::Shape;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 const ORIGIN: &str = "`selvedge data fetch physionet2012` gets PhysioNet's Challenge 2012; `--set data.set=synthetic-physionet2012` runs without files";
 
 const STEPS: usize = 48;
 
 /// What a wearable can measure.
-const DEVICE: [&str; 10] = [
-    "HR",
-    "RespRate",
-    "Temp",
-    "SaO2",
-    "SysABP",
-    "DiasABP",
-    "MAP",
-    "NISysABP",
-    "NIDiasABP",
-    "NIMAP",
-];
+static DEVICE: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    let names = "HR RespRate Temp SaO2 SysABP DiasABP MAP NISysABP NIDiasABP NIMAP";
+    names.split(' ').collect()
+});
 
 /// What is measured at the bedside or in a laboratory.
-const HOSPITAL: [&str; 27] = [
-    "ALP",
-    "ALT",
-    "AST",
-    "Albumin",
-    "BUN",
-    "Bilirubin",
-    "Cholesterol",
-    "Creatinine",
-    "FiO2",
-    "GCS",
-    "Glucose",
-    "HCO3",
-    "HCT",
-    "K",
-    "Lactate",
-    "MechVent",
-    "Mg",
-    "Na",
-    "PaCO2",
-    "PaO2",
-    "Platelets",
-    "TroponinI",
-    "TroponinT",
-    "Urine",
-    "WBC",
-    "Weight",
-    "pH",
-];
+static HOSPITAL: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    let names = "ALP ALT AST Albumin BUN Bilirubin Cholesterol Creatinine FiO2 GCS Glucose HCO3 HCT K \
+    Lactate MechVent Mg Na PaCO2 PaO2 Platelets TroponinI TroponinT Urine WBC Weight pH";
+    names.split(' ').collect()
+});
 
 /// What is known at admission.
 const STATICS: [&str; 5] = ["Age", "Gender", "Height", "ICUType", "Weight"];
 
 pub(crate) static SET: DataSet = DataSet {
     verticals: &["statics"],
-    usual: |_| Usual {
-        tower: vec![LayerSpec::Lstm { hidden: 16 }],
-        combined: Vec::new(),
-        classes: 2,
-        seconds: 0.05,
-        seconds_of_pairs: 0.8,
-    },
+    usual: |_| mortality(),
     twins: &[Twin {
         name: "synthetic-physionet2012",
         hospital: Shape::Steps(48, 54),
@@ -89,36 +52,12 @@ pub(crate) static SET: DataSet = DataSet {
         classes: 2,
         devices: 400,
     }],
-    targets: &[
-        ("loss", 0.5),
-        ("loss", 0.3),
-        ("precision", 0.7),
-        ("recall", 0.6),
-        ("f1", 0.6),
-        ("auc", 0.78),
-        ("auc", 0.82),
-    ],
+    targets: MORTALITY_TARGETS,
     #[cfg(feature = "fuzz")]
     fuzz: &[
-        Target::new(
-            "physionet_stay",
-            fuzz::sets::stay,
-            fuzz::seeds::stays,
-            fuzz::tokens::PHYSIONET,
-        ),
-        Target::new(
-            "physionet_outcomes",
-            fuzz::sets::outcomes,
-            fuzz::seeds::outcomes,
-            fuzz::tokens::PHYSIONET,
-        ),
-        Target::new(
-            "physionet2012",
-            fuzz::sets::physionet2012,
-            fuzz::seeds::physionet2012,
-            fuzz::tokens::PHYSIONET,
-        )
-        .up_to(16 << 10),
+        Target::new("physionet_stay", fuzz::sets::stay, "physionet"),
+        Target::new("physionet_outcomes", fuzz::sets::outcomes, "physionet"),
+        Target::new("physionet2012", fuzz::sets::physionet2012, "physionet").up_to(16 << 10),
     ],
     ..DataSet::new("physionet2012", Source::Files { read, read_new })
 };
@@ -156,11 +95,7 @@ fn read_new(
     let (mut stays, mut outcomes) = (Stays::default(), BTreeMap::new());
     for path in paths {
         let mut take = |texts: Vec<Text>| take(&texts, statics, &mut stays, &mut outcomes);
-        let is_text = path.extension().is_some_and(|end| end == "txt");
-        match is_text && path.is_file() {
-            true => collection::read_file(path, &mut take)?,
-            false => collection::read_new(path, &wanted, &is_stay, &mut take)?,
-        }
+        collection::read_new((path, "txt"), &wanted, &is_stay, &mut take)?;
     }
     if labelled && outcomes.is_empty() {
         let beside = paths.iter().filter_map(|path| path.parent());
@@ -260,10 +195,6 @@ pub(crate) fn is_wanted(name: &str) -> bool {
     let of_sets = name.contains("set-a/") || name.contains("set-b/");
     let file = file_of(name);
     (of_sets && is_stay(name)) || ["Outcomes-a.txt", "Outcomes-b.txt"].contains(&file)
-}
-
-fn file_of(name: &str) -> &str {
-    name.rsplit('/').next().unwrap_or(name)
 }
 
 /// `132539.txt`
@@ -367,16 +298,15 @@ fn side(values: Vec<f32>, order: Vec<u32>, channels: &[&str], statics: bool) -> 
     let statics = statics.iter().map(|name| format!("{name} at admission"));
     let names: Vec<String> = names.chain(masks).chain(statics).collect();
     let is_mask = |at: usize| (channels.len()..2 * channels.len()).contains(&at);
+    let shape = Shape::Steps(STEPS, names.len());
+    let scaling = Scaling::Columns {
+        scaled: (0..names.len()).map(|at| !is_mask(at)).collect(),
+        clipped: true,
+    };
     Side {
-        shape: Shape::Steps(STEPS, names.len()),
-        scaling: Scaling::Columns {
-            scaled: (0..names.len()).map(|at| !is_mask(at)).collect(),
-            clipped: true,
-        },
         names,
-        values,
         order,
-        gaps: Vec::new(),
+        ..Side::new(shape, values, scaling)
     }
 }
 

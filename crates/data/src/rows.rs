@@ -155,6 +155,18 @@ pub(crate) enum Part {
 }
 
 impl Side {
+    /// Rows in order, whose features have no names.
+    pub(crate) fn new(shape: Shape, values: Vec<f32>, scaling: Scaling) -> Self {
+        Side {
+            shape,
+            names: Vec::new(),
+            values,
+            order: Vec::new(),
+            scaling,
+            gaps: Vec::new(),
+        }
+    }
+
     /// The values of a row.
     pub(crate) fn row(&self, row: usize) -> &[f32] {
         let width = self.shape.len();

@@ -6,7 +6,7 @@ use crate::inputs::Inputs;
 use crate::rows::{Purpose, Rows};
 use crate::{DataError, esr, medmnist, mimic3, physionet2012, shards, synthetic, table};
 use selvedge_core::experiment::{DataSettings, Features, Sets, Usual};
-use selvedge_nn::Shape;
+use selvedge_nn::{LayerSpec, Shape};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -55,6 +55,28 @@ pub(crate) enum Source {
     },
     /// From what was dealt before.
     Shards,
+}
+
+/// What the sets of stays aim at, of which few patients died.
+pub(crate) const MORTALITY_TARGETS: &[(&str, f64)] = &[
+    ("loss", 0.5),
+    ("loss", 0.3),
+    ("precision", 0.7),
+    ("recall", 0.6),
+    ("f1", 0.6),
+    ("auc", 0.78),
+    ("auc", 0.82),
+];
+
+/// What experiments with them have where they say nothing else.
+pub(crate) fn mortality() -> Usual {
+    Usual {
+        tower: vec![LayerSpec::Lstm { hidden: 16 }],
+        combined: Vec::new(),
+        classes: 2,
+        seconds: 0.05,
+        seconds_of_pairs: 0.8,
+    }
 }
 
 /// Generated patients in the shape of a set from files, so that its experiments run without any.

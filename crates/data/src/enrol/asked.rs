@@ -2,6 +2,7 @@
 
 use super::own::open;
 use crate::pseudonym::number;
+use crate::rows::Purpose;
 use crate::table::{OneSide, Open, Side};
 use crate::{DataError, PseudonymKey, SideStatistics, Statistics};
 use selvedge_core::enrol::Terms;
@@ -58,7 +59,8 @@ impl Asked {
         key: &PseudonymKey,
         open: Open<'_>,
     ) -> Result<Self, DataError> {
-        let mut side = OneSide::read_new(&terms.data, side, tables, open)?;
+        let purpose = Purpose::New { labelled: false };
+        let mut side = OneSide::read(purpose, &terms.data, side, tables, open)?;
         check(&side, scales)?;
         let rows: Vec<u32> = (0..side.ids.len() as u32).collect();
         let mut x = side.take(&rows)?.x;
@@ -103,8 +105,5 @@ fn check(side: &OneSide, scales: &SideStatistics) -> Result<(), DataError> {
             scales.shape
         ),
     };
-    Err(DataError::File {
-        file: side.file.clone(),
-        problem,
-    })
+    Err(DataError::file(&side.file, problem))
 }

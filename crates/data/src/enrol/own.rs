@@ -1,5 +1,6 @@
 //! What a hospital or a gateway holds itself: the rows of its own files, by pseudonym.
 
+use crate::rows::Purpose;
 use crate::table::{OneSide, Open, Side};
 use crate::{DataError, PseudonymKey};
 use selvedge_core::enrol::{Columns, Holdings, Rows, Terms, is_roll};
@@ -41,7 +42,7 @@ impl OwnSide {
         key: PseudonymKey,
         open: Open<'_>,
     ) -> Result<Self, DataError> {
-        let side = OneSide::read(&terms.data, side, tables, open)?;
+        let side = OneSide::read(Purpose::Training, &terms.data, side, tables, open)?;
         let rows: BTreeMap<String, u32> = side
             .ids
             .iter()

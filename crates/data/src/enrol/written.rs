@@ -51,13 +51,10 @@ impl Summary {
             Err(source) => return Err(DataError::Io { file, source }),
             Ok(text) => text,
         };
-        serde_json::from_str(&text)
-            .map(Some)
-            .map_err(|error| DataError::Line {
-                line: error.line(),
-                problem: format!("{error}: expected what `selvedge enrol` wrote"),
-                file,
-            })
+        serde_json::from_str(&text).map(Some).map_err(|error| {
+            let problem = format!("{error}: expected what `selvedge enrol` wrote");
+            DataError::line(file, error.line(), problem)
+        })
     }
 }
 

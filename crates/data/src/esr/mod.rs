@@ -59,9 +59,7 @@ pub(crate) static SET: DataSet = DataSet {
         ("auc", 0.9),
     ],
     #[cfg(feature = "fuzz")]
-    fuzz: &[
-        Target::new("esr", fuzz::sets::esr, fuzz::seeds::esr, fuzz::tokens::CSV).up_to(8 << 10),
-    ],
+    fuzz: &[Target::new("esr", fuzz::sets::esr, "csv").up_to(8 << 10)],
     ..DataSet::new(
         "esr",
         Source::Files {
@@ -114,12 +112,8 @@ fn rows(settings: &DataSettings, table: Table) -> Result<Rows, DataError> {
     let order: Vec<u32> = table.rows.iter().map(|row| row.place() as u32).collect();
     let [first, second] = table.halves;
     let side = |values, width| Side {
-        shape: Shape::Flat(width),
-        names: Vec::new(),
-        values,
         order: order.clone(),
-        gaps: Vec::new(),
-        scaling: Scaling::Together,
+        ..Side::new(Shape::Flat(width), values, Scaling::Together)
     };
     let sides = [side(first, HALF), side(second, WIDTH - HALF)];
     Ok(Rows {

@@ -106,12 +106,8 @@ impl Table {
                 continue;
             }
             if let Some(blank) = blank {
-                let problem = "empty, with more lines after it: expected a row".into();
-                return Err(DataError::Line {
-                    file: table.file,
-                    line: blank,
-                    problem,
-                });
+                let problem = "empty, with more lines after it: expected a row";
+                return Err(DataError::line(table.file, blank, problem));
             }
             // The text is borrowed from `lines`, so its number has to be told beforehand.
             let number = table.rows.len() + 2;
@@ -182,11 +178,7 @@ impl Table {
                 "{count} values (a line cut short?): expected {}, as in the header: an id, X1 to X{WIDTH} and perhaps y",
                 self.columns
             );
-            return Err(DataError::Line {
-                file: self.file.clone(),
-                line: number,
-                problem,
-            });
+            return Err(DataError::line(&self.file, number, problem));
         }
         let text = label.unwrap_or_default();
         let label = text
@@ -246,11 +238,7 @@ fn check_header(file: &Path, lines: &mut Lines, labelled: bool) -> Result<usize,
         return Ok(count);
     }
     let problem = format!("{count} columns: expected {}, {expected}", WIDTH + 2);
-    Err(DataError::Line {
-        file: file.to_owned(),
-        line: 1,
-        problem,
-    })
+    Err(DataError::line(file, 1, problem))
 }
 
 /// The name of a column, counted from 0.

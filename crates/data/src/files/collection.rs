@@ -54,11 +54,7 @@ impl Text {
 
     /// An error about one line.
     pub(crate) fn wrong_line(&self, line: usize, problem: impl Into<String>) -> DataError {
-        DataError::Line {
-            file: self.place.clone(),
-            line,
-            problem: problem.into(),
-        }
+        DataError::line(&self.place, line, problem)
     }
 }
 
@@ -78,19 +74,28 @@ pub(crate) fn read(
     read_archive(path, opened, wanted, take)
 }
 
-/// The same for new patients, whose files are told by `is_patient`: a folder that has none is the archives that lie in it.
+/// The same for new patients, whose files are told by `is_patient`: a folder that has none is the archives that lie in it,
+/// and what ends so may be a single file.
 pub(crate) fn read_new(
-    path: &Path,
+    (path, ending): (&Path, &str),
     wanted: &dyn Fn(&str) -> bool,
     is_patient: &dyn Fn(&str) -> bool,
     take: &mut dyn FnMut(Vec<Text>) -> Result<(), DataError>,
 ) -> Result<(), DataError> {
+    if path.extension().is_some_and(|end| end == ending) && path.is_file() {
+        return read_file(path, take);
+    }
     if path.is_dir() && names_below(path, is_patient, DEEPEST)?.is_empty() {
         for archive in names_below(path, &is_archive, 0)? {
             read(&path.join(archive), wanted, take)?;
         }
     }
     read(path, wanted, take)
+}
+
+/// The last part of a name.
+pub(crate) fn file_of(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
 }
 
 /// A download that is not whole has .part at the end of its name.
@@ -111,7 +116,7 @@ pub(crate) fn read_top(
 }
 
 /// The same of one text file.
-pub(crate) fn read_file(
+fn read_file(
     path: &Path,
     take: &mut dyn FnMut(Vec<Text>) -> Result<(), DataError>,
 ) -> Result<(), DataError> {

@@ -146,15 +146,12 @@ impl Csv {
                 return Err(stray_quotes(&self.file, line, &name));
             }
             if fields.len() != self.columns.len() {
-                return Err(DataError::Line {
-                    file: self.file,
-                    line,
-                    problem: format!(
-                        "{} values: expected {}, as many as the header has names (a line cut short, or a separator without quotes around the value?)",
-                        fields.len(),
-                        self.columns.len()
-                    ),
-                });
+                let problem = format!(
+                    "{} values: expected {}, as many as the header has names (a line cut short, or a separator without quotes around the value?)",
+                    fields.len(),
+                    self.columns.len()
+                );
+                return Err(DataError::line(self.file, line, problem));
             }
             let mut row = std::mem::take(&mut cells);
             row.extend(wanted.iter().map(|column| match fields.get(*column) {
@@ -175,13 +172,10 @@ fn emptied(mut cells: Vec<Cell<'_>>) -> Vec<Cell<'static>> {
 }
 
 fn stray_quotes(file: &Path, line: usize, column: &str) -> DataError {
-    DataError::Line {
-        file: file.to_owned(),
-        line,
-        problem: format!(
-            "the quotes in column {column} make no sense: expected a value, plain or between two double quotes, with quotes inside doubled, on one line"
-        ),
-    }
+    let problem = format!(
+        "the quotes in column {column} make no sense: expected a value, plain or between two double quotes, with quotes inside doubled, on one line"
+    );
+    DataError::line(file, line, problem)
 }
 
 #[cfg(test)]

@@ -88,11 +88,7 @@ impl Lines {
     }
 
     fn line_error(&self, problem: String) -> DataError {
-        DataError::Line {
-            file: self.file.clone(),
-            line: self.number,
-            problem,
-        }
+        DataError::line(&self.file, self.number, problem)
     }
 
     fn broken(&self, source: io::Error) -> DataError {

@@ -1,8 +1,7 @@
 //! Joint predictions: what is asked in a run that is over, and a gateway that is told anything at all.
 
-use super::roles::{RIGHT, RUN, TASKS};
+use super::roles::{RIGHT, RUN, TASKS, push_message, take_frame};
 use super::told;
-use selvedge_core::role::wire;
 use selvedge_core::role::{
     About, Asker, Event, Message, Newcomers, Numbers, Outbox, Party, Portion, Protocol,
 };
@@ -56,15 +55,10 @@ pub(super) fn questions(t: u64) -> Vec<(Party, Party, Message)> {
 pub(super) fn answers(bytes: &[u8]) {
     let patients = asked().map(|about| (about.clone(), vec![0.5; about.len()]));
     let mut asker = Asker::new(&TASKS[0].architecture, (0, 0), FIRST, &patients);
-    let head = wire::encode(RUN, &Message::End);
     let mut rest = bytes;
     let mut outbox = Outbox::default();
     asker.handle(Event::Retry, &mut outbox);
-    while let Some((length, more)) = rest.split_first_chunk() {
-        let length = usize::from(u16::from_le_bytes(*length)).min(more.len());
-        let (said, more) = more.split_at(length);
-        rest = more;
-        let frame = [&head[..head.len() - 1], said].concat();
+    while let Some(frame) = take_frame(&mut rest) {
         let Some(message) = told(asker.decode(RUN, &frame)) else {
             continue;
         };
@@ -88,7 +82,6 @@ pub(super) fn answers(bytes: &[u8]) {
 
 /// What a gateway is told in runs that are over.
 pub(super) fn answered() -> Vec<Vec<u8>> {
-    let head = wire::encode(RUN, &Message::End).len() - 1;
     let of_run = |messages: &[(Party, Party, Message)]| {
         let mut bytes = Vec::new();
         let heard = messages.iter().filter(|(_, to, said)| {
@@ -99,9 +92,7 @@ pub(super) fn answered() -> Vec<Vec<u8>> {
             *to == GATEWAY && joint
         });
         for (_, _, message) in heard {
-            let said = &wire::encode(RUN, message)[head..];
-            bytes.extend((said.len() as u16).to_le_bytes());
-            bytes.extend_from_slice(said);
+            push_message(message, &mut bytes);
         }
         bytes
     };

@@ -7,24 +7,21 @@ use selvedge_core::experiment::Experiment;
 use selvedge_core::model::Architecture;
 
 pub(super) fn experiment(bytes: &[u8]) {
-    let Ok(text) = str::from_utf8(bytes) else {
-        return;
-    };
-    if let Some(experiment) = told(SETS.parse(text, &[])) {
-        written_and_read_again(&experiment);
-        build(&experiment);
+    if let Ok(text) = str::from_utf8(bytes) {
+        read(text, &[]);
     }
 }
 
 pub(super) fn overrides(bytes: &[u8]) {
-    let Ok(text) = str::from_utf8(bytes) else {
-        return;
-    };
-    let options: Vec<String> = text.lines().take(8).map(str::to_owned).collect();
-    if let Some(experiment) = told(SETS.parse("[train]\niterations = 50", &options)) {
-        written_and_read_again(&experiment);
-        build(&experiment);
+    if let Some(options) = options(bytes) {
+        read("[train]\niterations = 50", &options);
     }
+}
+
+/// The first lines, each an option of the command line.
+pub(super) fn options(bytes: &[u8]) -> Option<Vec<String>> {
+    let lines = str::from_utf8(bytes).ok()?.lines();
+    Some(lines.take(8).map(str::to_owned).collect())
 }
 
 pub(super) fn experiment_json(bytes: &[u8]) {
@@ -36,10 +33,15 @@ pub(super) fn experiment_json(bytes: &[u8]) {
     }
 }
 
-fn written_and_read_again(experiment: &Experiment) {
+/// What is read can be written, read again and built.
+fn read(text: &str, options: &[String]) {
+    let Some(experiment) = told(SETS.parse(text, options)) else {
+        return;
+    };
     let text = experiment.to_toml();
     let again = SETS.parse(&text, &[]).map(|again| again.to_toml());
     assert_eq!(again.as_ref(), Ok(&text));
+    build(&experiment);
 }
 
 /// Sizes that cannot be held must be refused before anything is computed with them.

@@ -64,14 +64,9 @@ pub(super) fn talk(bytes: &[u8]) {
         rest = more;
         match what % 4 {
             0 => {
-                let Some((length, more)) = rest.split_first_chunk() else {
+                let Some(frame) = take_frame(&mut rest) else {
                     break;
                 };
-                let length = usize::from(u16::from_le_bytes(*length)).min(more.len());
-                let (said, more) = more.split_at(length);
-                rest = more;
-                let head = wire::encode(RUN, &Message::End);
-                let frame = [&head[..head.len() - 1], said].concat();
                 if let Some(message) = told(wire::decode(RUN, &frame)) {
                     world.happen(there(to), Event::Received(anybody(from), message));
                 }
@@ -95,6 +90,24 @@ pub(super) fn talk(bytes: &[u8]) {
     }
     world.deliver(50);
     world.comes_back();
+}
+
+/// Takes a message, which has its length before it, from the front, and gives it as a frame of the run.
+pub(super) fn take_frame(rest: &mut &[u8]) -> Option<Vec<u8>> {
+    let (length, more) = rest.split_first_chunk()?;
+    let length = usize::from(u16::from_le_bytes(*length)).min(more.len());
+    let (said, more) = more.split_at(length);
+    *rest = more;
+    let head = wire::encode(RUN, &Message::End);
+    Some([&head[..head.len() - 1], said].concat())
+}
+
+/// The other way around.
+pub(super) fn push_message(message: &Message, bytes: &mut Vec<u8>) {
+    let head = wire::encode(RUN, &Message::End).len() - 1;
+    let said = &wire::encode(RUN, message)[head..];
+    bytes.extend((said.len() as u16).to_le_bytes());
+    bytes.extend_from_slice(said);
 }
 
 const PHASES: [Phase; 4] = [
@@ -387,6 +400,17 @@ fn right(task: &'static Task<'static>) -> Right {
 }
 
 impl Right {
+    /// The first message of each kind.
+    fn of_each_kind(&self) -> impl Iterator<Item = &(Party, Party, Message)> {
+        let mut kinds = Vec::new();
+        self.messages.iter().filter(move |(_, _, message)| {
+            let kind = std::mem::discriminant(message);
+            let is_new = !kinds.contains(&kind);
+            kinds.push(kind);
+            is_new
+        })
+    }
+
     /// Everything that is on its way arrives, and what follows from it.
     fn go_on(&mut self, world: &mut World) {
         while let Some((from, to, message)) = world.messages.front().cloned() {
@@ -402,18 +426,9 @@ impl Right {
 
 /// One message of each kind, from each run.
 pub(super) fn messages() -> Vec<Vec<u8>> {
-    let mut frames = Vec::new();
-    for right in RIGHT.iter() {
-        let mut kinds = Vec::new();
-        for (_, _, message) in &right.messages {
-            let kind = std::mem::discriminant(message);
-            if !kinds.contains(&kind) {
-                kinds.push(kind);
-                frames.push(wire::encode(RUN, message));
-            }
-        }
-    }
-    frames
+    let messages = RIGHT.iter().flat_map(Right::of_each_kind);
+    let frame = |(_, _, message): &(Party, Party, Message)| wire::encode(RUN, message);
+    messages.map(frame).collect()
 }
 
 /// The first and the last record of every party that keeps some.
@@ -438,19 +453,9 @@ pub(super) fn talks() -> Vec<Vec<u8>> {
     let mut talks = Vec::new();
     for (task, right) in (0..).zip(RIGHT.iter()) {
         let mut bytes = vec![task];
-        let mut kinds = Vec::new();
-        for (from, to, message) in &right.messages {
-            let kind = std::mem::discriminant(message);
-            if kinds.contains(&kind) {
-                continue;
-            }
-            kinds.push(kind);
-            let frame = wire::encode(RUN, message);
-            let said = &frame[wire::encode(RUN, &Message::End).len() - 1..];
-            bytes.extend([1, 12, 0]);
-            bytes.extend([0, number(*to), number(*from)]);
-            bytes.extend((said.len() as u16).to_le_bytes());
-            bytes.extend_from_slice(said);
+        for (from, to, message) in right.of_each_kind() {
+            bytes.extend([1, 12, 0, 0, number(*to), number(*from)]);
+            push_message(message, &mut bytes);
             bytes.extend([2, number(*to), 0, 3, number(*to), number(*from)]);
         }
         talks.push(bytes);

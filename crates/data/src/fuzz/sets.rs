@@ -1,5 +1,6 @@
 //! Data sets: their files, and the dealing of their rows.
 
+use super::experiments::options;
 use super::files::{with_right_checksums, with_right_sums};
 use super::{place, text, told};
 use crate::files::collection;
@@ -135,23 +136,16 @@ pub(crate) fn mimic3(bytes: &[u8]) {
 
 /// A small set, dealt as the settings say.
 pub(crate) fn deal_as_set(bytes: &[u8]) {
-    let Ok(text) = str::from_utf8(bytes) else {
-        return;
-    };
-    let options: Vec<String> = text.lines().take(8).map(str::to_owned).collect();
-    let Some(experiment) = told(SETS.parse("", &options)) else {
+    let parsed = options(bytes).map(|options| SETS.parse("", &options));
+    let Some(experiment) = parsed.and_then(told) else {
         return;
     };
     if told(settings::check(&experiment.data)).is_none() {
         return;
     }
-    let side = |from: u8| Side {
-        shape: Shape::Flat(1),
-        names: Vec::new(),
-        values: (from..from + 24).map(f32::from).collect(),
-        order: Vec::new(),
-        gaps: Vec::new(),
-        scaling: Scaling::Together,
+    let side = |from: u8| {
+        let values = (from..from + 24).map(f32::from).collect();
+        Side::new(Shape::Flat(1), values, Scaling::Together)
     };
     let classes = experiment.data.classes.clamp(2, 6);
     let rows = Rows {

@@ -5,7 +5,7 @@ use crate::files::npy::{self, Kind};
 use crate::files::unzip::{Archive, Problem};
 use crate::inputs::Inputs;
 use crate::rows::{Part, Purpose, Rows, Side, UNLABELLED};
-use crate::statistics::SideStatistics;
+use crate::statistics::{Scaling, SideStatistics};
 use selvedge_nn::Shape;
 use std::io::{self, BufReader, Seek};
 use std::path::Path;
@@ -88,13 +88,11 @@ fn array<R: io::Read + Seek>(
             false => Ok(()),
         }
     })?;
+    let shape = Shape::try_from(statistics.shape.clone()).map_err(|error| error.to_string())?;
+    let scaling = Scaling::Given(statistics.scales.clone());
     Ok(Side {
-        shape: Shape::try_from(statistics.shape.clone()).map_err(|error| error.to_string())?,
         names: statistics.names.clone(),
-        values,
-        order: Vec::new(),
-        scaling: crate::statistics::Scaling::Given(statistics.scales.clone()),
-        gaps: Vec::new(),
+        ..Side::new(shape, values, scaling)
     })
 }
 

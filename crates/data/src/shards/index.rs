@@ -102,9 +102,8 @@ fn read_text(file: &Path) -> Result<String, DataError> {
 }
 
 fn parse<T: DeserializeOwned>(file: &Path, text: &str) -> Result<T, DataError> {
-    serde_json::from_str(text).map_err(|error| DataError::Line {
-        file: file.to_owned(),
-        line: error.line(),
-        problem: format!("{error}: expected what `selvedge data split` wrote"),
+    serde_json::from_str(text).map_err(|error| {
+        let problem = format!("{error}: expected what `selvedge data split` wrote");
+        DataError::line(file, error.line(), problem)
     })
 }

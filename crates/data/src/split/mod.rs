@@ -417,10 +417,7 @@ fn check_together(rows: &Rows, first: usize, other: usize) -> Result<(), DataErr
 }
 
 fn refused(rows: &Rows, problem: String) -> DataError {
-    DataError::File {
-        file: rows.file.clone(),
-        problem,
-    }
+    DataError::file(&rows.file, problem)
 }
 
 #[cfg(test)]
@@ -432,14 +429,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn side() -> Side {
-        Side {
-            shape: Shape::Flat(0),
-            names: Vec::new(),
-            values: Vec::new(),
-            order: Vec::new(),
-            gaps: Vec::new(),
-            scaling: Scaling::Together,
-        }
+        Side::new(Shape::Flat(0), Vec::new(), Scaling::Together)
     }
 
     /// Rows of random classes; with units, some rows stay together.

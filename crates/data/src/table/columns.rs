@@ -5,6 +5,7 @@ use crate::DataError;
 use crate::files::cell::Cell;
 use crate::inputs::Column;
 use crate::rows::{NewCategories, Purpose};
+use crate::settings::wrong;
 use selvedge_core::experiment::{TableSettings, nearest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -280,13 +281,10 @@ impl<'a> Plan<'a> {
             return Ok(None);
         };
         if self.features.iter().any(|feature| feature.name == name) {
-            return Err(DataError::Setting {
-                key: "table.variable",
-                value: format!("{:?}", self.settings.variable),
-                expected: format!(
-                    "{name:?} is both a variable and a column: expected different names"
-                ),
-            });
+            let value = format!("{:?}", self.settings.variable);
+            let expected =
+                format!("{name:?} is both a variable and a column: expected different names");
+            return Err(wrong("table.variable", value, expected));
         }
         let feature = self.add_feature(name.into(), holder, (place, 0), true);
         self.variables.insert(name.into(), feature);
@@ -336,13 +334,13 @@ impl<'a> Plan<'a> {
         };
         let (hospital, device) = (best(&self.settings.hospital), best(&self.settings.device));
         match (hospital, device) {
-            (Some((a, _)), Some((b, _))) if a == b => Err(DataError::Setting {
-                key: "table.device",
-                value: format!("{:?}", self.settings.device),
-                expected: format!(
+            (Some((a, _)), Some((b, _))) if a == b => Err(wrong(
+                "table.device",
+                format!("{:?}", self.settings.device),
+                format!(
                     "{name:?} would be both at the hospital and on the device: expected it on one side"
                 ),
-            }),
+            )),
             (a, b) => Ok([(a, Holder::Hospital), (b, Holder::Device)]
                 .into_iter()
                 .filter_map(|(found, holder)| found.map(|found| (found, holder)))
@@ -515,11 +513,8 @@ impl<'a> Plan<'a> {
                     Some(near) => format!("did you mean {near:?}?"),
                     None => format!("there are {}", list(known())),
                 };
-                return Err(DataError::Setting {
-                    key,
-                    value: format!("{names:?}"),
-                    expected: format!("no feature matches {name:?}: {hint}"),
-                });
+                let expected = format!("no feature matches {name:?}: {hint}");
+                return Err(wrong(key, format!("{names:?}"), expected));
             }
         }
         for (key, holder) in [
@@ -527,14 +522,11 @@ impl<'a> Plan<'a> {
             ("table.device", Holder::Device),
         ] {
             if is_read(holder) && !self.features.iter().any(|f| f.holder == holder) {
-                return Err(DataError::Setting {
-                    key,
-                    value: "[]".into(),
-                    expected: format!(
-                        "expected the columns of this side, like [\"lab_*\"]; there are {}",
-                        list(known())
-                    ),
-                });
+                let expected = format!(
+                    "expected the columns of this side, like [\"lab_*\"]; there are {}",
+                    list(known())
+                );
+                return Err(wrong(key, "[]", expected));
             }
         }
         Ok(())

@@ -6,6 +6,7 @@ use super::survey::{Survey, id_of};
 use crate::DataError;
 use crate::files::cell::Cell;
 use crate::rows::{Purpose, Side};
+use crate::settings::{memory, wrong};
 use crate::statistics::Scaling;
 use selvedge_nn::Shape;
 use std::collections::HashMap;
@@ -76,16 +77,13 @@ impl Grid {
         let steps = if series { plan.settings.steps } else { 0 };
         let all = width as u128 * steps.max(1) as u128 * rows as u128;
         // With the times of a series a number takes eight bytes, and it is copied once when rows are dealt.
-        let affordable = crate::settings::memory() / 8;
+        let affordable = memory() / 8;
         if all > MOST_NUMBERS.min(affordable) {
-            return Err(DataError::Setting {
-                key: "table.steps",
-                value: plan.settings.steps.to_string(),
-                expected: format!(
-                    "{rows} patients with {width} numbers at each step are {all} numbers: expected at most {}, what fits into the memory",
-                    MOST_NUMBERS.min(affordable)
-                ),
-            });
+            let expected = format!(
+                "{rows} patients with {width} numbers at each step are {all} numbers: expected at most {}, what fits into the memory",
+                MOST_NUMBERS.min(affordable)
+            );
+            return Err(wrong("table.steps", plan.settings.steps, expected));
         }
         let mut values = vec![f32::NAN; all as usize];
         if masks.is_some() {

@@ -44,12 +44,7 @@ pub(crate) static SET: DataSet = DataSet {
         }
     },
     #[cfg(feature = "fuzz")]
-    fuzz: &[Target::new(
-        "table",
-        fuzz::sets::table,
-        fuzz::seeds::tables,
-        fuzz::tokens::TABLE,
-    )],
+    fuzz: &[Target::new("table", fuzz::sets::table, "table").with_seeds(fuzz::seeds::tables)],
     ..DataSet::new("table", Source::Files { read, read_new })
 };
 

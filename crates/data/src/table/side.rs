@@ -34,28 +34,9 @@ pub(crate) struct OneSide {
 }
 
 impl OneSide {
-    /// Reads the files of one side; the hospital's first has the labels.
+    /// Reads the files of one side; the hospital's first has the labels, which those of patients whom a trained model is
+    /// asked about need not have.
     pub(crate) fn read(
-        settings: &DataSettings,
-        side: Holder,
-        paths: Vec<PathBuf>,
-        open: Open<'_>,
-    ) -> Result<Self, DataError> {
-        Self::read_for(Purpose::Training, settings, side, paths, open)
-    }
-
-    /// The same of patients whom a trained model is asked about: labels need not be there.
-    pub(crate) fn read_new(
-        settings: &DataSettings,
-        side: Holder,
-        paths: Vec<PathBuf>,
-        open: Open<'_>,
-    ) -> Result<Self, DataError> {
-        let purpose = Purpose::New { labelled: false };
-        Self::read_for(purpose, settings, side, paths, open)
-    }
-
-    fn read_for(
         purpose: Purpose,
         settings: &DataSettings,
         side: Holder,

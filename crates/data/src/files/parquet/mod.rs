@@ -13,10 +13,8 @@ mod hybrid;
 mod kind;
 mod page;
 mod schema;
-mod snappy;
 mod thrift;
 mod values;
-mod zstd;
 
 #[cfg(test)]
 mod tests;
