@@ -63,15 +63,13 @@ pub(crate) fn run(args: &AskArgs, stop: &AtomicBool) -> Result<Option<Prediction
         notice: &|text| crate::say(text),
     };
     let mut show = |asker: &mut Asker<'_>, outbox: &Outbox| {
-        if let Some(bar) = bar.as_ref().filter(|_| outbox.news) {
+        if outbox.news {
             bar.set_position(asker.progress().0 as u64);
         }
         Ok(())
     };
     let asked = drive(&mut asker, &settings, &mut show);
-    if let Some(bar) = &bar {
-        bar.finish_and_clear();
-    }
+    bar.finish_and_clear();
     if asked? == Outcome::Stopped {
         return Ok(None);
     }
