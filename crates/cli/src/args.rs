@@ -15,6 +15,7 @@ pub(crate) use reference::*;
 pub(crate) use using::*;
 
 use clap::{Args as Arguments, Parser, Subcommand};
+use std::ops::RangeBounds;
 use std::path::PathBuf;
 
 /// Hybrid federated learning for e-health: hospitals and wearables train one model, and raw data stays where
@@ -401,10 +402,12 @@ pub(crate) struct BenchArgs {
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if (0.001..=3600.0).contains(&seconds) => Ok(seconds),
-        _ => Err("expected seconds, 0.001 to 3600".into()),
-    }
+    number(text, 0.001..=3600.0, "expected seconds, 0.001 to 3600")
+}
+
+fn number(text: &str, range: impl RangeBounds<f64>, expected: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number| range.contains(number));
+    number.ok_or_else(|| expected.into())
 }
 
 #[derive(Arguments)]

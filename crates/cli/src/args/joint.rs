@@ -52,10 +52,6 @@ pub(crate) struct AskArgs {
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
-    let expected = "expected a number of seconds from 0.1 to 86400".to_owned();
-    let seconds: f64 = text.parse().map_err(|_| expected.clone())?;
-    match (0.1..=86_400.0).contains(&seconds) {
-        true => Ok(seconds),
-        false => Err(expected),
-    }
+    let expected = "expected a number of seconds from 0.1 to 86400";
+    super::number(text, 0.1..=86_400.0, expected)
 }

@@ -5,6 +5,7 @@ use clap::Args as Arguments;
 use selvedge_core::assess::Goal;
 use selvedge_run::WhichModel;
 use selvedge_run::deciding::Wishes;
+use std::ops::Bound;
 use std::path::PathBuf;
 
 /// Which model of a run.
@@ -115,15 +116,10 @@ pub(crate) struct EvaluateArgs {
 }
 
 fn share(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
-        _ => Err("expected a share from 0 to 1, like 0.9".into()),
-    }
+    super::number(text, 0.0..=1.0, "expected a share from 0 to 1, like 0.9")
 }
 
 fn confidence(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(share) if share > 0.0 && share < 1.0 => Ok(share),
-        _ => Err("expected a share between 0 and 1, like 0.95".into()),
-    }
+    let inside = (Bound::Excluded(0.0), Bound::Excluded(1.0));
+    super::number(text, inside, "expected a share between 0 and 1, like 0.95")
 }

@@ -7,12 +7,11 @@ use crate::deploy::config::check_deployable;
 use crate::deploy::consortium::{Consortium, Hospital};
 use crate::deploy::doctor;
 use crate::deploy::kit::{Changed, Deployment, Stock};
+use crate::load;
 use anyhow::{Context, Result, bail};
-use selvedge_data::SETS;
 use selvedge_data::enrol;
 use selvedge_data::{PartyShard, read_party};
 use selvedge_net::credentials::{Identity, write_secret};
-use selvedge_run::files::read_text;
 use selvedge_run::format::table;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -20,9 +19,7 @@ use std::collections::BTreeMap;
 pub(crate) fn provision(args: &ProvisionArgs) -> Result<Outcome> {
     let consortium = Consortium::read(&args.consortium)?;
     let path = &consortium.experiment;
-    let experiment = SETS
-        .parse(&read_text(path)?, &[])
-        .with_context(|| format!("{} is of no use", path.display()))?;
+    let experiment = load::experiment_file(path)?;
     check_deployable(&experiment)?;
     let hospitals = consortium.hospitals.len();
     let groups = match &args.shards {

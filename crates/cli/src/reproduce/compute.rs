@@ -27,7 +27,7 @@ pub(super) fn table4(one: &Reproduced, options: &Options) -> Result<Section> {
     let base = SETS.from_json(&one.comparison.experiment)?;
     let dataset = load::dataset(&base, &options.data)?;
     let groups = dataset.groups.len() as f64;
-    let threads = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
+    let threads = load::threads(Some(1))?;
     let mut times = vec![Vec::new(); NAMES.len()];
     for _ in 0..REPEATS {
         for (name, times) in NAMES.iter().zip(&mut times) {

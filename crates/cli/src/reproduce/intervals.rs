@@ -8,6 +8,7 @@ use crate::Outcome;
 use crate::comparison::table::Table;
 use crate::comparison::targets::Target;
 use crate::comparison::{Options, run_all};
+use crate::load;
 use anyhow::{Result, bail};
 use selvedge_core::experiment::Experiment;
 use selvedge_core::state::Evaluation;
@@ -140,7 +141,7 @@ pub(super) fn prepare(plan: &Plan) -> Result<Vec<Prepared>> {
             kind: "sweep".into(),
             experiment: serde_json::to_value(&base)?,
             variants: settings.map(|setting| setting.variant(&base)).collect(),
-            seeds: plan.seeds_from(base.seed)?,
+            seeds: load::seeds(base.seed, plan.seeds)?,
             rates: None,
         };
         comparison.cells(Path::new(""))?;

@@ -28,7 +28,7 @@ use crate::comparison::table::Table;
 use crate::comparison::targets::{Target, usual};
 use crate::comparison::{Options, rates, run_all};
 use crate::load;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use claims::Verdict;
 use intervals::Varied;
 use paper::{NAMES, PaperSet};
@@ -167,13 +167,6 @@ impl Plan {
         let is_it = |change: &String| change.split('=').next().is_some_and(|k| k.trim() == key);
         self.set.iter().any(is_it)
     }
-
-    /// Seeds from an experiment's own upwards.
-    fn seeds_from(&self, first: u64) -> Result<Vec<u64>> {
-        let last = first.checked_add(self.seeds - 1);
-        let last = last.context("--seeds: the last seed is too large")?;
-        Ok((first..=last).collect())
-    }
 }
 
 /// What a plan needed, run.
@@ -250,7 +243,7 @@ fn comparison(plan: &Plan, paper: &PaperSet, name: &str, interval: u64) -> Resul
         kind: "compare".into(),
         experiment: serde_json::to_value(&experiment)?,
         variants: NAMES.iter().map(variant).collect(),
-        seeds: plan.seeds_from(experiment.seed)?,
+        seeds: load::seeds(experiment.seed, plan.seeds)?,
         rates: None,
     })
 }
