@@ -15,6 +15,7 @@ pub(crate) use reference::*;
 pub(crate) use using::*;
 
 use clap::{Args as Arguments, Parser, Subcommand};
+use std::ops::RangeBounds;
 use std::path::PathBuf;
 
 /// Hybrid federated learning for e-health: hospitals and wearables train one model, and raw data stays where
@@ -23,20 +24,7 @@ use std::path::PathBuf;
 #[command(
     version,
     propagate_version = true,
-    after_help = "\
-Examples:
-  selvedge train                                    train on generated data: needs no files
-  selvedge train esr --data-dir data                train on the ESR data set
-  selvedge data fetch physionet2012                 download a data set
-  selvedge tune esr --data-dir data                 choose P, Q and η
-  selvedge data inspect esr --data-dir data         see what each group would hold
-  selvedge evaluate runs/synthetic-42               exact metrics of a finished run, with intervals
-  selvedge predict runs/my-42 --input new.csv       probabilities and classes of new patients
-  selvedge export runs/synthetic-42                 the model as ONNX, for PyTorch, and a model card
-  selvedge up                                       train as real processes on this machine
-  selvedge report runs/synthetic-42                 charts and tables of a run as one HTML page
-  selvedge dashboard                                follow all runs on a local web page
-  selvedge experiments --keys                       every key of an experiment"
+    after_help = include_str!("args/help/selvedge.txt").trim_end()
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -128,15 +116,7 @@ impl DataDirectory {
 }
 
 #[derive(Arguments)]
-#[command(after_help = "\
-Examples:
-  selvedge train
-  selvedge train esr --data-dir data --seeds 3
-  selvedge train my.toml --set train.learning_rate=0.2 --out runs/faster
-  selvedge train --resume runs/faster
-
-Ctrl-C finishes the interval and saves; --resume goes on from there to the same bits. With both an experiment
-and --resume DIR, a run that has not begun yet is begun in DIR.")]
+#[command(after_help = include_str!("args/help/train.txt").trim_end())]
 pub(crate) struct TrainArgs {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArgs,
@@ -167,17 +147,7 @@ pub(crate) struct TrainArgs {
 }
 
 #[derive(Arguments)]
-#[command(after_help = "\
-Examples:
-  selvedge tune esr --data-dir data
-  selvedge tune physionet2012 --data-dir data --target auc=0.82 --apply
-  selvedge tune my.toml --budget 50e6 --apply=my-tuned.toml
-
-A short pre-training run measures what the convergence bound needs; the strategies of the paper follow from it. Since the
-bound is loose, what it recommends and what it does not know of are then tried for a while, with the same bytes each: the
-budget, or what the best so far needed for the target, or else a tenth of what the experiment would send.
-Trials are judged on the validation samples where there are any, else on the test samples; a target of the loss is one of
-the training loss. What --apply writes ends at the target, or when the budget is sent.")]
+#[command(after_help = include_str!("args/help/tune.txt").trim_end())]
 pub(crate) struct TuneArgs {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArgs,
@@ -235,16 +205,7 @@ pub(crate) struct ComparisonArgs {
 }
 
 #[derive(Arguments)]
-#[command(after_help = "\
-Examples:
-  selvedge compare                                              the paper's five algorithms on generated data
-  selvedge compare esr --data-dir data --seeds 5
-  selvedge compare esr --algorithms hsgd,jfl --target auc=0.9 --set train.global_interval=5 --set train.local_interval=5
-  selvedge compare --algorithms all --learning-rates 0.05,0.1,0.2
-
-Algorithms: hsgd, jfl, tdcd, c-hsgd, c-tdcd (the paper's), centralised, fedavg, hospital-only, device-only.
-The same command goes on with what was interrupted or killed; finished runs are kept. It ends with a table and an
-HTML report in the folder.")]
+#[command(after_help = include_str!("args/help/compare.txt").trim_end())]
 pub(crate) struct CompareArgs {
     #[command(flatten)]
     pub(crate) comparison: ComparisonArgs,
@@ -259,14 +220,7 @@ pub(crate) struct CompareArgs {
 }
 
 #[derive(Arguments)]
-#[command(after_help = "\
-Examples:
-  selvedge sweep --over train.local_interval=1,5,10 --set train.global_interval=10
-  selvedge sweep esr --data-dir data --over train.participation=0.01,0.02,0.05 --over train.learning_rate=0.2,0.5
-  selvedge sweep --over train.algorithm=hsgd,c-hsgd --over compression.codec=top-k,dither
-
-Every value of one key is combined with every value of the others. The same command goes on with what was
-interrupted or killed.")]
+#[command(after_help = include_str!("args/help/sweep.txt").trim_end())]
 pub(crate) struct SweepArgs {
     #[command(flatten)]
     pub(crate) comparison: ComparisonArgs,
@@ -276,19 +230,7 @@ pub(crate) struct SweepArgs {
 }
 
 #[derive(Arguments)]
-#[command(after_help = "\
-Examples:
-  selvedge reproduce table2 --data-dir data
-  selvedge reproduce all --data-dir data --data esr,physionet2012 --intervals 1,5,10
-  selvedge reproduce fig4 --data esr --seeds 3 --set train.iterations=1000
-  selvedge reproduce fig7,fig8,fig9 --data-dir data --data physionet2012,esr
-
-Every algorithm gets its best learning rate of the same small grid, tried on a seed of its own. Where a data set of the
-paper is not at hand, another one stands for it: mednist for OrganAMNIST, physionet2012 for MIMIC-III. The same command
-goes on with what was interrupted; what was run for one table serves the others.
-
-Figures 7 to 9 are of HSGD alone, with many P, Q and learning rates, on esr, mimic3 and physionet2012. All of their runs
-are in one folder for each set, and --intervals has no effect on them.")]
+#[command(after_help = include_str!("args/help/reproduce.txt").trim_end())]
 pub(crate) struct ReproduceArgs {
     /// table2, table3, table4, fig4, fig5, fig6, fig7, fig8, fig9, several of them like fig7,fig8, or all
     pub(crate) what: String,
@@ -319,13 +261,7 @@ pub(crate) struct ReproduceArgs {
 #[derive(Subcommand)]
 pub(crate) enum DataCommand {
     /// Show what each group, side and device holds
-    #[command(after_help = "\
-Examples:
-  selvedge data inspect
-  selvedge data inspect esr --data-dir data --set data.split=recording
-  selvedge data inspect my.toml                         a table of your own
-
-Shows the groups with their labels, the columns of each side with what was not measured, and a few samples.")]
+    #[command(after_help = include_str!("args/help/data-inspect.txt").trim_end())]
     Inspect {
         #[command(flatten)]
         experiment: ExperimentArgs,
@@ -334,10 +270,7 @@ Shows the groups with their labels, the columns of each side with what was not m
         json: bool,
     },
     /// Measure what training rows show: stats.json, which every party scales by
-    #[command(after_help = "\
-Examples:
-  selvedge data stats esr --data-dir data --out stats.json
-  selvedge data stats my.toml | less")]
+    #[command(after_help = include_str!("args/help/data-stats.txt").trim_end())]
     Stats {
         #[command(flatten)]
         experiment: ExperimentArgs,
@@ -348,13 +281,7 @@ Examples:
     /// Cut a set into one shard per party, with only its rows and its columns
     Split(SplitArgs),
     /// Write what training sees as a NumPy file
-    #[command(after_help = "\
-Examples:
-  selvedge data export esr --data-dir data --out esr.npz
-  selvedge data export runs/esr-42 --out esr.npz        the data of a run
-
-Arrays: g0_x1, g0_x2, g0_y, g1_x1, … of each group (hospital features, device features, labels), test_x1,
-test_x2, test_y, and validation_… where there is a validation share.")]
+    #[command(after_help = include_str!("args/help/data-export.txt").trim_end())]
     Export {
         #[command(flatten)]
         experiment: ExperimentArgs,
@@ -367,15 +294,7 @@ test_x2, test_y, and validation_… where there is a validation share.")]
 }
 
 #[derive(Arguments)]
-#[command(after_help = "\
-Examples:
-  selvedge data fetch                                list the sets, their licences and what is there
-  selvedge data fetch physionet2012 --show           say what would be fetched, and from where
-  selvedge data fetch physionet2012 --data-dir data
-  selvedge data fetch organamnist --mirror http://mirror.hospital.example/medmnist
-
-Files are compared with their checksums before they get their names. A download that was interrupted is kept as
-NAME.part, and the same command goes on with it. HTTPS_PROXY and NO_PROXY are respected.")]
+#[command(after_help = include_str!("args/help/fetch.txt").trim_end())]
 pub(crate) struct FetchArgs {
     /// The set; without one, all are listed
     pub(crate) set: Option<String>,
@@ -402,14 +321,7 @@ pub(crate) struct FetchArgs {
 }
 
 #[derive(Arguments)]
-#[command(after_help = "\
-Examples:
-  selvedge data split esr --data-dir data --out shards
-  selvedge data split my.toml --out shards --key consortium.key
-  selvedge train shards/experiment.toml                 the same model, bit for bit
-
-Patients are named by pseudonyms that need the key. Without --key a new one is made and left in the folder; it is a
-secret of whoever cuts, and goes to no party.")]
+#[command(after_help = include_str!("args/help/split.txt").trim_end())]
 pub(crate) struct SplitArgs {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArgs,
@@ -422,16 +334,7 @@ pub(crate) struct SplitArgs {
 }
 
 #[derive(Arguments)]
-#[command(after_help = "\
-Examples:
-  selvedge report runs/synthetic-42
-  selvedge report runs/lean runs/faster --out compared.html
-  selvedge report runs/esr-42 --svg figures          also every chart as an SVG file
-  selvedge report runs/esr runs/lean --target auc=0.9    also a table of what the target takes
-
-A RUN is a run directory, finished or not, a folder that `selvedge train --seeds` wrote, or the folder of a comparison.
-Runs that differ in the seed only are one line, with a band; all must be of the same data. The page needs no network and
-no other file.")]
+#[command(after_help = include_str!("args/help/report.txt").trim_end())]
 pub(crate) struct ReportArgs {
     /// Run directories, or folders of several runs
     #[arg(required = true, value_name = "RUN")]
@@ -448,11 +351,7 @@ pub(crate) struct ReportArgs {
 }
 
 #[derive(Arguments)]
-#[command(after_help = "\
-Examples:
-  selvedge experiments
-  selvedge experiments --show esr > my.toml
-  selvedge experiments --keys")]
+#[command(after_help = include_str!("args/help/experiments.txt").trim_end())]
 pub(crate) struct ExperimentsArgs {
     /// Print the text of one of them
     #[arg(long, value_name = "NAME", conflicts_with = "keys")]
@@ -466,16 +365,7 @@ pub(crate) struct ExperimentsArgs {
 }
 
 #[derive(Arguments)]
-#[command(after_help = "\
-Examples:
-  selvedge bench                                     this machine, its kernels and the three work sizes
-  selvedge bench --growth                            what an iteration costs as things grow
-  selvedge bench size-cnn --threads 1 --simd avx2    one experiment
-  selvedge bench esr --data-dir data --deployed      as real processes, beside plain NATS
-  selvedge bench my.toml --json
-
-Only training iterations are timed, no evaluation and no files. The times of the repeats show the noise of the
-machine: compare the fastest.")]
+#[command(after_help = include_str!("args/help/bench.txt").trim_end())]
 pub(crate) struct BenchArgs {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArgs,
@@ -512,23 +402,16 @@ pub(crate) struct BenchArgs {
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if (0.001..=3600.0).contains(&seconds) => Ok(seconds),
-        _ => Err("expected seconds, 0.001 to 3600".into()),
-    }
+    number(text, 0.001..=3600.0, "expected seconds, 0.001 to 3600")
+}
+
+fn number(text: &str, range: impl RangeBounds<f64>, expected: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number| range.contains(number));
+    number.ok_or_else(|| expected.into())
 }
 
 #[derive(Arguments)]
-#[command(after_help = "\
-Examples:
-  selvedge up                                       generated data
-  selvedge up esr --data-dir data --out runs/esr-up
-  selvedge up esr --data-dir data --deadline 5      who is late by 5 seconds is absent
-  selvedge up --resume runs/esr-up
-
-Starts a NATS server for the cloud and one for each hospital site, with links between them, and one process for each
-party; each gets its own shard, key and TLS. Whatever dies is started again. Without a deadline everybody is waited for, and
-the model is that of `selvedge train`, bit for bit. Needs nats-server 2.10 or later, on the PATH or installed by tools/nats.")]
+#[command(after_help = include_str!("args/help/up.txt").trim_end())]
 pub(crate) struct UpArgs {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArgs,
@@ -571,20 +454,7 @@ pub(crate) struct UpArgs {
 }
 
 #[derive(Arguments)]
-#[command(after_help = "\
-Examples:
-  selvedge enrol cloud --config cloud/node.toml
-  selvedge enrol hospital --config group-0/hospital/node.toml --table labs.csv
-  selvedge enrol edge --config group-0/edge/node.toml
-  selvedge enrol devices --config group-0/gateway-0/node.toml --table vitals.csv
-
-Once before training, all parties at the same time. The experiment has data.set = \"table\"; hospitals and gateways read their own
-files, and nothing that was measured leaves them: patients are matched by pseudonyms, and only sums over a group are added up.
-Each party is left with its data folder for `selvedge node`, and with data/enrolment.json, which says how many take part.
-
-node.toml has, besides what `selvedge node` needs: at hospital and gateways, pseudonyms = \"pseudonyms.key\", the same 64
-hexadecimal digits in all of a group (openssl rand -hex 32), and tables = [\"labs.csv\"]; at edge and gateways, gateway_count = 2
-if there is not one; no gateways = […], which enrolment finds.")]
+#[command(after_help = include_str!("args/help/enrol.txt").trim_end())]
 pub(crate) struct EnrolArgs {
     /// Which party
     pub(crate) kind: crate::deploy::config::Kind,
@@ -606,15 +476,7 @@ pub(crate) struct EnrolArgs {
 }
 
 #[derive(Arguments)]
-#[command(after_help = "\
-Examples:
-  selvedge node hospital --config group-0/hospital/node.toml
-  selvedge node devices --config group-0/gateway-0/node.toml --log json
-  selvedge node hospital --config group-0/hospital/node.toml --answer --table labs.csv
-
-Connects for ever, joins or rejoins the run, and ends with it (exit code 0). SIGTERM or Ctrl-C stops it (130); started
-again, it goes on from its last record. `selvedge up` writes such configs. With --answer it stays when the run is over, or
-comes back later with the model that it was left with, and answers `selvedge ask`; SIGTERM or Ctrl-C ends that (0).")]
+#[command(after_help = include_str!("args/help/node.txt").trim_end())]
 pub(crate) struct NodeArgs {
     /// Which party
     pub(crate) kind: crate::deploy::config::Kind,
@@ -632,10 +494,7 @@ pub(crate) struct NodeArgs {
 }
 
 #[derive(Arguments)]
-#[command(after_help = "\
-Examples:
-  selvedge status runs/esr-42-up        the cloud of a deployment on this machine
-  selvedge status 127.0.0.1:9100        any node, by its `http` address")]
+#[command(after_help = include_str!("args/help/status.txt").trim_end())]
 pub(crate) struct StatusArgs {
     /// A folder of `selvedge up`, or a node's address
     pub(crate) whom: String,

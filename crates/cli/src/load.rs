@@ -1,13 +1,13 @@
 //! From an argument to an experiment and its data.
 
 use crate::args::{DataDirectory, ExperimentArgs};
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use selvedge_core::dataset::Dataset;
 use selvedge_core::experiment::Experiment;
 use selvedge_data::Loaded;
 use selvedge_data::SETS;
 use selvedge_run::Named;
-use selvedge_run::files::is_run;
+use selvedge_run::files::{is_run, read_text};
 use selvedge_run::manifest::Manifest;
 use std::path::Path;
 
@@ -49,6 +49,27 @@ pub(crate) fn for_comparison(experiment: Experiment) -> Result<Experiment> {
     }
     let every = experiment.evaluations_apart(EVALUATIONS);
     Ok(SETS.with(&experiment, &[format!("train.evaluate_every={every}")])?)
+}
+
+/// So many seeds, from the first on.
+pub(crate) fn seeds(first: u64, count: u64) -> Result<Vec<u64>> {
+    let last = first.checked_add(count - 1);
+    let last = last.context("--seeds: the last seed is too large")?;
+    Ok((first..=last).collect())
+}
+
+/// An experiment that parties are deployed with.
+pub(crate) fn experiment_file(path: &Path) -> Result<Experiment> {
+    SETS.parse(&read_text(path)?, &[])
+        .with_context(|| format!("{} is of no use", path.display()))
+}
+
+/// Threads to train with: all of the machine's unless it is said how many.
+pub(crate) fn threads(count: Option<u64>) -> Result<rayon::ThreadPool> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(count.unwrap_or(0) as usize)
+        .build()
+        .context("cannot start threads")
 }
 
 /// The experiment's data, split. What the user should know about it is said.

@@ -172,21 +172,22 @@ impl Watcher for Progress {
 }
 
 /// A bar, if there is a terminal to draw it in.
-pub(crate) fn terminal_bar(label: &str, template: &str, total: Option<u64>) -> Option<ProgressBar> {
-    terminal::can_draw().then(|| {
-        let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr_with_hz(10));
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style.progress_chars("━╸─"));
-        }
-        bar.set_prefix(label.to_owned());
-        bar
-    })
+pub(crate) fn terminal_bar(label: &str, template: &str, total: Option<u64>) -> ProgressBar {
+    if !terminal::can_draw() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr_with_hz(10));
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style.progress_chars("━╸─"));
+    }
+    bar.set_prefix(label.to_owned());
+    bar
 }
 
 /// The display of one download, on the error output.
 pub(crate) struct Bytes {
     label: String,
-    bar: Option<ProgressBar>,
+    bar: ProgressBar,
     begun: bool,
     printed: Instant,
 }
@@ -209,17 +210,16 @@ impl Bytes {
             Some(total) => format!("{} of {}", bytes(at as f64), bytes(total as f64)),
             None => bytes(at as f64),
         };
-        if let Some(bar) = &self.bar {
-            if let Some(total) = total {
-                bar.set_length(total);
-            }
-            bar.set_position(at);
-            bar.set_message(text());
-            if !self.begun {
-                // What an earlier call brought says nothing about the speed of this one.
-                bar.reset_eta();
-            }
-        } else if self.printed.elapsed() >= LINE_EVERY {
+        if let Some(total) = total {
+            self.bar.set_length(total);
+        }
+        self.bar.set_position(at);
+        self.bar.set_message(text());
+        if !self.begun {
+            // What an earlier call brought says nothing about the speed of this one.
+            self.bar.reset_eta();
+        }
+        if self.bar.is_hidden() && self.printed.elapsed() >= LINE_EVERY {
             self.printed = Instant::now();
             crate::say(&format!("{}: {}", self.label, text()));
         }
@@ -228,16 +228,11 @@ impl Bytes {
 
     /// Something to say beside the bar.
     pub(crate) fn say(&self, text: &str) {
-        match &self.bar {
-            Some(bar) => bar.suspend(|| crate::say(text)),
-            None => crate::say(text),
-        }
+        self.bar.suspend(|| crate::say(text));
     }
 
     /// Takes the display away.
     pub(crate) fn close(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
+        self.bar.finish_and_clear();
     }
 }

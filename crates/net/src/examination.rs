@@ -8,6 +8,8 @@ use async_nats::ConnectOptions;
 use selvedge_core::role::Party;
 use serde::Deserialize;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 /// How long each answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -133,32 +135,8 @@ fn explain(problem: &str) -> String {
 
 /// Seconds since 1970 of a time in UTC, like `2026-11-15T21:03:00.25Z`.
 fn seconds(text: &str) -> Option<f64> {
-    let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
-    let numbers = |text: &str, between: char| -> Option<[f64; 3]> {
-        let parts: Vec<f64> = text
-            .split(between)
-            .map(|p| p.parse().ok())
-            .collect::<Option<_>>()?;
-        parts.try_into().ok()
-    };
-    let ([year, month, day], [hours, minutes, seconds]) =
-        (numbers(date, '-')?, numbers(time, ':')?);
-    let in_range = (1970.0..10_000.0).contains(&year)
-        && (1.0..=12.0).contains(&month)
-        && (1.0..=31.0).contains(&day);
-    if !in_range {
-        return None;
-    }
-    // Years begin in March here, so that a leap day is the last of its year.
-    let (year, month) = if month > 2.0 {
-        (year, month - 3.0)
-    } else {
-        (year - 1.0, month + 9.0)
-    };
-    let leap_days = (year / 4.0).floor() - (year / 100.0).floor() + (year / 400.0).floor();
-    let before_month = ((153.0 * month + 2.0) / 5.0).floor();
-    let days = 365.0 * year + leap_days + before_month + day - 719_469.0;
-    Some(86_400.0 * days + 3_600.0 * hours + 60.0 * minutes + seconds)
+    let time = OffsetDateTime::parse(text, &Rfc3339).ok()?;
+    Some(time.unix_timestamp() as f64 + f64::from(time.nanosecond()) / 1e9)
 }
 
 #[cfg(test)]

@@ -4,15 +4,7 @@ use clap::Args as Arguments;
 use std::path::PathBuf;
 
 #[derive(Arguments)]
-#[command(after_help = "\
-Examples:
-  selvedge dashboard                                   all runs below runs/, now and later
-  selvedge dashboard runs/esr-42 runs/compare-esr
-  selvedge dashboard --listen 127.0.0.1:0              any free port
-  selvedge dashboard --listen 0.0.0.0:8080             for others too: prints an address with a token
-
-RUNS are run directories, or folders with some below: of seeds, of comparisons, of `selvedge up`. The page only reads
-them: training neither waits for it nor notices when it ends. Ctrl-C ends it.")]
+#[command(after_help = include_str!("help/dashboard.txt").trim_end())]
 pub(crate) struct DashboardArgs {
     /// Run directories, or folders with some below; by default `runs`
     #[arg(value_name = "RUNS")]

@@ -6,24 +6,7 @@ use clap::Args as Arguments;
 use std::path::PathBuf;
 
 #[derive(Arguments)]
-#[command(after_help = "\
-Examples:
-  selvedge export runs/esr-42
-  selvedge export runs/esr-42 --last --out esr-model
-  selvedge export runs/esr-42 --format card            only the model card
-  selvedge export runs/esr-42 --format onnx --json
-
-Files:
-  hospital.onnx       hospital → zeta1
-  device.onnx         device → zeta2
-  combined.onnx       zeta1, zeta2 → logits, probabilities, and calibrated where the run has a calibration
-  model.onnx          hospital, device → the same
-  model.safetensors   the weights in PyTorch's shapes, with layers and scales
-  load.py             the model in PyTorch; it begins with examples, of ONNX Runtime too
-  model-card.md       data, splits, metrics with intervals, bytes, limits of use
-
-Inputs are numbers as they were measured, float32, NaN where nothing was measured: scaling is a part of every model.
-`selvedge predict --arrays` writes such inputs. Run `selvedge evaluate` first, so that the card has intervals.")]
+#[command(after_help = include_str!("help/export.txt").trim_end())]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     pub(crate) chosen: ChosenModel,

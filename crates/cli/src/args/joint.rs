@@ -26,18 +26,7 @@ pub(crate) enum OwnPart {
 }
 
 #[derive(Arguments)]
-#[command(after_help = "\
-Examples:
-  selvedge ask --config gateway-0/node.toml                                  all who take part and whose devices it carries
-  selvedge ask --config gateway-0/node.toml --input vitals.csv --out predictions.csv
-  selvedge ask --config gateway-0/node.toml --input vitals.csv --patient P-1007 --json
-
-At a gateway, once the run is over and its hospital and edge run with `selvedge node … --answer`. It embeds vital signs by the
-trained θ2 and sends ζ2; the hospital adds what it knows of the patient and answers with a probability for each class. Vital
-signs, lab results and ids stay where they are.
-
-Without --input patients are called by their pseudonyms, with it by the ids of that table. Whom the hospital does not know is
-told on the error output. Exit code 2 if nobody is known, or somebody does not answer within the time.")]
+#[command(after_help = include_str!("help/ask.txt").trim_end())]
 pub(crate) struct AskArgs {
     /// The gateway's config
     #[arg(long, value_name = "FILE")]
@@ -63,10 +52,6 @@ pub(crate) struct AskArgs {
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
-    let expected = "expected a number of seconds from 0.1 to 86400".to_owned();
-    let seconds: f64 = text.parse().map_err(|_| expected.clone())?;
-    match (0.1..=86_400.0).contains(&seconds) {
-        true => Ok(seconds),
-        false => Err(expected),
-    }
+    let expected = "expected a number of seconds from 0.1 to 86400";
+    super::number(text, 0.1..=86_400.0, expected)
 }

@@ -4,23 +4,7 @@ use clap::{Args as Arguments, Subcommand};
 use std::path::PathBuf;
 
 #[derive(Arguments)]
-#[command(after_help = "\
-Examples:
-  selvedge provision consortium.toml --out kit                       parties enrol with their own tables
-  selvedge provision consortium.toml --out kit --shards shards       of a set that `selvedge data split` has cut
-
-consortium.toml:
-  name = \"sepsis\"
-  experiment = \"sepsis.toml\"           # the same for all; data.groups is the number of hospitals
-  [[cloud]]                            # one server, or three: a cluster, which goes on with two
-  host = \"cloud.example.org\"           # ports: client = 4222, links = 7422, cluster = 6222, monitor = 8222
-  [[hospital]]
-  name = \"north\"
-  host = \"nats.north.example\"          # ports: client = 4222, monitor = 8222
-  gateways = 2
-
-Makes an authority with certificates, a configuration for each server, a key for each party with the rights that it needs,
-and a folder for each to hand over, with a README. docs/consortium.md is the guide.")]
+#[command(after_help = include_str!("help/provision.txt").trim_end())]
 pub(crate) struct ProvisionArgs {
     /// The description of the consortium
     pub(crate) consortium: PathBuf,
@@ -61,9 +45,7 @@ pub(crate) struct KitArgs {
 }
 
 #[derive(Arguments)]
-#[command(after_help = "\
-Example:
-  selvedge kit add kit south --host nats.south.example --gateways 3")]
+#[command(after_help = include_str!("help/add.txt").trim_end())]
 pub(crate) struct AddArgs {
     #[command(flatten)]
     pub(crate) kit: KitArgs,
@@ -90,11 +72,7 @@ pub(crate) struct AddArgs {
 }
 
 #[derive(Arguments)]
-#[command(after_help = "\
-Examples:
-  selvedge kit rotate kit north/hospital
-  selvedge kit rotate kit north/gateway-0 --public UABC…      it has made its key itself
-  selvedge kit rotate kit north                               the key of its server's link, and its certificate")]
+#[command(after_help = include_str!("help/rotate.txt").trim_end())]
 pub(crate) struct RotateArgs {
     #[command(flatten)]
     pub(crate) kit: KitArgs,
@@ -106,13 +84,7 @@ pub(crate) struct RotateArgs {
 }
 
 #[derive(Arguments)]
-#[command(after_help = "\
-Examples:
-  selvedge kit revoke kit north/gateway-1
-  selvedge kit revoke kit north           its link: nothing of that hospital gets in any more
-
-It says which servers must be restarted with their new configuration: from then on the party is off, live connections
-and links included.")]
+#[command(after_help = include_str!("help/revoke.txt").trim_end())]
 pub(crate) struct RevokeArgs {
     #[command(flatten)]
     pub(crate) kit: KitArgs,
@@ -121,9 +93,7 @@ pub(crate) struct RevokeArgs {
 }
 
 #[derive(Arguments)]
-#[command(after_help = "\
-Example:
-  selvedge kit pseudonyms kit north       after a gateway of north was revoked, or its key was lost")]
+#[command(after_help = include_str!("help/pseudonyms.txt").trim_end())]
 pub(crate) struct PseudonymsArgs {
     #[command(flatten)]
     pub(crate) kit: KitArgs,
@@ -152,13 +122,7 @@ pub(crate) enum Patient {
 }
 
 #[derive(Arguments)]
-#[command(after_help = "\
-Examples:
-  selvedge doctor hospital --config north/hospital/node.toml
-  selvedge doctor server --config north/server/server.conf
-
-Can it reach its server, is it who it should be there, is its clock right, does its data fit the experiment? Exit code 2
-if anything fails; each line says what would be right.")]
+#[command(after_help = include_str!("help/doctor.txt").trim_end())]
 pub(crate) struct DoctorArgs {
     /// Which party, or server
     pub(crate) kind: Patient,

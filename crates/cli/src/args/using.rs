@@ -5,6 +5,7 @@ use clap::Args as Arguments;
 use selvedge_core::assess::Goal;
 use selvedge_run::WhichModel;
 use selvedge_run::deciding::Wishes;
+use std::ops::Bound;
 use std::path::PathBuf;
 
 /// Which model of a run.
@@ -69,20 +70,7 @@ impl ModelArgs {
 }
 
 #[derive(Arguments)]
-#[command(after_help = "\
-Examples:
-  selvedge predict runs/my-42 --input new.csv
-  selvedge predict runs/my-42 --input labs.csv --input vitals.csv --out predictions.csv
-  selvedge predict runs/physionet2012-42 --input set-c --sensitivity 0.9 --out predictions.csv
-
-Patients come in the format of the data that the run was trained on: a table with the same columns (the file with one row for each
-patient first; a label is not needed), a folder or an archive of PhysioNet's or mimic3-benchmarks' stays, ESR's CSV, MedMNIST's
-.npz; or, for any run, an .npz with the arrays hospital and device as they were measured, NaN where nothing was. The run directory
-is enough: its training data is not needed.
-
-Columns: id, prediction, a probability of each class, and notes on what is unlike training. Probabilities are calibrated on the
-run's validation patients; the prediction is the likeliest class or, with --sensitivity or --specificity, the positive class where
-its probability reaches a threshold. Exit code 2 if a column is missing, with --strict also if anything is unlike training.")]
+#[command(after_help = include_str!("help/predict.txt").trim_end())]
 pub(crate) struct PredictArgs {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
@@ -104,17 +92,7 @@ pub(crate) struct PredictArgs {
 }
 
 #[derive(Arguments)]
-#[command(after_help = "\
-Examples:
-  selvedge evaluate runs/synthetic-42
-  selvedge evaluate runs/esr-42 --last --json
-  selvedge evaluate runs/my-42 --data later.csv --sensitivity 0.9
-  selvedge evaluate runs/physionet2012-42 --data set-b --html set-b.html
-
-Without --data, on the run's own training, validation and test patients, whose files must be at hand; the result is also written
-to the run's evaluation.json. With --data, on other patients with labels, in the formats of `selvedge predict`; the run directory is
-enough. What is measured is what `selvedge predict` gives. Intervals are from patients drawn again and again from those who are
-there, all rows of a patient together.")]
+#[command(after_help = include_str!("help/evaluate.txt").trim_end())]
 pub(crate) struct EvaluateArgs {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
@@ -138,15 +116,10 @@ pub(crate) struct EvaluateArgs {
 }
 
 fn share(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
-        _ => Err("expected a share from 0 to 1, like 0.9".into()),
-    }
+    super::number(text, 0.0..=1.0, "expected a share from 0 to 1, like 0.9")
 }
 
 fn confidence(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(share) if share > 0.0 && share < 1.0 => Ok(share),
-        _ => Err("expected a share between 0 and 1, like 0.95".into()),
-    }
+    let inside = (Bound::Excluded(0.0), Bound::Excluded(1.0));
+    super::number(text, inside, "expected a share between 0 and 1, like 0.95")
 }

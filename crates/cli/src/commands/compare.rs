@@ -5,11 +5,11 @@ use super::{print, print_json};
 use crate::Outcome;
 use crate::args::{CompareArgs, ComparisonArgs, DataDirectory, MachineArgs, SweepArgs};
 use crate::comparison::table::Table;
-use crate::comparison::targets::{Target, usual};
+use crate::comparison::targets::{Target, or_usual, parse_all};
 use crate::comparison::{Options, rates, run_all};
 use crate::interrupt::catch_interrupts;
 use crate::load;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use selvedge_core::experiment::Algorithm;
 use selvedge_data::SETS;
 use selvedge_run::comparison::{Comparison, Variant};
@@ -119,24 +119,17 @@ fn values_of(text: &str) -> Vec<String> {
 }
 
 fn run(args: &ComparisonArgs, kind: &str, variants: Vec<Variant>) -> Result<Outcome> {
-    let targets: Vec<Target> = args
-        .target
-        .iter()
-        .map(|t| Target::parse(t))
-        .collect::<Result<_>>()?;
+    let targets = parse_all(&args.target)?;
     let grid = grid(&args.learning_rates)?;
     catch_interrupts()?;
     let named = load::experiment(&args.experiment)?;
     let experiment = load::for_comparison(named.experiment)?;
-    let first = experiment.seed;
-    let last = first.checked_add(args.seeds - 1);
-    let last = last.context("--seeds: the last seed is too large")?;
     let mut comparison = Comparison {
         name: named.name.clone(),
         kind: kind.into(),
         experiment: serde_json::to_value(&experiment)?,
         variants,
-        seeds: (first..=last).collect(),
+        seeds: load::seeds(experiment.seed, args.seeds)?,
         rates: None,
     };
     // What cannot be is said before anything is run.
@@ -228,11 +221,7 @@ fn folder(
 /// Writes and prints the table, and writes the report.
 fn conclude(comparison: &Comparison, folder: &Path, targets: &[Target], json: bool) -> Result<()> {
     let series = series(&[folder.to_owned()], crate::note)?;
-    let targets = match targets {
-        [] => usual(&series),
-        given => given.to_vec(),
-    };
-    let table = Table::new(&series, &targets);
+    let table = Table::new(&series, &or_usual(targets, &series));
     let mut text = String::new();
     if let Some(rates) = &comparison.rates {
         text = rates::table(rates) + "\n";

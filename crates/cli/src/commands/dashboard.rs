@@ -13,18 +13,15 @@ const RUNS: &str = "runs";
 
 pub(crate) fn run(args: &DashboardArgs) -> Result<Outcome> {
     for path in &args.runs {
-        if !path.exists() {
-            bail!(
-                "{}: there is no such folder: expected a run directory, or a folder in which there are runs or will be",
-                path.display()
-            );
-        }
-        if !path.is_dir() {
-            bail!(
-                "{} is not a folder: expected a run directory, or a folder in which there are runs or will be",
-                path.display()
-            );
-        }
+        let wrong = match path.exists() {
+            true if path.is_dir() => continue,
+            true => " is not a folder",
+            false => ": there is no such folder",
+        };
+        bail!(
+            "{}{wrong}: expected a run directory, or a folder in which there are runs or will be",
+            path.display()
+        );
     }
     let runs = match &args.runs[..] {
         // It may not be there before the first training.

@@ -1,6 +1,6 @@
 //! `selvedge enrol`, `selvedge node`, `selvedge up` and `selvedge status`
 
-use super::{print, print_json};
+use super::print_either;
 use crate::Outcome;
 use crate::args::{EnrolArgs, NodeArgs, StatusArgs, UpArgs};
 use crate::deploy::answer::Answering;
@@ -40,11 +40,7 @@ pub(crate) fn run_enrol(args: &EnrolArgs) -> Result<Outcome> {
     let Some(summary) = enrol::run(&args.config, &wishes, interrupted_flag())? else {
         return Ok(Outcome::Interrupted);
     };
-    match args.json {
-        true => print_json(&serde_json::to_value(&summary)?)?,
-        false => print(&enrol::text(&summary))?,
-    }
-    Ok(Outcome::Done)
+    print_either(args.json, &summary, &enrol::text(&summary))
 }
 
 pub(crate) fn run_up(args: &UpArgs) -> Result<Outcome> {
@@ -86,10 +82,7 @@ pub(crate) fn run_up(args: &UpArgs) -> Result<Outcome> {
         }
     };
     let ended = up::run(&folder, &deployment, args.answer)?;
-    match args.json {
-        true => print_json(&ended.json())?,
-        false => print(&ended.text())?,
-    }
+    print_either(args.json, &ended.json(), &ended.text())?;
     if let Some(("diverged", t)) = ended.ending() {
         bail!(
             "training diverged: at iteration {t} the loss or a weight is no longer a finite number. Try a smaller train.learning_rate. The last good model is in {}",
@@ -136,9 +129,5 @@ fn links(given: &[String]) -> Result<Vec<(usize, SocketAddr)>> {
 
 pub(crate) fn run_status(args: &StatusArgs) -> Result<Outcome> {
     let snapshot = status::ask_node(status::address(&args.whom)?)?;
-    match args.json {
-        true => print_json(&serde_json::to_value(&snapshot)?)?,
-        false => print(&status::text(&snapshot))?,
-    }
-    Ok(Outcome::Done)
+    print_either(args.json, &snapshot, &status::text(&snapshot))
 }

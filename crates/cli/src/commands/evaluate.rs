@@ -1,7 +1,7 @@
 //! `selvedge evaluate`: how good a model is, and how sure that is.
 
-use super::predict::told;
-use super::{print, print_json};
+use super::predict::{open, read};
+use super::print_either;
 use crate::Outcome;
 use crate::args::EvaluateArgs;
 use crate::assessment::{self, Part, Predicted};
@@ -9,7 +9,7 @@ use crate::load;
 use anyhow::{Result, bail};
 use selvedge_core::assess::Bootstrap;
 use selvedge_core::dataset::{Dataset, Samples};
-use selvedge_data::{Labels, Loaded, Which, read_patients};
+use selvedge_data::{Labels, Loaded};
 use selvedge_run::deciding::Deciding;
 use selvedge_run::files::{EVALUATION, refuse_to_replace, write_json, write_whole};
 use selvedge_run::trained::Trained;
@@ -26,11 +26,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Outcome> {
     if let Some(html) = &args.html {
         refuse_to_replace("--html", html, &args.data, &args.model.chosen.run)?;
     }
-    let trained = Trained::open(&args.model.chosen.run, args.model.chosen.which())?;
-    let deciding = Deciding::new(&trained, &args.model.wishes())?;
-    for warning in trained.warnings() {
-        crate::note(&warning);
-    }
+    let (trained, deciding) = open(&args.model)?;
     let measuring = Measuring {
         trained: &trained,
         deciding: &deciding,
@@ -56,16 +52,12 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Outcome> {
         let page = assessment::page(title, &about, &parts, classes, args.confidence);
         write_whole(html, page.as_bytes())?;
     }
-    if args.json {
-        print_json(&value)?;
-        return Ok(Outcome::Done);
-    }
-    print(&format!("{}\n\n", about.join("\n")))?;
-    print(&assessment::text(&parts, classes, args.confidence))?;
+    let mut text = format!("{}\n\n", about.join("\n"));
+    text += &assessment::text(&parts, classes, args.confidence);
     if let Some(html) = &args.html {
-        print(&format!("\nPage    {}\n", html.display()))?;
+        text += &format!("\nPage    {}\n", html.display());
     }
-    Ok(Outcome::Done)
+    print_either(args.json, &value, &text)
 }
 
 impl Measuring<'_> {
@@ -141,15 +133,7 @@ impl Measuring<'_> {
 
     /// On other patients.
     fn others(&self, args: &EvaluateArgs) -> Result<Vec<Part>> {
-        let which = match args.model.all {
-            true => Which::All,
-            false => Which::Test,
-        };
-        let (settings, inputs) = (&self.trained.experiment.data, &self.trained.inputs);
-        let patients = read_patients(settings, inputs, &args.data, Labels::Needed, which)?;
-        for note in patients.notes.iter().chain(&told(&patients)) {
-            crate::note(note);
-        }
+        let (patients, _) = read(self.trained, &args.model, &args.data, Labels::Needed)?;
         let predicted = Predicted {
             persons: &patients.persons,
             groups: patients

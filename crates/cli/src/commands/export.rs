@@ -1,13 +1,13 @@
 //! `selvedge export`: a run's model in files that others read.
 
-use super::{print, print_json};
+use super::print_either;
 use crate::Outcome;
 use crate::args::ExportArgs;
-use crate::export::{self, Exported};
+use crate::export::{self, Exported, File};
 use anyhow::Result;
 use selvedge_run::format::{bytes, table};
 use selvedge_run::trained::Trained;
-use serde_json::{Value, json};
+use serde_json::json;
 
 pub(crate) fn run(args: &ExportArgs) -> Result<Outcome> {
     let run = &args.chosen.run;
@@ -15,20 +15,15 @@ pub(crate) fn run(args: &ExportArgs) -> Result<Outcome> {
     let files = Exported::new(&trained).files(&args.format, run)?;
     let out = args.out.clone().unwrap_or_else(|| run.join("export"));
     export::write(&out, &files)?;
-    let sizes = files.iter().map(|file| (file.name, file.contents.len()));
-    if args.json {
-        let file = |(name, size): (&str, usize)| json!({ "name": name, "bytes": size });
-        let files: Vec<Value> = sizes.map(file).collect();
-        print_json(&json!({
-            "run": run.display().to_string(),
-            "model": trained.file.display().to_string(),
-            "out": out.display().to_string(),
-            "files": files,
-        }))?;
-    } else {
-        let row = |(name, size): (&str, usize)| vec![name.to_owned(), bytes(size as f64)];
-        let rows: Vec<Vec<String>> = sizes.map(row).collect();
-        print(&format!("{}\n{}", out.display(), table(&rows)))?;
-    }
-    Ok(Outcome::Done)
+    let file = |file: &File| json!({ "name": file.name, "bytes": file.contents.len() });
+    let value = json!({
+        "run": run.display().to_string(),
+        "model": trained.file.display().to_string(),
+        "out": out.display().to_string(),
+        "files": files.iter().map(file).collect::<Vec<_>>(),
+    });
+    let row = |file: &File| vec![file.name.to_owned(), bytes(file.contents.len() as f64)];
+    let rows: Vec<Vec<String>> = files.iter().map(row).collect();
+    let text = format!("{}\n{}", out.display(), table(&rows));
+    print_either(args.json, &value, &text)
 }

@@ -1,27 +1,25 @@
 //! `selvedge provision`, `selvedge kit` and `selvedge doctor`
 
-use super::{print, print_json};
+use super::{print, print_either};
 use crate::Outcome;
 use crate::args::{AddArgs, DoctorArgs, KitArgs, KitCommand, ProvisionArgs};
 use crate::deploy::config::check_deployable;
 use crate::deploy::consortium::{Consortium, Hospital};
 use crate::deploy::doctor;
 use crate::deploy::kit::{Changed, Deployment, Stock};
+use crate::load;
 use anyhow::{Context, Result, bail};
-use selvedge_data::SETS;
 use selvedge_data::enrol;
 use selvedge_data::{PartyShard, read_party};
 use selvedge_net::credentials::{Identity, write_secret};
-use selvedge_run::files::read_text;
 use selvedge_run::format::table;
 use serde_json::json;
+use std::collections::BTreeMap;
 
 pub(crate) fn provision(args: &ProvisionArgs) -> Result<Outcome> {
     let consortium = Consortium::read(&args.consortium)?;
     let path = &consortium.experiment;
-    let experiment = SETS
-        .parse(&read_text(path)?, &[])
-        .with_context(|| format!("{} is of no use", path.display()))?;
+    let experiment = load::experiment_file(path)?;
     check_deployable(&experiment)?;
     let hospitals = consortium.hospitals.len();
     let groups = match &args.shards {
@@ -63,10 +61,6 @@ pub(crate) fn provision(args: &ProvisionArgs) -> Result<Outcome> {
         .map(|server| server.folder)
         .chain(kit.nodes().into_iter().map(|node| node.folder))
         .collect();
-    if args.json {
-        print_json(&json!({ "kit": args.out.display().to_string(), "folders": folders }))?;
-        return Ok(Outcome::Done);
-    }
     let out = args.out.display();
     let mut text = format!("Kit     {out}, a folder for each to hand over, with a README\n");
     for folder in &folders {
@@ -75,18 +69,18 @@ pub(crate) fn provision(args: &ProvisionArgs) -> Result<Outcome> {
     text += &format!(
         "Secret  {out}/authority stays with you: it signs certificates of servers\nNext    hand the folders over; then `selvedge doctor` at each, as its README says\n"
     );
-    print(&text)?;
-    Ok(Outcome::Done)
+    let value = json!({ "kit": out.to_string(), "folders": folders });
+    print_either(args.json, &value, &text)
 }
 
 pub(crate) fn run(command: &KitCommand) -> Result<Outcome> {
     match command {
-        KitCommand::List(args) => list(args)?,
-        KitCommand::Add(args) => add(args)?,
+        KitCommand::List(args) => list(args),
+        KitCommand::Add(args) => add(args),
         KitCommand::Rotate(args) => {
             let (mut kit, _lock) = Deployment::lock(&args.kit.kit)?;
             let changed = kit.rotate(&args.kit.kit, &args.who, args.public.as_deref())?;
-            tell(&args.kit, &format!("{} has a new key", args.who), &changed)?;
+            tell(&args.kit, &format!("{} has a new key", args.who), &changed)
         }
         KitCommand::Revoke(args) => {
             let (mut kit, _lock) = Deployment::lock(&args.kit.kit)?;
@@ -97,6 +91,7 @@ pub(crate) fn run(command: &KitCommand) -> Result<Outcome> {
                     "It still has the key of pseudonyms: before the next enrolment give the others a new one with `selvedge kit pseudonyms`\n",
                 )?;
             }
+            Ok(Outcome::Done)
         }
         KitCommand::Pseudonyms(args) => {
             let (kit, _lock) = Deployment::lock(&args.kit.kit)?;
@@ -105,7 +100,7 @@ pub(crate) fn run(command: &KitCommand) -> Result<Outcome> {
                 "{} has a new key of pseudonyms; enrol again with it",
                 args.who
             );
-            tell(&args.kit, &what, &changed)?;
+            tell(&args.kit, &what, &changed)
         }
         KitCommand::Key(args) => {
             if args.file.exists() {
@@ -117,29 +112,24 @@ pub(crate) fn run(command: &KitCommand) -> Result<Outcome> {
             let identity = Identity::generate()?;
             write_secret(&args.file, &identity.seed)?;
             print(&format!("{}\n", identity.public))?;
+            Ok(Outcome::Done)
         }
     }
-    Ok(Outcome::Done)
 }
 
-fn list(args: &KitArgs) -> Result<()> {
+fn list(args: &KitArgs) -> Result<Outcome> {
     let kit = Deployment::read(&args.kit)?;
     let all = kit.list();
-    if args.json {
-        let keys: serde_json::Map<_, _> = all
-            .into_iter()
-            .map(|(name, key)| (name, json!(key)))
-            .collect();
-        return print_json(&json!({ "name": kit.consortium.name, "keys": keys }));
-    }
     let mut rows = vec![vec!["who".to_owned(), "key".to_owned()]];
-    for (name, key) in all {
-        rows.push(vec![name, key.unwrap_or("revoked").to_owned()]);
+    for (name, key) in &all {
+        rows.push(vec![name.clone(), key.unwrap_or("revoked").to_owned()]);
     }
-    print(&table(&rows))
+    let keys: BTreeMap<_, _> = all.into_iter().collect();
+    let value = json!({ "name": kit.consortium.name, "keys": keys });
+    print_either(args.json, &value, &table(&rows))
 }
 
-fn add(args: &AddArgs) -> Result<()> {
+fn add(args: &AddArgs) -> Result<Outcome> {
     let (mut kit, _lock) = Deployment::lock(&args.kit.kit)?;
     let hospital = Hospital {
         name: args.name.clone(),
@@ -155,10 +145,7 @@ fn add(args: &AddArgs) -> Result<()> {
     tell(&args.kit, &format!("{} is added", args.name), &changed)
 }
 
-fn tell(args: &KitArgs, what: &str, changed: &Changed) -> Result<()> {
-    if args.json {
-        return print_json(&serde_json::to_value(changed)?);
-    }
+fn tell(args: &KitArgs, what: &str, changed: &Changed) -> Result<Outcome> {
     let kit = args.kit.display();
     let mut text = format!("{what}\n");
     for file in &changed.files {
@@ -167,21 +154,19 @@ fn tell(args: &KitArgs, what: &str, changed: &Changed) -> Result<()> {
     for server in &changed.restart {
         text += &format!("Restart    the server of {server}, once it has its new files\n");
     }
-    print(&text)
+    print_either(args.json, changed, &text)
 }
 
 pub(crate) fn doctor(args: &DoctorArgs) -> Result<Outcome> {
     let findings = doctor::run(args.kind, &args.config);
     let wrong = findings.iter().filter(|finding| !finding.fine).count();
-    if args.json {
-        print_json(&json!({ "fine": wrong == 0, "findings": findings }))?;
-    } else {
-        let line = |finding: &doctor::Finding| {
-            let word = if finding.fine { "ok  " } else { "FAIL" };
-            format!("{word}  {:<10} {}\n", finding.what, finding.text)
-        };
-        print(&findings.iter().map(line).collect::<String>())?;
-    }
+    let line = |finding: &doctor::Finding| {
+        let word = if finding.fine { "ok  " } else { "FAIL" };
+        format!("{word}  {:<10} {}\n", finding.what, finding.text)
+    };
+    let text: String = findings.iter().map(line).collect();
+    let value = json!({ "fine": wrong == 0, "findings": findings });
+    print_either(args.json, &value, &text)?;
     match wrong {
         0 => Ok(Outcome::Done),
         1 => bail!("one thing is wrong: see above"),

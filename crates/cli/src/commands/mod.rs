@@ -20,6 +20,7 @@ mod tune;
 use crate::Outcome;
 use crate::args::{Args, Command, DataCommand};
 use anyhow::Result;
+use serde::Serialize;
 
 /// Does what the arguments say.
 pub(crate) fn run(args: Args) -> Result<Outcome> {
@@ -71,6 +72,15 @@ fn print(text: &str) -> Result<()> {
 }
 
 /// Prints one JSON value.
+/// For programs or for people, as asked for.
+fn print_either(json: bool, value: &impl Serialize, text: &str) -> Result<Outcome> {
+    match json {
+        true => print_json(&serde_json::to_value(value)?)?,
+        false => print(text)?,
+    }
+    Ok(Outcome::Done)
+}
+
 fn print_json(value: &serde_json::Value) -> Result<()> {
     print(&format!("{}\n", serde_json::to_string_pretty(value)?))
 }

@@ -2,7 +2,8 @@
 
 use super::{print, print_json};
 use crate::Outcome;
-use crate::args::PredictArgs;
+use crate::args::{ModelArgs, PredictArgs};
+use crate::deploy::predictions::{by_class, csv_head, csv_line};
 use crate::report::text::quoted;
 use anyhow::{Result, bail};
 use selvedge_core::assess::Decision;
@@ -14,6 +15,7 @@ use selvedge_run::trained::Trained;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::BufWriter;
+use std::path::PathBuf;
 
 /// Columns of which it is told that they are unlike training; a patient's own notes have all.
 const MOST_TOLD: usize = 8;
@@ -35,27 +37,8 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Outcome> {
     if args.out.is_some() && args.out == args.arrays {
         bail!("--out and --arrays name the same file: expected two");
     }
-    let trained = Trained::open(&args.model.chosen.run, args.model.chosen.which())?;
-    let deciding = Deciding::new(&trained, &args.model.wishes())?;
-    for warning in trained.warnings() {
-        crate::note(&warning);
-    }
-    let which = match args.model.all {
-        true => Which::All,
-        false => Which::Test,
-    };
-    let patients = read_patients(
-        &trained.experiment.data,
-        &trained.inputs,
-        &args.input,
-        Labels::Ignored,
-        which,
-    )?;
-    let mut notes = patients.notes.clone();
-    notes.extend(told(&patients));
-    for note in &notes {
-        crate::note(note);
-    }
+    let (trained, deciding) = open(&args.model)?;
+    let (patients, notes) = read(&trained, &args.model, &args.input, Labels::Ignored)?;
     if args.strict && !patients.oddities.is_empty() {
         bail!(
             "{} patients are unlike those of training, as noted: mend or leave them out, or go on without --strict",
@@ -97,6 +80,37 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+/// A run's model, and how it decides; warnings are told.
+pub(super) fn open(model: &ModelArgs) -> Result<(Trained, Deciding)> {
+    let trained = Trained::open(&model.chosen.run, model.chosen.which())?;
+    let deciding = Deciding::new(&trained, &model.wishes())?;
+    for warning in trained.warnings() {
+        crate::note(&warning);
+    }
+    Ok((trained, deciding))
+}
+
+/// Patients in files, and notes on what is unlike training, which are told.
+pub(super) fn read(
+    trained: &Trained,
+    model: &ModelArgs,
+    files: &[PathBuf],
+    labels: Labels,
+) -> Result<(Patients, Vec<String>)> {
+    let which = match model.all {
+        true => Which::All,
+        false => Which::Test,
+    };
+    let (settings, inputs) = (&trained.experiment.data, &trained.inputs);
+    let patients = read_patients(settings, inputs, files, labels, which)?;
+    let mut notes = patients.notes.clone();
+    notes.extend(told(&patients));
+    for note in &notes {
+        crate::note(note);
+    }
+    Ok((patients, notes))
+}
+
 impl Predicted<'_> {
     /// Each patient's row, probabilities and class.
     fn rows(&self) -> impl Iterator<Item = (usize, &[f32], &str)> {
@@ -106,15 +120,10 @@ impl Predicted<'_> {
     }
 
     fn csv(&self) -> String {
-        let mut out = String::from("id,prediction");
-        for class in self.trained.classes() {
-            out += &format!(",{}", quoted(&format!("probability_{class}")));
-        }
-        out += ",notes\n";
+        let mut out = csv_head(self.trained.classes()) + ",notes\n";
         let notes = notes_by_row(&self.patients);
         for (row, said, class) in self.rows() {
-            out += &format!("{},{}", quoted(&self.patients.ids[row]), quoted(class));
-            said.iter().for_each(|p| out += &format!(",{p}"));
+            out += &csv_line(&self.patients.ids[row], class, said);
             let told = notes.get(&row).map_or(String::new(), |n| n.join("; "));
             out += &format!(",{}\n", quoted(&told));
         }
@@ -125,11 +134,10 @@ impl Predicted<'_> {
         let classes = self.trained.classes();
         let notes = notes_by_row(&self.patients);
         let patient = |(row, said, class): (usize, &[f32], &str)| {
-            let said = classes.iter().zip(said).map(|(c, p)| (c.clone(), json!(p)));
             json!({
                 "id": self.patients.ids[row],
                 "prediction": class,
-                "probabilities": said.collect::<serde_json::Map<_, _>>(),
+                "probabilities": by_class(classes, said),
                 "notes": notes.get(&row).cloned().unwrap_or_default(),
             })
         };
@@ -189,7 +197,7 @@ fn odd_patients(patients: &Patients) -> String {
 }
 
 /// What is unlike training, column by column.
-pub(super) fn told(patients: &Patients) -> Vec<String> {
+fn told(patients: &Patients) -> Vec<String> {
     let mut columns: BTreeMap<(u8, &str), Vec<&Oddity>> = BTreeMap::new();
     for oddity in &patients.oddities {
         let kind = match oddity.odd {

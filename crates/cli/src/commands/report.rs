@@ -4,7 +4,7 @@ use super::print;
 use crate::args::ReportArgs;
 use crate::comparison::rates;
 use crate::comparison::table::Table;
-use crate::comparison::targets::{Target, usual};
+use crate::comparison::targets::{or_usual, parse_all};
 use crate::{Outcome, report};
 use anyhow::{Result, bail};
 use selvedge_run::comparison::Comparison;
@@ -35,16 +35,8 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Outcome> {
         (None, [one]) => one.join("report.html"),
         (None, _) => PathBuf::from("report.html"),
     };
-    let given: Vec<Target> = args
-        .target
-        .iter()
-        .map(|t| Target::parse(t))
-        .collect::<Result<_>>()?;
-    let targets = match &given[..] {
-        [] => usual(&series),
-        given => given.to_vec(),
-    };
-    let table = Table::new(&series, &targets);
+    let given = parse_all(&args.target)?;
+    let table = Table::new(&series, &or_usual(&given, &series));
     let page = report::page(&series, &table, &notes);
     write_whole(&out, page.as_bytes())?;
     let mut text = format!("Report  {} ({})\n", out.display(), bytes(page.len() as f64));

@@ -1,7 +1,7 @@
 //! `selvedge reproduce`
 
 use super::compare::{options, stopped};
-use super::{print, print_json};
+use super::print_either;
 use crate::Outcome;
 use crate::args::ReproduceArgs;
 use crate::interrupt::{catch_interrupts, is_interrupted};
@@ -36,9 +36,6 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Outcome> {
     }
     let text = reproduce::markdown(&runs.algorithms, &sections);
     reproduce::write(&plan.folder, &text, &sections)?;
-    match args.json {
-        true => print_json(&serde_json::to_value(&sections)?)?,
-        false => print(&format!("{text}\nFiles   {}\n", plan.folder.display()))?,
-    }
-    Ok(Outcome::Done)
+    let text = format!("{text}\nFiles   {}\n", plan.folder.display());
+    print_either(args.json, &sections, &text)
 }

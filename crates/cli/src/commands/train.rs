@@ -7,7 +7,7 @@ use crate::interrupt::catch_interrupts;
 use crate::load;
 use crate::progress::Progress;
 use crate::summary::{Summary, over_seeds};
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use selvedge_core::absence::Listed;
 use selvedge_core::experiment::{CompressionSettings, Experiment};
 use selvedge_core::run::Ending;
@@ -27,10 +27,7 @@ struct Options {
 
 pub(crate) fn run(args: TrainArgs) -> Result<Outcome> {
     catch_interrupts()?;
-    let threads = rayon::ThreadPoolBuilder::new()
-        .num_threads(args.threads.unwrap_or(0) as usize)
-        .build()
-        .context("cannot start threads")?;
+    let threads = load::threads(args.threads)?;
     // The loop itself runs on one of the threads: handing each phase over to them would cost more than some phases.
     threads.install(|| train_all(&args))
 }
@@ -174,11 +171,7 @@ fn single(named: Named, path: PathBuf) -> Plan {
 
 /// Notes which seeds belong together, and plans a run for each.
 fn plans_of_seeds(named: Named, path: &Path, n: u64) -> Result<Vec<Plan>> {
-    let first = named.experiment.seed;
-    let last = first
-        .checked_add(n - 1)
-        .context("--seeds: the last seed is too large")?;
-    let seeds: Vec<u64> = (first..=last).collect();
+    let seeds = load::seeds(named.experiment.seed, n)?;
     let note = Seeds {
         name: named.name.clone(),
         seeds: seeds.clone(),

@@ -1,7 +1,7 @@
 //! `selvedge tune`
 
+use super::print_either;
 use super::train::level;
-use super::{print, print_json};
 use crate::args::TuneArgs;
 use crate::comparison::targets::Target;
 use crate::interrupt::catch_interrupts;
@@ -37,10 +37,8 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Outcome> {
         None => "\n--apply writes this as an experiment\n".into(),
     };
     // Printed first: should it not be possible to write the file, nothing is lost.
-    match args.json {
-        true => print_json(&output::json(&tuned)?)?,
-        false => print(&format!("{}{next}", output::text(&named.name, &tuned)))?,
-    }
+    let text = output::text(&named.name, &tuned) + &next;
+    print_either(args.json, &output::json(&tuned)?, &text)?;
     if let Some(file) = &file {
         write(file, &named.name, &tuned)?;
     }

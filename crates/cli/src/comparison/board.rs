@@ -12,7 +12,7 @@ use std::time::Instant;
 
 /// How far all runs are, on the error output: a bar in a terminal, plain lines elsewhere.
 pub(super) struct Board {
-    bar: Option<ProgressBar>,
+    bar: ProgressBar,
     shown: Mutex<Shown>,
 }
 
@@ -58,9 +58,7 @@ impl Board {
         shown.finished += 1;
         shown.before += iterations;
         self.advance(&mut shown, iterations);
-        if let Some(bar) = &self.bar {
-            bar.reset_eta();
-        }
+        self.bar.reset_eta();
     }
 
     /// The display of one run.
@@ -76,23 +74,16 @@ impl Board {
 
     fn advance(&self, shown: &mut Shown, iterations: u64) {
         shown.position += iterations;
-        if let Some(bar) = &self.bar {
-            bar.set_position(shown.position);
-            bar.set_message(shown.text());
-        }
+        self.bar.set_position(shown.position);
+        self.bar.set_message(shown.text());
     }
 
     pub(super) fn say(&self, text: &str) {
-        match &self.bar {
-            Some(bar) => bar.suspend(|| crate::say(text)),
-            None => crate::say(text),
-        }
+        self.bar.suspend(|| crate::say(text));
     }
 
     pub(super) fn close(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
+        self.bar.finish_and_clear();
     }
 }
 
@@ -141,7 +132,7 @@ impl Watcher for OneRun<'_> {
         let mut shown = self.board.shown();
         self.board.advance(&mut shown, t - self.t);
         self.t = t;
-        if self.board.bar.is_none() && shown.printed.elapsed() >= LINE_EVERY {
+        if self.board.bar.is_hidden() && shown.printed.elapsed() >= LINE_EVERY {
             shown.printed = Instant::now();
             let done = (shown.position - shown.before).max(1) as f64;
             let left = (shown.total - shown.position) as f64 / done;

@@ -25,11 +25,15 @@ impl Spread {
 
     /// `12.3 MB ± 4.56 kB`; without a deviation where there is one seed only, or none.
     fn text(self, unit: impl Fn(f64) -> String) -> String {
-        // What rounding leaves of equal values is no deviation.
-        match self.deviation > 1e-9 * self.mean.abs() {
+        match self.is_seen() {
             true => format!("{} ± {}", unit(self.mean), unit(self.deviation)),
             false => unit(self.mean),
         }
+    }
+
+    /// What rounding leaves of equal values is no deviation.
+    pub(crate) fn is_seen(self) -> bool {
+        self.deviation > 1e-9 * self.mean.abs()
     }
 }
 
@@ -53,6 +57,39 @@ pub(crate) struct Row {
     /// The same added up over iterations, as the paper counts memory.
     pub(crate) memory_accumulated: Option<Spread>,
 }
+
+/// A cost: its title, its name in files, where a row has it, and how it is shown.
+type Cost = (
+    &'static str,
+    &'static str,
+    fn(&Row) -> Option<Spread>,
+    fn(f64) -> String,
+);
+
+/// What is compared.
+pub(crate) const COSTS: [Cost; 6] = [
+    (
+        "Iterations",
+        "iterations",
+        |r| r.iterations,
+        |x| count(x.round() as u64),
+    ),
+    ("Bytes per group", "bytes", |r| r.bytes, bytes),
+    (
+        "as the paper counts",
+        "bytes_paper",
+        |r| r.bytes_paper,
+        bytes,
+    ),
+    ("Simulated time", "seconds", |r| r.seconds, seconds),
+    ("FLOPs per device", "flops", |r| r.flops, operations),
+    (
+        "Memory × iterations",
+        "memory_accumulated",
+        |r| r.memory_accumulated,
+        bytes,
+    ),
+];
 
 /// The rows of one target.
 #[derive(Clone, Debug, Serialize)]
@@ -130,14 +167,7 @@ impl Table {
     /// A line per target and variant.
     pub(crate) fn csv(&self) -> String {
         let mut out = String::from("metric,target,variant,seeds,reached");
-        for name in [
-            "iterations",
-            "bytes",
-            "bytes_paper",
-            "seconds",
-            "flops",
-            "memory_accumulated",
-        ] {
+        for (_, name, _, _) in COSTS {
             out += &format!(",{name}_mean,{name}_sd");
         }
         out += ",memory\n";
@@ -146,16 +176,8 @@ impl Table {
                 let name = row.variant.replace('"', "\"\"");
                 let Target { metric, value } = block.target;
                 out += &format!("{metric},{value},\"{name}\",{},{}", row.seeds, row.reached);
-                let spreads = [
-                    row.iterations,
-                    row.bytes,
-                    row.bytes_paper,
-                    row.seconds,
-                    row.flops,
-                    row.memory_accumulated,
-                ];
-                for spread in spreads {
-                    let cells = spread.map(|s| format!(",{},{}", s.mean, s.deviation));
+                for (_, _, of, _) in COSTS {
+                    let cells = of(row).map(|s| format!(",{},{}", s.mean, s.deviation));
                     out += &cells.unwrap_or_else(|| ",,".into());
                 }
                 out += &format!(",{}\n", row.memory);

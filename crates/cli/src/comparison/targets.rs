@@ -88,6 +88,19 @@ pub(crate) fn reached_by_all(series: &[Series], metric: &'static str, step: f64)
     (value > 0.0).then(|| Target::new(metric, value))
 }
 
+/// Targets as they are given.
+pub(crate) fn parse_all(given: &[String]) -> Result<Vec<Target>> {
+    given.iter().map(|text| Target::parse(text)).collect()
+}
+
+/// The given targets, or else the usual ones.
+pub(crate) fn or_usual(given: &[Target], series: &[Series]) -> Vec<Target> {
+    match given {
+        [] => usual(series),
+        given => given.to_vec(),
+    }
+}
+
 /// Targets where nobody names any: those of the paper's Table II for its sets, with F1 and AUC beside them, else what
 /// all variants reach.
 pub(crate) fn usual(series: &[Series]) -> Vec<Target> {

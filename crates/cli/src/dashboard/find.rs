@@ -53,19 +53,11 @@ pub(super) fn runs(roots: &[PathBuf]) -> (Vec<Found>, Vec<String>) {
                 .push(format!("{} is not there", root.display()));
             continue;
         }
-        let name = match root.file_name() {
-            Some(name) => name.to_string_lossy().into_owned(),
+        let name = match (root.file_name(), root.canonicalize()) {
+            (Some(_), _) => name_of(root),
             // `.` or `..`
-            None => root.canonicalize().map_or_else(
-                |_| root.display().to_string(),
-                |whole| {
-                    whole
-                        .file_name()
-                        .unwrap_or_default()
-                        .to_string_lossy()
-                        .into_owned()
-                },
-            ),
+            (None, Ok(whole)) => name_of(&whole),
+            (None, Err(_)) => root.display().to_string(),
         };
         search.root = root.clone();
         search.look(root, &name, DEEPEST);
@@ -76,6 +68,11 @@ pub(super) fn runs(roots: &[PathBuf]) -> (Vec<Found>, Vec<String>) {
         ));
     }
     (search.found, search.notes)
+}
+
+fn name_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
 }
 
 #[derive(Default)]
@@ -121,11 +118,7 @@ impl Search {
         let mut below: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         below.sort();
         for path in below {
-            let name = path
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned();
+            let name = name_of(&path);
             // What is hidden is not whole yet.
             if !name.starts_with('.') && path.is_dir() {
                 self.look(&path, &name, deeper - 1);

@@ -96,18 +96,13 @@ fn end_of_head(bytes: &[u8]) -> Option<usize> {
 
 /// Whether only a head is wanted, and the target.
 fn request_line(line: &str) -> Result<(bool, &str), Refusal> {
+    const NOT_HTTP: Refusal = Refusal(400, "the request is not HTTP: expected `GET /… HTTP/1.1`");
     let words: Vec<&str> = line.split(' ').collect();
     let [method, target, version] = words[..] else {
-        return Err(Refusal(
-            400,
-            "the request is not HTTP: expected `GET /… HTTP/1.1`",
-        ));
+        return Err(NOT_HTTP);
     };
     if !version.starts_with("HTTP/1.") || !is_token(method) {
-        return Err(Refusal(
-            400,
-            "the request is not HTTP: expected `GET /… HTTP/1.1`",
-        ));
+        return Err(NOT_HTTP);
     }
     if !target.starts_with('/') {
         return Err(Refusal(400, "the address does not begin with /"));

@@ -23,12 +23,7 @@ pub(crate) fn run(args: &AskArgs, stop: &AtomicBool) -> Result<Option<Prediction
     let mut config = NodeConfig::read(&args.config)?;
     let in_config = || format!("{} is of no use", args.config.display());
     let (group, number) = gateway(&config).with_context(in_config)?;
-    if let Some(threads) = config.threads {
-        let built = rayon::ThreadPoolBuilder::new().num_threads(threads);
-        built.build_global().context("cannot start threads")?;
-    }
-    let experiment = config.experiment()?;
-    config.take_enrolled_gateways(&experiment)?;
+    let experiment = config.start()?;
     let party = Party::Gateway(group, number);
     let (shard, _) = shard(&config, party).with_context(in_config)?;
     let first = config.gateways[number][0];
@@ -63,15 +58,13 @@ pub(crate) fn run(args: &AskArgs, stop: &AtomicBool) -> Result<Option<Prediction
         notice: &|text| crate::say(text),
     };
     let mut show = |asker: &mut Asker<'_>, outbox: &Outbox| {
-        if let Some(bar) = bar.as_ref().filter(|_| outbox.news) {
+        if outbox.news {
             bar.set_position(asker.progress().0 as u64);
         }
         Ok(())
     };
     let asked = drive(&mut asker, &settings, &mut show);
-    if let Some(bar) = &bar {
-        bar.finish_and_clear();
-    }
+    bar.finish_and_clear();
     if asked? == Outcome::Stopped {
         return Ok(None);
     }

@@ -1,9 +1,9 @@
 //! What a node is told, as TOML. Paths are seen from the file's own folder.
 
+use crate::load;
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::experiment::{Adaptive, Algorithm, Compute, Experiment};
 use selvedge_core::role::Party;
-use selvedge_data::SETS;
 use selvedge_data::enrol::{self, Summary};
 use selvedge_net::deadlines::Deadlines;
 use selvedge_run::files::read_text;
@@ -126,6 +126,17 @@ impl NodeConfig {
         })
     }
 
+    /// Starts the threads that it wants, and gives the experiment; gateways are then as they enrolled.
+    pub(crate) fn start(&mut self) -> Result<Experiment> {
+        if let Some(threads) = self.threads {
+            let built = rayon::ThreadPoolBuilder::new().num_threads(threads);
+            built.build_global().context("cannot start threads")?;
+        }
+        let experiment = self.experiment()?;
+        self.take_enrolled_gateways(&experiment)?;
+        Ok(experiment)
+    }
+
     /// Takes the devices of each gateway from what enrolment has left, where the config names none.
     ///
     /// # Errors
@@ -170,10 +181,7 @@ impl NodeConfig {
 
     /// The experiment, if it can be deployed.
     pub(crate) fn experiment(&self) -> Result<Experiment> {
-        let text = read_text(&self.experiment)?;
-        let experiment = SETS
-            .parse(&text, &[])
-            .with_context(|| format!("{} is of no use", self.experiment.display()))?;
+        let experiment = load::experiment_file(&self.experiment)?;
         check_deployable(&experiment)?;
         Ok(experiment)
     }

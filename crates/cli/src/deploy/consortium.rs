@@ -235,9 +235,17 @@ impl Consortium {
     }
 
     /// Where hospitals' servers dial.
-    pub(crate) fn links(&self) -> Vec<String> {
+    fn links(&self) -> Vec<String> {
         let link = |server: &CloudServer| join(&server.host, server.links);
         self.cloud.iter().map(link).collect()
+    }
+
+    /// What a hospital's server dials: the cloud's servers, unless it says others.
+    pub(crate) fn dialled_by(&self, hospital: &Hospital) -> Vec<String> {
+        match hospital.dial.is_empty() {
+            true => self.links(),
+            false => hospital.dial.clone(),
+        }
     }
 
     /// Where a party connects.

@@ -127,27 +127,12 @@ impl<'a> Observer<Role<'a>> for Journal<'_> {
 
 /// The time of day in UTC, as RFC 3339 writes it.
 pub(crate) fn now() -> String {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let since = since.unwrap_or_default();
-    let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
-    // Years that begin in March have their leap day at the end; 400 of them have 146,097 days.
-    let days = days + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let (month, late) = if month < 10 {
-        (month + 3, 0)
-    } else {
-        (month - 9, 1)
-    };
+    let now = time::OffsetDateTime::now_utc();
+    let ((hour, minute, second, millisecond), month) = (now.time().as_hms_milli(), now.month());
     format!(
-        "{:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{:03}Z",
-        era * 400 + year + late,
-        second / 3600,
-        second / 60 % 60,
-        second % 60,
-        since.subsec_millis()
+        "{:04}-{:02}-{:02}T{hour:02}:{minute:02}:{second:02}.{millisecond:03}Z",
+        now.year(),
+        u8::from(month),
+        now.day()
     )
 }

@@ -25,7 +25,7 @@ pub(crate) mod journal;
 pub(crate) mod kit;
 pub(crate) mod node;
 mod patients;
-mod predictions;
+pub(crate) mod predictions;
 pub(crate) mod processes;
 pub(crate) mod status;
 pub(crate) mod up;

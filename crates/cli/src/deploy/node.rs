@@ -31,12 +31,7 @@ pub(crate) fn run(
     let mut config = NodeConfig::read(file)?;
     let in_config = || format!("{} is of no use", file.display());
     let party = config.party(kind).with_context(in_config)?;
-    if let Some(threads) = config.threads {
-        let built = rayon::ThreadPoolBuilder::new().num_threads(threads);
-        built.build_global().context("cannot start threads")?;
-    }
-    let experiment = config.experiment()?;
-    config.take_enrolled_gateways(&experiment)?;
+    let experiment = config.start()?;
     let (shard, ranges) = shard(&config, party).with_context(in_config)?;
     let (loaded, patients) = read_party_and_patients(&config.data, shard)?;
     check(&experiment, &loaded)?;
@@ -88,7 +83,7 @@ pub(crate) fn run(
 }
 
 /// How a party gets to its server.
-pub(super) fn access(config: &NodeConfig) -> Result<Access> {
+pub(crate) fn access(config: &NodeConfig) -> Result<Access> {
     let seed = std::fs::read_to_string(&config.key)
         .with_context(|| format!("cannot read {}", config.key.display()))?;
     Ok(Access {

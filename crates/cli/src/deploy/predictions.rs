@@ -44,28 +44,18 @@ impl Predictions {
 
     /// `id,prediction,probability_<class>…`; numbers are written so that reading them gives the same bits.
     pub(crate) fn csv(&self) -> String {
-        let mut text = "id,prediction".to_owned();
-        for class in &self.classes {
-            text += &format!(",{}", quoted(&format!("probability_{class}")));
-        }
-        text.push('\n');
-        for (id, probabilities) in &self.answered {
-            text += &format!("{},{}", quoted(id), quoted(self.class(probabilities)));
-            for p in probabilities {
-                text += &format!(",{p}");
-            }
-            text.push('\n');
+        let mut text = csv_head(&self.classes) + "\n";
+        for (id, said) in &self.answered {
+            text += &(csv_line(id, self.class(said), said) + "\n");
         }
         text
     }
 
     /// One JSON object.
     pub(crate) fn json(&self) -> Value {
-        let one = |(id, probabilities): &(String, Vec<f32>)| {
-            let each = self.classes.iter().zip(probabilities);
-            let by_class: Map<String, Value> =
-                each.map(|(class, p)| (class.clone(), json!(p))).collect();
-            json!({ "id": id, "prediction": self.class(probabilities), "probabilities": by_class })
+        let one = |(id, said): &(String, Vec<f32>)| {
+            let by_class = by_class(&self.classes, said);
+            json!({ "id": id, "prediction": self.class(said), "probabilities": by_class })
         };
         json!({
             "classes": self.classes,
@@ -73,6 +63,24 @@ impl Predictions {
             "unknown": self.unknown,
         })
     }
+}
+
+/// The headings above [`csv_line`].
+pub(crate) fn csv_head(classes: &[String]) -> String {
+    let name = |class: &String| format!(",{}", quoted(&format!("probability_{class}")));
+    let names: String = classes.iter().map(name).collect();
+    format!("id,prediction{names}")
+}
+
+/// What is said of a patient.
+pub(crate) fn csv_line(id: &str, class: &str, probabilities: &[f32]) -> String {
+    let numbers: String = probabilities.iter().map(|p| format!(",{p}")).collect();
+    format!("{},{}{numbers}", quoted(id), quoted(class))
+}
+
+pub(crate) fn by_class(classes: &[String], probabilities: &[f32]) -> Map<String, Value> {
+    let each = classes.iter().zip(probabilities);
+    each.map(|(class, p)| (class.clone(), json!(p))).collect()
 }
 
 #[cfg(test)]

@@ -181,32 +181,28 @@ impl Processes {
         let mut changed = false;
         for at in 0..self.brokers.len() {
             let broker = &mut self.brokers[at];
-            let died = match &mut broker.server {
-                Some(server) => server.exited()?.is_some(),
-                None => true,
+            let status = match &mut broker.server {
+                Some(server) => server.exited()?,
+                None => None,
             };
-            if died {
-                // Who is killed from outside has done nothing wrong.
-                let killed = match &mut broker.server {
-                    Some(server) => server
-                        .exited()?
-                        .is_some_and(|status| status.code().is_none()),
-                    None => false,
-                };
-                broker.server = None;
-                broker.failures = match broker.since.elapsed() < LONG_LIFE {
-                    _ if killed => 0,
-                    true => broker.failures + 1,
-                    false => 1,
-                };
-                if broker.failures >= MOST_FAILURES {
-                    return Err(self.server_failed(at));
-                }
-                self.restarts += 1;
-                changed = true;
-                // It may be that its port is not free yet: there is another try.
-                let _ = self.launch_server(at);
+            if broker.server.is_some() && status.is_none() {
+                continue;
             }
+            broker.server = None;
+            broker.failures = match broker.since.elapsed() < LONG_LIFE {
+                // Who is killed from outside has done nothing wrong.
+                _ if status.is_some_and(|status| status.code().is_none()) => 0,
+                true => broker.failures + 1,
+                false => 1,
+            };
+            if broker.failures >= MOST_FAILURES {
+                let folder = broker.files.folder.clone();
+                return Err(self.failed_often(&format!("the server {folder}"), &folder));
+            }
+            self.restarts += 1;
+            changed = true;
+            // It may be that its port is not free yet: there is another try.
+            let _ = self.launch_server(at);
         }
         for at in 0..self.nodes.len() {
             if self.nodes[at].over {
@@ -239,7 +235,8 @@ impl Processes {
                 None => 0,
             };
             if node.failures >= MOST_FAILURES {
-                return Err(self.failed(at));
+                let NodeFiles { party, folder } = node.files.clone();
+                return Err(self.failed_often(&party.to_string(), &folder));
             }
             self.restarts += 1;
             self.start_node(at)?;
@@ -249,16 +246,6 @@ impl Processes {
         }
         let cloud = |node: &Node| node.files.party == Party::Cloud && node.over;
         Ok(self.nodes.iter().any(cloud))
-    }
-
-    fn failed(&self, at: usize) -> anyhow::Error {
-        let files = &self.nodes[at].files;
-        self.failed_often(&files.party.to_string(), &files.folder)
-    }
-
-    fn server_failed(&self, at: usize) -> anyhow::Error {
-        let folder = &self.brokers[at].files.folder;
-        self.failed_often(&format!("the server {folder}"), folder)
     }
 
     fn failed_often(&self, who: &str, folder: &str) -> anyhow::Error {

@@ -236,7 +236,7 @@ impl Ended {
 
 /// What a person sees meanwhile.
 struct Display {
-    bar: Option<ProgressBar>,
+    bar: ProgressBar,
     cloud: SocketAddr,
     shown: Instant,
 }
@@ -252,16 +252,13 @@ impl Display {
     }
 
     fn say(&self, text: &str) {
-        match &self.bar {
-            Some(bar) => bar.suspend(|| crate::say(text)),
-            None => crate::say(text),
-        }
+        self.bar.suspend(|| crate::say(text));
     }
 
     fn update(&mut self) {
-        let every = match self.bar {
-            Some(_) => SHOW_EVERY,
-            None => LINE_EVERY,
+        let every = match self.bar.is_hidden() {
+            false => SHOW_EVERY,
+            true => LINE_EVERY,
         };
         if self.shown.elapsed() < every {
             return;
@@ -271,24 +268,18 @@ impl Display {
             return;
         };
         let line = line(&snapshot);
-        match &self.bar {
-            Some(bar) => {
-                bar.set_position(snapshot.doing.t);
-                bar.set_message(line);
-            }
-            None => {
-                crate::say(&format!(
-                    "t {}/{}  {line}",
-                    snapshot.doing.t, snapshot.iterations
-                ));
-            }
+        let Snapshot {
+            doing, iterations, ..
+        } = &snapshot;
+        if self.bar.is_hidden() {
+            crate::say(&format!("t {}/{iterations}  {line}", doing.t));
         }
+        self.bar.set_position(doing.t);
+        self.bar.set_message(line);
     }
 
     fn close(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
+        self.bar.finish_and_clear();
     }
 }
 

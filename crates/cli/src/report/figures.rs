@@ -33,6 +33,17 @@ pub(super) enum Band {
     Deviation,
 }
 
+impl Figure {
+    /// The name of its file.
+    pub(super) fn file(&self) -> String {
+        let log = match self.scale {
+            Scale::Linear => "",
+            Scale::Log => "-log",
+        };
+        format!("{}-{}{log}.svg", self.metric.name, axis_name(self.axis))
+    }
+}
+
 impl Band {
     pub(super) fn of(series: &Series) -> Self {
         match series.evaluated().count() {

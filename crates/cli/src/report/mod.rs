@@ -29,31 +29,14 @@ pub(crate) use page::{SHARED_SCRIPT, page, plain_page, style_sheet};
 pub(crate) use tables::{ending, ends, kind};
 
 use selvedge_run::runs::{Axis, Series};
-use ticks::Scale;
 
 /// The charts as files of their own: names and contents.
 pub(crate) fn files(series: &[Series]) -> Vec<(String, String)> {
-    let name = |figure: &figures::Figure| {
-        let log = if figure.scale == Scale::Log {
-            "-log"
-        } else {
-            ""
-        };
-        format!(
-            "{}-{}{log}.svg",
-            figure.metric.name,
-            figures::axis_name(figure.axis)
-        )
-    };
     let figures = figures::figures(series);
-    let mut files: Vec<(String, String)> = figures
-        .iter()
-        .map(|f| (name(f), f.drawing.file()))
-        .collect();
-    files.extend(
-        figures::label_mix(series).map(|drawing| ("labels.svg".to_owned(), drawing.file())),
-    );
-    files
+    let charts = figures.iter().map(|f| (f.file(), f.drawing.file()));
+    let labels = figures::label_mix(series);
+    let labels = labels.map(|drawing| ("labels.svg".to_owned(), drawing.file()));
+    charts.chain(labels).collect()
 }
 
 /// One chart as a file of its own; with another title below it, where the numbers of the axis are others.

@@ -1,40 +1,8 @@
 //! What each target takes, as a table of the page.
 
 use super::table::{Cell, Column, Table};
-use crate::comparison::table::{Block, Row, Spread, Table as Needs, operations};
-use selvedge_run::format::{bytes, count, seconds};
-
-/// The columns that are compared: what a row has, and how it is shown.
-type Shown = (
-    &'static str,
-    &'static str,
-    fn(&Row) -> Option<Spread>,
-    fn(f64) -> String,
-);
-
-const SHOWN: [Shown; 6] = [
-    (
-        "Iterations",
-        "iterations",
-        |r| r.iterations,
-        |x| count(x.round() as u64),
-    ),
-    ("Bytes per group", "bytes", |r| r.bytes, bytes),
-    (
-        "as the paper counts",
-        "bytes_paper",
-        |r| r.bytes_paper,
-        bytes,
-    ),
-    ("Simulated time", "seconds", |r| r.seconds, seconds),
-    ("FLOPs per device", "flops", |r| r.flops, operations),
-    (
-        "Memory × iterations",
-        "memory_accumulated",
-        |r| r.memory_accumulated,
-        bytes,
-    ),
-];
+use crate::comparison::table::{Block, COSTS, Row, Spread, Table as Needs};
+use selvedge_run::format::bytes;
 
 /// A row for each target and series; nothing without targets.
 pub(super) fn needs(needs: &Needs) -> Option<Table> {
@@ -46,7 +14,7 @@ pub(super) fn needs(needs: &Needs) -> Option<Table> {
         "Reached",
         vec!["reached".into(), "seeds".into()],
     ));
-    for (title, name, _, _) in SHOWN {
+    for (title, name, _, _) in COSTS {
         let spread = vec![format!("{name}_mean"), format!("{name}_sd")];
         columns.push(Column::number(title, spread));
     }
@@ -78,24 +46,12 @@ fn rows(block: &Block) -> Vec<Vec<Cell>> {
                 ..Cell::default()
             },
         ];
-        for (_, _, of, show) in SHOWN {
+        for (_, _, of, show) in COSTS {
             let several = block.variants.len() > 1 && row.reached == row.seeds;
-            cells.push(match of(row) {
-                None => Cell {
-                    text: "–".into(),
-                    csv: vec![String::new(), String::new()],
-                    ..Cell::default()
-                },
-                Some(Spread { mean, deviation }) => Cell {
-                    text: show(mean),
-                    csv: vec![mean.to_string(), deviation.to_string()],
-                    is_best: several && mean == least(of),
-                    aside: match deviation > 1e-9 * mean.abs() {
-                        true => format!("± {}", show(deviation)),
-                        false => String::new(),
-                    },
-                    ..Cell::default()
-                },
+            let spread = of(row);
+            cells.push(Cell {
+                is_best: several && spread.is_some_and(|s| s.mean == least(of)),
+                ..Cell::spread(spread, show)
             });
         }
         cells.push(Cell::number(bytes(row.memory as f64), row.memory));

@@ -280,17 +280,8 @@ fn chart(figure: &Figure) -> String {
         figure.metric.name,
         axis_name(figure.axis)
     );
-    let log = if figure.scale == Scale::Log {
-        "-log"
-    } else {
-        ""
-    };
-    let file = format!("{}-{}{log}.svg", figure.metric.name, axis_name(figure.axis));
-    with_download(
-        &figure.drawing.inline(&attributes),
-        &file,
-        figure.metric.title,
-    )
+    let svg = figure.drawing.inline(&attributes);
+    with_download(&svg, &figure.file(), figure.metric.title)
 }
 
 fn with_download(svg: &str, file: &str, title: &str) -> String {

@@ -1,6 +1,7 @@
 //! A table of a page, and the same as CSV.
 
 use super::text::{csv_cell, escape};
+use crate::comparison::table::Spread;
 use std::fmt::Write;
 
 /// A column: its title, and the names of the columns that it has as CSV.
@@ -47,6 +48,24 @@ impl Cell {
         Cell {
             csv: vec![text.clone()],
             text,
+            ..Cell::default()
+        }
+    }
+
+    /// A mean with its deviation; a dash where there is nothing.
+    pub(super) fn spread(spread: Option<Spread>, show: impl Fn(f64) -> String) -> Self {
+        let Some(Spread { mean, deviation }) = spread else {
+            return Cell {
+                text: "–".into(),
+                csv: vec![String::new(), String::new()],
+                ..Cell::default()
+            };
+        };
+        let seen = spread.filter(|spread| spread.is_seen());
+        Cell {
+            text: show(mean),
+            csv: vec![mean.to_string(), deviation.to_string()],
+            aside: seen.map_or(String::new(), |s| format!("± {}", show(s.deviation))),
             ..Cell::default()
         }
     }

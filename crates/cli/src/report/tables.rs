@@ -1,12 +1,12 @@
 //! The tables of a report.
 
 use super::table::{Cell, Column, Table};
+use crate::comparison::table::Spread;
 use selvedge_core::metrics::Metric;
 use selvedge_core::state::Evaluation;
 use selvedge_run::format::{bytes, count, seconds};
 use selvedge_run::ledger::LedgerLine;
 use selvedge_run::manifest::EndingInfo;
-use selvedge_run::runs::mean_and_deviation;
 use selvedge_run::runs::{Run, Series, differences};
 
 /// The last evaluation of each series, and the one that the validation samples chose; mean and deviation over seeds.
@@ -58,26 +58,7 @@ fn result_row(
     ];
     let mut spread = |of: &dyn Fn(&Evaluation) -> Option<f64>, show: &dyn Fn(f64) -> String| {
         let values: Vec<f64> = evaluations.iter().filter_map(|e| of(e)).collect();
-        if values.is_empty() {
-            row.push(Cell {
-                text: "–".into(),
-                csv: vec![String::new(), String::new()],
-                ..Cell::default()
-            });
-            return;
-        }
-        let (mean, deviation) = mean_and_deviation(&values);
-        row.push(Cell {
-            text: show(mean),
-            csv: vec![mean.to_string(), deviation.to_string()],
-            // Less than this is rounding.
-            aside: if deviation > 1e-9 * mean.abs() {
-                format!("± {}", show(deviation))
-            } else {
-                String::new()
-            },
-            ..Cell::default()
-        });
+        row.push(Cell::spread(Spread::of(&values), show));
     };
     spread(&|e| Some(e.t as f64), &|t| count(t.round() as u64));
     for metric in metrics {

@@ -54,16 +54,7 @@ pub(super) fn at_values(values: &[f64]) -> Ticks {
 fn linear(lo: f64, hi: f64, wanted: usize, unit: Unit) -> Ticks {
     let (factor, name) = match unit {
         Unit::Number => (1.0, None),
-        Unit::Bytes => scaled(
-            hi,
-            &[
-                (1.0, "B"),
-                (1e3, "kB"),
-                (1e6, "MB"),
-                (1e9, "GB"),
-                (1e12, "TB"),
-            ],
-        ),
+        Unit::Bytes => scaled(hi, &BYTES),
         Unit::Seconds => scaled(hi, &[(1.0, "s"), (120.0, "min"), (7200.0, "h")]),
     };
     // From two minutes on in minutes, of 60 seconds each; from two hours on in hours.
@@ -95,6 +86,14 @@ fn linear(lo: f64, hi: f64, wanted: usize, unit: Unit) -> Ticks {
         unit: name,
     }
 }
+
+const BYTES: [(f64, &str); 5] = [
+    (1.0, "B"),
+    (1e3, "kB"),
+    (1e6, "MB"),
+    (1e9, "GB"),
+    (1e12, "TB"),
+];
 
 /// The largest unit that `value` has at least one of.
 fn scaled(value: f64, units: &[(f64, &'static str)]) -> (f64, Option<&'static str>) {
@@ -152,21 +151,9 @@ fn logarithmic(lo: f64, hi: f64, wanted: usize, unit: Unit) -> Ticks {
 
 /// `20 kB`: ticks are round, so that no decimals are needed.
 fn whole_bytes(value: f64) -> String {
-    let (factor, name) = scaled(
-        value * (1.0 + 1e-9),
-        &[
-            (1.0, "B"),
-            (1e3, "kB"),
-            (1e6, "MB"),
-            (1e9, "GB"),
-            (1e12, "TB"),
-        ],
-    );
-    format!(
-        "{} {}",
-        number(value / factor, value / factor),
-        name.unwrap_or_default()
-    )
+    let (factor, name) = scaled(value * (1.0 + 1e-9), &BYTES);
+    let value = number(value / factor, value / factor);
+    format!("{value} {}", name.unwrap_or_default())
 }
 
 /// A number with the decimals that `step` has.

@@ -1,21 +1,20 @@
 //! Figures 7 to 9: what the three adaptive strategies say of P, Q and η, in bytes until a target.
 
-use super::claims::{Comparison, compare};
-use super::figures::with;
+use super::claims::compare;
+use super::figures::against_counted_bytes;
 use super::intervals::{FIGURE7, FIGURE8, FIGURE9, Setting, Varied};
 use super::strategy2::{Choice, strategy2};
 use super::trend::{Costs, Shape, Trend};
-use super::{Claim, Section, mean_text};
+use super::{PerSeed, Section, mean_text};
 use crate::comparison::Options;
 use crate::comparison::targets::Target;
 use crate::load;
 use crate::report::chart::ChartAxis;
-use crate::report::chart_file;
 use crate::report::points::{Mark, Measured, PointChart, PointRow, draw, scale_for};
 use crate::report::ticks::{Scale, Unit};
 use anyhow::Result;
 use selvedge_run::format::{bytes, count};
-use selvedge_run::runs::{Axis, Series};
+use selvedge_run::runs::Series;
 
 /// What the text says that P = Q saves at Q = 1, against the other three P.
 const SAVED: [&str; 3] = ["20 % saved", "27 % saved", "29 % saved"];
@@ -24,39 +23,30 @@ const SAVED: [&str; 3] = ["20 % saved", "27 % saved", "29 % saved"];
 const CURVE: u32 = 80;
 
 /// A figure's costs as the paper counts them: what its claims are about.
-fn counted(one: &Varied, setting: Setting, target: &Target) -> Vec<Option<f64>> {
+fn counted(one: &Varied, setting: Setting, target: &Target) -> PerSeed {
     one.costs(setting, target, |e| e.bytes_paper)
 }
 
-/// The headings above [`cells`].
-fn head(target: &Target) -> Vec<String> {
+/// The headings above [`add_row`].
+fn add_head(section: &mut Section, target: &Target) {
     let heads = ["bytes as the paper counts", "every byte", "iterations"];
-    let heads = heads.map(String::from).to_vec();
-    row(format!("until {}", target.name()), heads)
+    section.row(format!("until {}", target.name()), heads.map(String::from));
 }
 
 /// What a setting takes until a target.
-fn cells(one: &Varied, setting: Setting, target: &Target) -> Vec<String> {
+fn add_row(
+    section: &mut Section,
+    name: String,
+    (one, setting, target): (&Varied, Setting, &Target),
+) {
     let exact = one.costs(setting, target, |e| e.bytes_exact);
     let iterations = one.costs(setting, target, |e| e.t as f64);
-    vec![
+    let cells = [
         mean_text(&counted(one, setting, target), bytes),
         mean_text(&exact, bytes),
         mean_text(&iterations, |t| count(t.round() as u64)),
-    ]
-}
-
-fn row(name: String, cells: Vec<String>) -> Vec<String> {
-    std::iter::once(name).chain(cells).collect()
-}
-
-fn claim(text: String, paper: &str, found: &Comparison) -> Claim {
-    Claim {
-        text,
-        paper: paper.into(),
-        verdict: found.verdict(true),
-        found: found.text(),
-    }
+    ];
+    section.row(name, cells);
 }
 
 /// Means of a row of settings, each at its x, joined by lines where all seeds get there.
@@ -106,42 +96,39 @@ fn chart(
 /// AUC against bytes as the paper counts them, of some settings.
 fn curves(one: &Varied, name: &str, settings: impl Iterator<Item = Setting>) -> (String, String) {
     let series: Vec<Series> = settings.filter_map(|s| one.series(s).cloned()).collect();
-    let series = with(&series, |_, e| e.bytes_exact = e.bytes_paper);
-    let title = "bytes as the paper counts, mean per group";
     let file = format!("{name}-{}.svg", one.experiment);
-    (file, chart_file(&series, "auc", Axis::Bytes, Some(title)))
+    (file, against_counted_bytes(&series, "auc"))
 }
 
 /// P = Q against larger P, for three Q: strategy 1.
 pub(super) fn figure7(one: &Varied) -> Section {
+    let mut section = Section::new("fig7", one.title("Figure 7, P above Q"));
     let target = Target::new("auc", one.targets.figure7);
     let (all_q, ratios) = FIGURE7;
-    let mut rows = vec![head(&target)];
-    let (mut claims, mut lines, mut figures) = (Vec::new(), Vec::new(), Vec::new());
+    add_head(&mut section, &target);
+    let mut lines = Vec::new();
     for (style, q) in all_q.into_iter().enumerate() {
-        let costs = ratios.map(|ratio| counted(one, Setting::new(ratio * q, q), &target));
-        for (i, ratio) in ratios.into_iter().enumerate() {
-            let p = ratio * q;
+        let settings = ratios.map(|ratio| Setting::new(ratio * q, q));
+        let costs = settings.map(|setting| counted(one, setting, &target));
+        for (i, setting) in settings.into_iter().enumerate() {
+            let p = setting.p;
             let equal = if p == q { " (P = Q)" } else { "" };
-            let cells = cells(one, Setting::new(p, q), &target);
-            rows.push(row(format!("Q = {q}, P = {p}{equal}"), cells));
+            let name = format!("Q = {q}, P = {p}{equal}");
+            add_row(&mut section, name, (one, setting, &target));
             if p > q {
-                claims.push(claim(
-                    format!("bytes until {}, Q = {q}: P = {q} < P = {p}", target.name()),
-                    if q == 1 {
-                        SAVED[i - 1]
-                    } else {
-                        "P = Q needs the least"
-                    },
-                    &compare(&costs[0], &costs[i]),
-                ));
+                let text = format!("bytes until {}, Q = {q}: P = {q} < P = {p}", target.name());
+                let paper = match q {
+                    1 => SAVED[i - 1],
+                    _ => "P = Q needs the least",
+                };
+                section.claim(text, paper, &compare(&costs[0], &costs[i]));
             }
         }
-        let at = |(ratio, costs): (u64, &Vec<_>)| Measured::of(ratio as f64, costs);
+        let at = |(ratio, costs): (u64, &PerSeed)| Measured::of(ratio as f64, costs);
         let points = ratios.into_iter().zip(&costs).map(at).collect();
         lines.push(joined(format!("Q = {q}"), style, points));
-        let settings = ratios.into_iter().map(|ratio| Setting::new(ratio * q, q));
-        figures.push(curves(one, &format!("fig7-q{q}"), settings));
+        let curves = curves(one, &format!("fig7-q{q}"), settings.into_iter());
+        section.figures.push(curves);
     }
     let ticks = ratios.map(|ratio| ratio as f64).to_vec();
     let marks = vec![Mark {
@@ -149,40 +136,41 @@ pub(super) fn figure7(one: &Varied) -> Section {
         x: 1.0,
     }];
     let svg = chart(&target.name(), ("P / Q", Scale::Log, ticks), lines, marks);
-    figures.push((format!("fig7-{}.svg", one.experiment), svg));
-    Section {
-        part: "fig7",
-        title: one.title("Figure 7, P above Q"),
-        rows,
-        notes: Vec::new(),
-        claims,
-        figures,
-    }
+    let file = format!("fig7-{}.svg", one.experiment);
+    section.figures.push((file, svg));
+    section
 }
 
 /// Bytes against P = Q: strategy 2.
 pub(super) fn figure8(one: &Varied, options: &Options) -> Result<Section> {
     let dataset = load::dataset(&one.base, &options.data)?;
     let choice = strategy2(&one.base, &dataset);
-    let (auc, loss) = one.targets.figure8;
-    let targets = [Target::new("auc", auc), Target::new("loss", loss)];
-    let mut rows = Vec::new();
-    let (mut claims, mut notes, mut lines) = (Vec::new(), Vec::new(), Vec::new());
+    let mut section = Section::new("fig8", one.title("Figure 8, P = Q from 1 to 20"));
+    let wanted = &one.targets.figure8;
+    let targets = [
+        Target::new("auc", wanted.auc),
+        Target::new("loss", wanted.loss),
+    ];
+    let mut lines = Vec::new();
     for (style, target) in targets.iter().enumerate() {
-        rows.push(head(target));
-        let cells = |q| cells(one, Setting::new(q, q), target);
-        rows.extend(FIGURE8.map(|q| row(format!("P = Q = {q}"), cells(q))));
+        add_head(&mut section, target);
+        for q in FIGURE8 {
+            let of = (one, Setting::new(q, q), target);
+            add_row(&mut section, format!("P = Q = {q}"), of);
+        }
         let of = |q| (q, counted(one, Setting::new(q, q), target));
         let costs: Vec<Costs> = FIGURE8.map(of).collect();
         let shape = Shape::of(&costs);
         let (line, note) = trend_line(&costs, &shape, target, style);
         lines.push(line);
-        notes.push(note);
-        claims.extend(shape_claims(&shape, target));
-        claims.extend(choice.iter().flat_map(|c| choice_claims(c, &costs, target)));
+        section.notes.push(note);
+        claim_shape(&mut section, &shape, target);
+        if let Some(choice) = &choice {
+            claim_choice(&mut section, choice, &costs, target);
+        }
     }
-    notes.push("The lowest is, for each seed, what it needs with that P = Q which the other seeds find lowest.".into());
-    notes.push(match &choice {
+    section.notes.push("The lowest is, for each seed, what it needs with that P = Q which the other seeds find lowest.".into());
+    section.notes.push(match &choice {
         Some(choice) => choice.sentence(),
         None => {
             "Strategy 2 chooses nothing: its constants cannot be estimated at the initial model."
@@ -192,14 +180,9 @@ pub(super) fn figure8(one: &Varied, options: &Options) -> Result<Section> {
     let ticks = [1.0, 5.0, 10.0, 15.0, 20.0].to_vec();
     let x = ("P = Q", Scale::Linear, ticks);
     let svg = chart("a target", x, lines, marks(choice.as_ref()));
-    Ok(Section {
-        part: "fig8",
-        title: one.title("Figure 8, P = Q from 1 to 20"),
-        rows,
-        notes,
-        claims,
-        figures: vec![(format!("fig8-{}.svg", one.experiment), svg)],
-    })
+    let file = format!("fig8-{}.svg", one.experiment);
+    section.figures.push((file, svg));
+    Ok(section)
 }
 
 /// The points of a target with their fitted curve, and a sentence on their shape. Only means over all seeds are fitted.
@@ -245,37 +228,39 @@ fn trend_line(costs: &[Costs], shape: &Shape, target: &Target, style: usize) -> 
 }
 
 /// With growing P = Q bytes first fall and then rise.
-fn shape_claims(shape: &Shape, target: &Target) -> Vec<Claim> {
-    let (first, last) = (*FIGURE8.start(), *FIGURE8.end());
-    let text = |what: &str, end| {
-        format!(
-            "bytes until {} {what}: the lowest < P = Q = {end}",
-            target.name()
-        )
-    };
-    vec![
-        claim(text("first fall", first), "decrease first", &shape.falls),
-        claim(text("then rise", last), "and then increase", &shape.rises),
-    ]
+fn claim_shape(section: &mut Section, shape: &Shape, target: &Target) {
+    for (what, end, paper, found) in [
+        (
+            "first fall",
+            FIGURE8.start(),
+            "decrease first",
+            &shape.falls,
+        ),
+        (
+            "then rise",
+            FIGURE8.end(),
+            "and then increase",
+            &shape.rises,
+        ),
+    ] {
+        let until = target.name();
+        let text = format!("bytes until {until} {what}: the lowest < P = Q = {end}");
+        section.claim(text, paper, found);
+    }
 }
 
 /// Strategy 2 needs less than the shortest and the longest interval, which the paper's text compares it with.
-fn choice_claims(choice: &Choice, costs: &[Costs], target: &Target) -> Vec<Claim> {
+fn claim_choice(section: &mut Section, choice: &Choice, costs: &[Costs], target: &Target) {
     let of = |q: u64| costs.iter().find(|(other, _)| *other == q).map(|(_, c)| c);
-    let chosen = choice.corrected.interval;
+    let (chosen, until) = (choice.corrected.interval, target.name());
     let ends = [*FIGURE8.start(), *FIGURE8.end()];
-    let against = ends.into_iter().filter(|end| *end != chosen);
-    let claim = |end: u64| {
-        Some(claim(
-            format!(
-                "bytes until {}: strategy 2's P = Q = {chosen} < P = Q = {end}",
-                target.name()
-            ),
-            "substantially less",
-            &compare(of(chosen)?, of(end)?),
-        ))
-    };
-    against.filter_map(claim).collect()
+    for end in ends.into_iter().filter(|end| *end != chosen) {
+        if let (Some(ours), Some(theirs)) = (of(chosen), of(end)) {
+            let text =
+                format!("bytes until {until}: strategy 2's P = Q = {chosen} < P = Q = {end}");
+            section.claim(text, "substantially less", &compare(ours, theirs));
+        }
+    }
 }
 
 /// What strategy 2 chooses, as far as it is on the chart.
@@ -298,55 +283,43 @@ fn marks(choice: Option<&Choice>) -> Vec<Mark> {
 
 /// η against its half and its quarter, for three pairs of P and Q: strategy 3.
 pub(super) fn figure9(one: &Varied) -> Section {
+    let mut section = Section::new("fig9", one.title("Figure 9, learning rates"));
     let target = Target::new("auc", one.targets.figure9);
     let (pairs, all_halvings) = FIGURE9;
     let base = one.base.train.learning_rate;
     let setting = |(p, q), halvings| Setting { halvings, q, p };
-    let mut rows = vec![head(&target)];
-    let (mut lines, mut figures) = (Vec::new(), Vec::new());
+    add_head(&mut section, &target);
+    let mut lines = Vec::new();
     for (style, (p, q)) in pairs.into_iter().enumerate() {
+        let settings = all_halvings.map(|halvings| setting((p, q), halvings));
         let mut points = Vec::new();
-        for setting in all_halvings.map(|halvings| setting((p, q), halvings)) {
+        for setting in settings {
             let rate = setting.rate(base);
             let name = format!("P = {p}, Q = {q}, η = {rate}");
-            rows.push(row(name, cells(one, setting, &target)));
+            add_row(&mut section, name, (one, setting, &target));
             points.push(Measured::of(rate, &counted(one, setting, &target)));
         }
         points.reverse();
         lines.push(joined(format!("P = {p}, Q = {q}"), style, points));
-        let settings = all_halvings.map(|halvings| setting((p, q), halvings));
-        figures.push(curves(
-            one,
-            &format!("fig9-p{p}-q{q}"),
-            settings.into_iter(),
-        ));
+        let name = format!("fig9-p{p}-q{q}");
+        let curves = curves(one, &name, settings.into_iter());
+        section.figures.push(curves);
     }
     let mut ticks = all_halvings.map(|h| setting(pairs[0], h).rate(base));
     ticks.reverse();
     let x = ("η", Scale::Log, ticks.to_vec());
     let svg = chart(&target.name(), x, lines, Vec::new());
-    figures.push((format!("fig9-{}.svg", one.experiment), svg));
-    let claims = FIGURE9_CLAIMS.map(|(pair, less, more, paper)| {
-        let (less, more) = (setting(pair, less), setting(pair, more));
-        let [a, b] = [less, more].map(|s| counted(one, s, &target));
-        let text = format!(
-            "bytes until {}, P = {}, Q = {}: η = {} < η = {}",
-            target.name(),
-            pair.0,
-            pair.1,
-            less.rate(base),
-            more.rate(base)
-        );
-        claim(text, paper, &compare(&a, &b))
-    });
-    Section {
-        part: "fig9",
-        title: one.title("Figure 9, learning rates"),
-        rows,
-        notes: Vec::new(),
-        claims: claims.to_vec(),
-        figures,
+    let file = format!("fig9-{}.svg", one.experiment);
+    section.figures.push((file, svg));
+    for (pair, less, more, paper) in FIGURE9_CLAIMS {
+        let settings = [less, more].map(|halvings| setting(pair, halvings));
+        let [ours, theirs] = settings.map(|s| counted(one, s, &target));
+        let [less, more] = settings.map(|s| s.rate(base));
+        let ((p, q), until) = (pair, target.name());
+        let text = format!("bytes until {until}, P = {p}, Q = {q}: η = {less} < η = {more}");
+        section.claim(text, paper, &compare(&ours, &theirs));
     }
+    section
 }
 
 /// P and Q, how often η is halved where fewer bytes are claimed and where more are, and what the text says: at Q = 5 the

@@ -1,8 +1,8 @@
 //! Table IV: how long an iteration computes. The clock of a run takes the paper's numbers, so this is measured apart.
 
-use super::claims::{Comparison, LEVEL, Verdict};
+use super::claims::{LEVEL, Verdict, compare};
 use super::paper::NAMES;
-use super::{Claim, Reproduced, Section};
+use super::{Claim, PerSeed, Reproduced, Section};
 use crate::comparison::Options;
 use crate::interrupt::is_interrupted;
 use crate::load;
@@ -27,7 +27,7 @@ pub(super) fn table4(one: &Reproduced, options: &Options) -> Result<Section> {
     let base = SETS.from_json(&one.comparison.experiment)?;
     let dataset = load::dataset(&base, &options.data)?;
     let groups = dataset.groups.len() as f64;
-    let threads = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
+    let threads = load::threads(Some(1))?;
     let mut times = vec![Vec::new(); NAMES.len()];
     for _ in 0..REPEATS {
         for (name, times) in NAMES.iter().zip(&mut times) {
@@ -49,30 +49,15 @@ pub(super) fn table4(one: &Reproduced, options: &Options) -> Result<Section> {
             times.push(Some(seconds / groups));
         }
     }
-    let mut rows = vec![vec![
-        "computation of an iteration, a group's share".to_owned(),
-    ]];
-    rows[0].extend(NAMES.map(String::from));
-    let row = |name: &str, cells: Vec<String>| {
-        let name = std::iter::once(name.to_owned());
-        name.chain(cells).collect::<Vec<_>>()
-    };
-    rows.push(row("the paper", one.paper.table4.map(seconds).to_vec()));
-    let fastest = |t: &Vec<Option<f64>>| t.iter().flatten().copied().fold(f64::INFINITY, f64::min);
-    let micro = |s: f64| format!("{:.0} µs", s * 1e6);
-    rows.push(row(
-        "here, on one core, the fastest",
-        times.iter().map(|t| micro(fastest(t))).collect(),
-    ));
-    let claims = (1..NAMES.len()).map(|i| claim(one, i, &times)).collect();
-    Ok(Section {
-        part: "table4",
-        title: one.title("Table IV"),
-        rows,
-        notes: Vec::new(),
-        claims,
-        figures: Vec::new(),
-    })
+    let mut section = Section::new("table4", one.title("Table IV"));
+    let what = "computation of an iteration, a group's share";
+    section.row(what, NAMES.map(String::from));
+    section.row("the paper", one.paper.table4.map(seconds));
+    let fastest = |t: &PerSeed| t.iter().flatten().copied().fold(f64::INFINITY, f64::min);
+    let micro = |t: &PerSeed| format!("{:.0} µs", fastest(t) * 1e6);
+    section.row("here, on one core, the fastest", times.iter().map(micro));
+    section.claims = (1..NAMES.len()).map(|i| claim(one, i, &times)).collect();
+    Ok(section)
 }
 
 /// Seconds of an iteration of all groups, without evaluations.
@@ -96,9 +81,9 @@ fn iteration(task: &Task<'_>) -> f64 {
 }
 
 /// JFL computes longer than HSGD, the others as long: within a fifth is as long.
-fn claim(one: &Reproduced, i: usize, times: &[Vec<Option<f64>>]) -> Claim {
+fn claim(one: &Reproduced, i: usize, times: &[PerSeed]) -> Claim {
     let paper = &one.paper.table4;
-    let found: Comparison = super::claims::compare(&times[0], &times[i]);
+    let found = compare(&times[0], &times[i]);
     let equal = paper[0] == paper[i];
     let ratio = found.ratio.unwrap_or(1.0);
     let near = (0.8..1.25).contains(&ratio);

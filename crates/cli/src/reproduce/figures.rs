@@ -2,15 +2,18 @@
 
 use super::claims::{Verdict, compare};
 use super::paper::NAMES;
-use super::{Claim, Reproduced, Section, mean_text};
+use super::{Claim, PerSeed, Reproduced, Section, mean_text};
 use crate::comparison::targets::{Target, reached_by_all};
 use crate::report::chart_file;
 use selvedge_core::state::Evaluation;
 use selvedge_run::format::{bytes, seconds};
 use selvedge_run::runs::{Axis, Series};
 
-/// What the text says of Figure 5, against JFL, TDCD, C-HSGD and C-TDCD.
-const FIGURE5: [&str; 4] = [
+/// The F1 that the text compares bytes at.
+const FIGURE5: f64 = 0.6;
+
+/// What it says of them, against JFL, TDCD, C-HSGD and C-TDCD.
+const FIGURE5_CLAIMS: [&str; 4] = [
     "F1 0.6 not reached",
     "45 % saved at F1 0.6",
     "77 % saved at F1 0.6",
@@ -26,38 +29,41 @@ fn target_of_all(one: &Reproduced, metric: &'static str, papers: f64) -> Target 
     }
 }
 
-/// What every algorithm needs until a target: a row, and HSGD against each of the others.
+/// What every algorithm needs until a target, as a row.
 fn needs(
+    section: &mut Section,
     one: &Reproduced,
-    target: &Target,
-    what: &str,
+    (what, target): (&str, &Target),
     cost: impl Fn(usize, &Evaluation) -> f64,
     unit: fn(f64) -> String,
-    papers: Option<&[&str; 4]>,
-) -> (Vec<String>, Vec<Claim>) {
-    let costs: Vec<Vec<Option<f64>>> = (0..NAMES.len())
-        .map(|i| one.costs(i, target, |e| cost(i, e)))
-        .collect();
-    let mut row = vec![format!("{what} until {}", target.name())];
-    row.extend(costs.iter().map(|c| mean_text(c, unit)));
-    let claims = (1..NAMES.len()).map(|i| {
-        let found = compare(&costs[0], &costs[i]);
-        Claim {
-            text: format!("{what} until {}: hsgd < {}", target.name(), NAMES[i]),
-            paper: match papers {
-                Some(papers) => papers[i - 1].to_owned(),
-                None => "the lower curve".into(),
-            },
-            verdict: found.verdict(true),
-            found: found.text(),
-        }
-    });
-    (row, claims.collect())
+) -> Vec<PerSeed> {
+    let costs = one.costs_of_all(target, cost);
+    let cells = costs.iter().map(|c| mean_text(c, unit));
+    section.row(format!("{what} until {}", target.name()), cells);
+    costs
 }
 
-fn head() -> Vec<String> {
-    let names = NAMES.iter().map(|name| (*name).to_owned());
-    std::iter::once(String::new()).chain(names).collect()
+/// HSGD needs less than each of the others.
+fn claim_less(
+    section: &mut Section,
+    (what, target): (&str, &Target),
+    costs: &[PerSeed],
+    paper: impl Fn(usize) -> String,
+) {
+    for i in 1..NAMES.len() {
+        let text = format!("{what} until {}: hsgd < {}", target.name(), NAMES[i]);
+        section.claim(text, paper(i - 1), &compare(&costs[0], &costs[i]));
+    }
+}
+
+fn lower_curve(_: usize) -> String {
+    "the lower curve".into()
+}
+
+fn section(one: &Reproduced, part: &'static str, what: &str) -> Section {
+    let mut section = Section::new(part, one.title(what));
+    section.row("", NAMES.map(String::from));
+    section
 }
 
 fn file(one: &Reproduced, figure: &str) -> String {
@@ -66,13 +72,15 @@ fn file(one: &Reproduced, figure: &str) -> String {
 
 /// AUC against simulated time.
 pub(super) fn figure4(one: &Reproduced) -> Section {
-    let (papers_auc, saved) = match &one.paper.figure4 {
-        Some((auc, saved)) => (*auc, Some(saved)),
-        None => (1.0, None),
-    };
-    let target = target_of_all(one, "auc", papers_auc);
-    let taken = |_: usize, e: &Evaluation| e.seconds;
-    let (row, mut claims) = needs(one, &target, "time", taken, seconds, saved);
+    let mut section = section(one, "fig4", "Figure 4, AUC against time");
+    let papers = one.paper.figure4.as_ref();
+    let target = target_of_all(one, "auc", papers.map_or(1.0, |papers| papers.auc));
+    let time = ("time", &target);
+    let costs = needs(&mut section, one, time, |_, e| e.seconds, seconds);
+    claim_less(&mut section, time, &costs, |i| match papers {
+        Some(papers) => format!("{} % saved at {}", papers.saved[i], papers.auc),
+        None => lower_curve(i),
+    });
     let start = |i: usize| {
         let first = one
             .series
@@ -80,75 +88,58 @@ pub(super) fn figure4(one: &Reproduced) -> Section {
             .and_then(|s| s.first().evaluations.first());
         first.map_or("–".into(), |e| seconds(e.seconds))
     };
-    let mut starts = vec!["training starts at".to_owned()];
-    starts.extend((0..NAMES.len()).map(start));
-    claims.extend(ahead_early(one, &target));
-    Section {
-        part: "fig4",
-        title: one.title("Figure 4, AUC against time"),
-        rows: vec![head(), row, starts],
-        notes: Vec::new(),
-        claims,
-        figures: vec![(
-            file(one, "fig4"),
-            chart_file(&one.series, "auc", Axis::Seconds, None),
-        )],
-    }
+    section.row("training starts at", (0..NAMES.len()).map(start));
+    ahead_early(&mut section, one, &target);
+    let chart = chart_file(&one.series, "auc", Axis::Seconds, None);
+    section.figures.push((file(one, "fig4"), chart));
+    section
 }
 
 /// The compressed algorithms are ahead at low targets, in the paper below an AUC of 0.85 (C-HSGD) and 0.8 (C-TDCD).
-fn ahead_early(one: &Reproduced, highest: &Target) -> Vec<Claim> {
-    let claim = |i: usize, below: f64| {
+fn ahead_early(section: &mut Section, one: &Reproduced, highest: &Target) {
+    for (i, below) in [(3, 0.85_f64), (4, 0.8)] {
         let lower = (100.0 * highest.value - 5.0).round() / 100.0;
         let target = Target::new("auc", below.min(lower));
         let of = |i| one.costs(i, &target, |e| e.seconds);
-        let found = compare(&of(i), &of(0));
-        Claim {
-            text: format!("time until {}: {} < hsgd", target.name(), NAMES[i]),
-            paper: format!("ahead below {below}"),
-            verdict: found.verdict(true),
-            found: found.text(),
-        }
-    };
-    vec![claim(3, 0.85), claim(4, 0.8)]
+        let text = format!("time until {}: {} < hsgd", target.name(), NAMES[i]);
+        section.claim(
+            text,
+            format!("ahead below {below}"),
+            &compare(&of(i), &of(0)),
+        );
+    }
 }
 
 /// F1 against bytes.
 pub(super) fn figure5(one: &Reproduced) -> Section {
-    let papers = Target::new("f1", one.paper.figure5);
+    let mut section = section(one, "fig5", "Figure 5, F1 against bytes");
+    let papers = Target::new("f1", FIGURE5);
     let reaches = one.costs(0, &papers, |e| e.bytes_paper);
     let target = match reaches.iter().all(Option::is_some) {
         true => papers,
-        false => target_of_all(one, "f1", one.paper.figure5),
+        false => target_of_all(one, "f1", FIGURE5),
     };
-    let counted = |_: usize, e: &Evaluation| e.bytes_paper;
-    let exact = |_: usize, e: &Evaluation| e.bytes_exact;
-    let (row, claims) = needs(
-        one,
-        &target,
-        "bytes, paper's count,",
-        counted,
-        bytes,
-        Some(&FIGURE5),
-    );
-    let (all, _) = needs(one, &target, "every byte", exact, bytes, None);
+    let counted = ("bytes, paper's count,", &target);
+    let costs = needs(&mut section, one, counted, |_, e| e.bytes_paper, bytes);
+    claim_less(&mut section, counted, &costs, |i| FIGURE5_CLAIMS[i].into());
+    let every = ("every byte", &target);
+    needs(&mut section, one, every, |_, e| e.bytes_exact, bytes);
+    let chart = against_counted_bytes(&one.series, "f1");
+    section.figures.push((file(one, "fig5"), chart));
+    section
+}
+
+/// A chart against bytes as the paper counts them.
+pub(super) fn against_counted_bytes(series: &[Series], metric: &str) -> String {
     let title = "bytes as the paper counts, mean per group";
-    let series = with(&one.series, |_, e| e.bytes_exact = e.bytes_paper);
-    Section {
-        part: "fig5",
-        title: one.title("Figure 5, F1 against bytes"),
-        rows: vec![head(), row, all],
-        notes: Vec::new(),
-        claims,
-        figures: vec![(
-            file(one, "fig5"),
-            chart_file(&series, "f1", Axis::Bytes, Some(title)),
-        )],
-    }
+    let series = with(series, |_, e| e.bytes_exact = e.bytes_paper);
+    chart_file(&series, metric, Axis::Bytes, Some(title))
 }
 
 /// AUC against time with computation ten times shorter and ten times longer.
 pub(super) fn figure6(one: &Reproduced) -> Section {
+    let title = "Figure 6, computation ten times shorter and longer";
+    let mut section = section(one, "fig6", title);
     let target = target_of_all(one, "auc", one.paper.table3.auc);
     let compute: Vec<f64> = one
         .series
@@ -160,31 +151,20 @@ pub(super) fn figure6(one: &Reproduced) -> Section {
         let compute = compute.clone();
         move |i: usize, e: &Evaluation| e.seconds + (scale - 1.0) * compute[i] * e.t as f64
     };
-    let mut rows = vec![head()];
-    let (mut claims, mut figures) = (Vec::new(), Vec::new());
     for (scale, name) in [(0.1, "0.1"), (10.0, "10")] {
         let what = format!("time, computation × {name},");
         let taken = with_scale(scale);
-        let (row, found) = needs(one, &target, &what, &taken, seconds, None);
-        rows.push(row);
-        claims.extend(found);
+        let costs = needs(&mut section, one, (&what, &target), &taken, seconds);
+        claim_less(&mut section, (&what, &target), &costs, lower_curve);
         let series = with(&one.series, |i, e| e.seconds = taken(i, e));
         let title = format!("simulated time, computation × {name}");
+        let chart = chart_file(&series, "auc", Axis::Seconds, Some(&title));
         let file = file(one, &format!("fig6-{name}"));
-        figures.push((
-            file,
-            chart_file(&series, "auc", Axis::Seconds, Some(&title)),
-        ));
+        section.figures.push((file, chart));
     }
-    claims.extend((1..NAMES.len()).map(|i| widens(one, &target, i, &with_scale)));
-    Section {
-        part: "fig6",
-        title: one.title("Figure 6, computation ten times shorter and longer"),
-        rows,
-        notes: Vec::new(),
-        claims,
-        figures,
-    }
+    let widens = (1..NAMES.len()).map(|i| widens(one, &target, i, &with_scale));
+    section.claims.extend(widens);
+    section
 }
 
 /// The gap between HSGD and another widens with the time of computation.
@@ -194,7 +174,7 @@ fn widens<F: Fn(usize, &Evaluation) -> f64>(
     i: usize,
     with_scale: &impl Fn(f64) -> F,
 ) -> Claim {
-    let gaps = |scale: f64| -> Vec<Option<f64>> {
+    let gaps = |scale: f64| -> PerSeed {
         let seconds = with_scale(scale);
         let of = |i: usize| one.costs(i, target, |e| seconds(i, e));
         let pairs = of(0).into_iter().zip(of(i));
@@ -223,7 +203,7 @@ fn widens<F: Fn(usize, &Evaluation) -> f64>(
 }
 
 /// The same series with other numbers in their evaluations.
-pub(super) fn with(series: &[Series], change: impl Fn(usize, &mut Evaluation)) -> Vec<Series> {
+fn with(series: &[Series], change: impl Fn(usize, &mut Evaluation)) -> Vec<Series> {
     let mut changed = series.to_vec();
     for (i, one) in changed.iter_mut().enumerate() {
         for evaluation in one.runs.iter_mut().flat_map(|run| &mut run.evaluations) {

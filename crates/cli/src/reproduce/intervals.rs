@@ -1,13 +1,14 @@
 //! The runs of Figures 7 to 9: HSGD with many P, Q and η, in one folder per data set, so that a run which several figures
 //! need is trained once.
 
-use super::Plan;
 use super::paper::{Adaptive, PaperSet};
 use super::sets::preset;
+use super::{PerSeed, Plan};
 use crate::Outcome;
 use crate::comparison::table::Table;
 use crate::comparison::targets::Target;
 use crate::comparison::{Options, run_all};
+use crate::load;
 use anyhow::{Result, bail};
 use selvedge_core::experiment::Experiment;
 use selvedge_core::state::Evaluation;
@@ -140,7 +141,7 @@ pub(super) fn prepare(plan: &Plan) -> Result<Vec<Prepared>> {
             kind: "sweep".into(),
             experiment: serde_json::to_value(&base)?,
             variants: settings.map(|setting| setting.variant(&base)).collect(),
-            seeds: plan.seeds_from(base.seed)?,
+            seeds: load::seeds(base.seed, plan.seeds)?,
             rates: None,
         };
         comparison.cells(Path::new(""))?;
@@ -162,19 +163,13 @@ pub(super) fn prepare(plan: &Plan) -> Result<Vec<Prepared>> {
 
 /// What all settings are changes of.
 fn base(plan: &Plan, name: &str, of: &Adaptive) -> Result<Experiment> {
-    let mut set: Vec<String> = [
-        "train.algorithm=hsgd",
-        "train.global_interval=1",
-        "train.local_interval=1",
-    ]
-    .map(Into::into)
-    .to_vec();
-    for (key, value) in [
-        ("train.iterations", of.iterations),
-        ("train.evaluate_every", of.evaluate_every),
-    ] {
-        set.push(format!("{key}={value}"));
-    }
+    let mut set = vec![
+        "train.algorithm=hsgd".to_owned(),
+        "train.global_interval=1".into(),
+        "train.local_interval=1".into(),
+        format!("train.iterations={}", of.iterations),
+        format!("train.evaluate_every={}", of.evaluate_every),
+    ];
     set.extend(plan.set.iter().cloned());
     preset(name, &set)
 }
@@ -223,9 +218,9 @@ impl Prepared {
 fn targets(of: &Adaptive) -> Vec<Target> {
     let mut all = vec![
         Target::new("auc", of.figure7),
-        Target::new("auc", of.figure8.0),
+        Target::new("auc", of.figure8.auc),
         Target::new("auc", of.figure9),
-        Target::new("loss", of.figure8.1),
+        Target::new("loss", of.figure8.loss),
     ];
     all.dedup();
     all
@@ -249,10 +244,8 @@ impl Varied {
         setting: Setting,
         target: &Target,
         cost: impl Fn(&Evaluation) -> f64,
-    ) -> Vec<Option<f64>> {
-        let runs = self.series(setting).map(|s| &s.runs[..]);
-        let runs = runs.unwrap_or_default().iter();
-        runs.map(|run| target.reached(run).map(&cost)).collect()
+    ) -> PerSeed {
+        super::costs(self.series(setting), target, cost)
     }
 }
 

@@ -25,10 +25,10 @@ pub(crate) use sets::sets_at_hand;
 
 use crate::Outcome;
 use crate::comparison::table::Table;
-use crate::comparison::targets::usual;
+use crate::comparison::targets::{Target, usual};
 use crate::comparison::{Options, rates, run_all};
 use crate::load;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use claims::Verdict;
 use intervals::Varied;
 use paper::{NAMES, PaperSet};
@@ -38,6 +38,7 @@ use selvedge_run::comparison::{Comparison, Variant};
 use selvedge_run::runs::{Series, series};
 use serde::Serialize;
 use sets::{load_silently, preset};
+use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 
 /// What can be reproduced.
@@ -61,6 +62,32 @@ pub(crate) struct Section {
     pub(crate) figures: Vec<(String, String)>,
 }
 
+/// What each seed needs until a target: nothing where it does not get there.
+type PerSeed = Vec<Option<f64>>;
+
+impl Section {
+    fn new(part: &'static str, title: String) -> Self {
+        Section {
+            part,
+            title,
+            rows: Vec::new(),
+            notes: Vec::new(),
+            claims: Vec::new(),
+            figures: Vec::new(),
+        }
+    }
+
+    fn row(&mut self, name: impl Into<String>, cells: impl IntoIterator<Item = String>) {
+        let name = std::iter::once(name.into());
+        self.rows.push(name.chain(cells).collect());
+    }
+
+    /// Claims that the first of two that were compared needs less.
+    fn claim(&mut self, text: String, paper: impl Into<String>, found: &claims::Comparison) {
+        self.claims.push(Claim::new(text, paper, found, true));
+    }
+}
+
 /// An ordering that the paper claims.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Claim {
@@ -69,6 +96,22 @@ pub(crate) struct Claim {
     pub(crate) paper: String,
     pub(crate) verdict: Verdict,
     pub(crate) found: String,
+}
+
+impl Claim {
+    fn new(
+        text: String,
+        paper: impl Into<String>,
+        found: &claims::Comparison,
+        claimed_less: bool,
+    ) -> Self {
+        Claim {
+            text,
+            paper: paper.into(),
+            verdict: found.verdict(claimed_less),
+            found: found.text(),
+        }
+    }
 }
 
 /// One data set with one P = Q, run.
@@ -123,13 +166,6 @@ impl Plan {
     fn sets(&self, key: &str) -> bool {
         let is_it = |change: &String| change.split('=').next().is_some_and(|k| k.trim() == key);
         self.set.iter().any(is_it)
-    }
-
-    /// Seeds from an experiment's own upwards.
-    fn seeds_from(&self, first: u64) -> Result<Vec<u64>> {
-        let last = first.checked_add(self.seeds - 1);
-        let last = last.context("--seeds: the last seed is too large")?;
-        Ok((first..=last).collect())
     }
 }
 
@@ -207,7 +243,7 @@ fn comparison(plan: &Plan, paper: &PaperSet, name: &str, interval: u64) -> Resul
         kind: "compare".into(),
         experiment: serde_json::to_value(&experiment)?,
         variants: NAMES.iter().map(variant).collect(),
-        seeds: plan.seeds_from(experiment.seed)?,
+        seeds: load::seeds(experiment.seed, plan.seeds)?,
         rates: None,
     })
 }
@@ -222,9 +258,9 @@ fn one(
     let name = comparison.name.clone();
     let folder = plan.folder.join(format!("{name}-{interval}"));
     crate::say(&format!("{name}, P = Q = {interval}: {}", folder.display()));
-    comparison.check(&folder, Some(paper.grid))?;
+    comparison.check(&folder, Some(&paper.grid))?;
     let _lock = Comparison::lock(&folder)?;
-    if rates::choose(&mut comparison, paper.grid, &folder, options)?.is_none() {
+    if rates::choose(&mut comparison, &paper.grid, &folder, options)?.is_none() {
         return Ok(None);
     }
     comparison.write(&folder)?;
@@ -286,12 +322,33 @@ impl Reproduced {
     fn costs(
         &self,
         algorithm: usize,
-        target: &crate::comparison::targets::Target,
+        target: &Target,
         cost: impl Fn(&Evaluation) -> f64,
-    ) -> Vec<Option<f64>> {
-        let runs = self.series.get(algorithm).map(|s| &s.runs[..]);
-        let runs = runs.unwrap_or_default().iter();
-        runs.map(|run| target.reached(run).map(&cost)).collect()
+    ) -> PerSeed {
+        costs(self.series.get(algorithm), target, cost)
+    }
+
+    /// The same of all algorithms.
+    fn costs_of_all(
+        &self,
+        target: &Target,
+        cost: impl Fn(usize, &Evaluation) -> f64,
+    ) -> Vec<PerSeed> {
+        let of = |i: usize| self.costs(i, target, |e| cost(i, e));
+        (0..NAMES.len()).map(of).collect()
+    }
+}
+
+fn costs(series: Option<&Series>, target: &Target, cost: impl Fn(&Evaluation) -> f64) -> PerSeed {
+    let runs = series.into_iter().flat_map(|s| &s.runs);
+    runs.map(|run| target.reached(run).map(&cost)).collect()
+}
+
+/// What the paper prints of something: a dash where it was not reached.
+fn printed(value: f64, unit: fn(f64) -> String) -> String {
+    match value.is_finite() {
+        true => unit(value),
+        false => "–".into(),
     }
 }
 
@@ -311,29 +368,23 @@ fn mean_text(costs: &[Option<f64>], unit: impl Fn(f64) -> String) -> String {
 /// HSGD against each of the others, where the paper says who needs less.
 fn against_hsgd(
     what: &str,
-    costs: &[Vec<Option<f64>>],
-    papers: &[Option<f64>; 5],
-    unit: &dyn Fn(f64) -> String,
+    costs: &[PerSeed],
+    papers: &[f64; 5],
+    unit: fn(f64) -> String,
 ) -> Vec<Claim> {
-    let text = |x: Option<f64>| x.map_or("–".into(), unit);
-    let order = |i: usize| {
-        let infinite = |x: Option<f64>| x.unwrap_or(f64::INFINITY);
-        infinite(papers[0]).total_cmp(&infinite(papers[i]))
-    };
+    let [ours, theirs @ ..] = papers.map(|value| printed(value, unit));
     let claim = |i: usize| {
-        let less = match order(i) {
-            std::cmp::Ordering::Less => true,
-            std::cmp::Ordering::Greater => false,
-            std::cmp::Ordering::Equal => return None,
+        let (less, sign) = match papers[0].total_cmp(&papers[i]) {
+            Ordering::Less => (true, "<"),
+            Ordering::Greater => (false, ">"),
+            Ordering::Equal => return None,
         };
-        let found = claims::compare(&costs[0], &costs[i]);
-        let sign = if less { "<" } else { ">" };
-        Some(Claim {
-            text: format!("{what}: hsgd {sign} {}", NAMES[i]),
-            paper: format!("{} {sign} {}", text(papers[0]), text(papers[i])),
-            verdict: found.verdict(less),
-            found: found.text(),
-        })
+        Some(Claim::new(
+            format!("{what}: hsgd {sign} {}", NAMES[i]),
+            format!("{ours} {sign} {}", theirs[i - 1]),
+            &claims::compare(&costs[0], &costs[i]),
+            less,
+        ))
     };
     (1..NAMES.len()).filter_map(claim).collect()
 }

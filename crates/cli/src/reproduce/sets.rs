@@ -16,7 +16,7 @@ pub(crate) fn sets_at_hand(
     let all = || {
         PAPER_SETS
             .iter()
-            .flat_map(|set| set.experiments.iter().map(move |name| (set, *name)))
+            .flat_map(|set| set.experiments.iter().map(move |name| (set, name.as_str())))
     };
     if !named.is_empty() {
         let known: Vec<&str> = all().map(|(_, name)| name).collect();
@@ -49,7 +49,7 @@ pub(crate) fn sets_at_hand(
         }
     };
     let mut found = Vec::new();
-    for set in &PAPER_SETS {
+    for set in PAPER_SETS.iter() {
         let there: Vec<_> = set
             .experiments
             .iter()
@@ -62,7 +62,7 @@ pub(crate) fn sets_at_hand(
                 set.experiments.join(", ")
             ));
         }
-        found.extend(there.into_iter().map(|name| (set, *name)));
+        found.extend(there.into_iter().map(|name| (set, name.as_str())));
     }
     if found.is_empty() {
         bail!(

@@ -146,18 +146,16 @@ pub(crate) fn tune(
     let steps = pretraining::PROBES + trials::MOST;
     let template = "{prefix} {bar:30.cyan/dim} {msg}";
     let bar = terminal_bar("tune", template, Some(steps as u64));
-    let step = |done: usize, what: &str| match &bar {
-        Some(bar) => {
-            bar.set_position(done as u64);
-            bar.set_message(what.to_owned());
+    let step = |done: usize, what: &str| {
+        bar.set_position(done as u64);
+        bar.set_message(what.to_owned());
+        if bar.is_hidden() {
+            crate::say(what);
         }
-        None => crate::say(what),
     };
     step(0, "pre-training");
     let measured = pretrain(&task, |done| {
-        if let Some(bar) = &bar {
-            bar.set_position(done as u64);
-        }
+        bar.set_position(done as u64);
         match is_interrupted() {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
@@ -212,9 +210,7 @@ pub(crate) fn tune(
             false => at(&mut trials, "smaller steps", 1, rate / 2.0)?,
         }
     }
-    if let Some(bar) = &bar {
-        bar.finish_and_clear();
-    }
+    bar.finish_and_clear();
     if is_interrupted() {
         return Ok(None);
     }

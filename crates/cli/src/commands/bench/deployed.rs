@@ -4,13 +4,14 @@ use super::super::{print, print_json};
 use crate::Outcome;
 use crate::args::BenchArgs;
 use crate::deploy::config::NodeConfig;
-use crate::deploy::kit::Deployment;
 use crate::deploy::kit::local::Wishes;
+use crate::deploy::kit::{Deployment, NodeFiles};
+use crate::deploy::node::access;
 use crate::deploy::processes::Processes;
 use crate::deploy::up;
 use crate::interrupt::catch_interrupts;
 use crate::load;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use selvedge_core::role::Party;
 use selvedge_data::SETS;
 use selvedge_net::counters::{Counters, Durations};
@@ -152,23 +153,15 @@ impl Drop for Removed<'_> {
 }
 
 fn counters(folder: &Path, deployment: &Deployment) -> Result<Vec<(Party, Counters)>> {
-    let read = |party: Party, at: &Path| -> Result<(Party, Counters)> {
-        let path = at.join("counters.json");
-        let text = selvedge_run::files::read_text(&path)?;
-        let counters = serde_json::from_str(&text);
-        Ok((
-            party,
-            counters.with_context(|| format!("{} is damaged", path.display()))?,
-        ))
+    let read = |node: &NodeFiles| -> Result<(Party, Counters)> {
+        let at = match node.party {
+            Party::Cloud => "run",
+            _ => &node.folder,
+        };
+        let path = folder.join(at).join("counters.json");
+        Ok((node.party, selvedge_run::files::read_json(&path)?))
     };
-    deployment
-        .nodes()
-        .iter()
-        .map(|node| match node.party {
-            Party::Cloud => read(node.party, &folder.join("run")),
-            _ => read(node.party, &folder.join(&node.folder)),
-        })
-        .collect()
+    deployment.nodes().iter().map(read).collect()
 }
 
 /// The phases of all edges together.
@@ -227,21 +220,9 @@ fn sizes(all: &[(Party, Counters)], intervals: usize) -> Result<Sizes> {
 }
 
 fn accesses(folder: &Path, deployment: &Deployment) -> Result<Vec<(Party, Access)>> {
-    let access = |party: Party, at: &Path| -> Result<(Party, Access)> {
-        let config = NodeConfig::read(&folder.join(at).join("node.toml"))?;
-        let seed = selvedge_run::files::read_text(&config.key)?;
-        Ok((
-            party,
-            Access {
-                servers: config.servers,
-                authority: config.authority,
-                seed: seed.trim().to_owned(),
-            },
-        ))
+    let access = |node: &NodeFiles| -> Result<(Party, Access)> {
+        let config = NodeConfig::read(&folder.join(&node.folder).join("node.toml"))?;
+        Ok((node.party, access(&config)?))
     };
-    deployment
-        .nodes()
-        .iter()
-        .map(|node| access(node.party, Path::new(&node.folder)))
-        .collect()
+    deployment.nodes().iter().map(access).collect()
 }

@@ -8,7 +8,7 @@ mod kernels;
 mod machine;
 mod training;
 
-use super::{print, print_json};
+use super::{print, print_either, print_json};
 use crate::Outcome;
 use crate::args::BenchArgs;
 use anyhow::{Context, Result, bail};
@@ -31,12 +31,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<Outcome> {
     }
     if args.experiment.experiment.is_some() {
         let measured = training::measure(args)?;
-        if args.json {
-            print_json(&serde_json::to_value(&measured)?)?;
-        } else {
-            print(&measured.text())?;
-        }
-        return Ok(Outcome::Done);
+        return print_either(args.json, &measured, &measured.text());
     }
     if !args.experiment.set.is_empty() {
         bail!("--set changes an experiment: name one, like `selvedge bench size-esr --set …`");

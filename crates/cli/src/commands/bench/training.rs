@@ -4,7 +4,7 @@ use super::machine::first_value;
 use crate::args::BenchArgs;
 use crate::commands::{print, train::level};
 use crate::load;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use selvedge_core::experiment::Experiment;
 use selvedge_core::run;
 use selvedge_core::state::State;
@@ -110,11 +110,7 @@ fn chunks(
     train.loss_samples = 1;
     experiment.stop = Default::default();
     let level = level(args.simd.as_deref())?;
-    let threads = rayon::ThreadPoolBuilder::new()
-        .num_threads(args.threads.unwrap_or(0) as usize)
-        .build()
-        .context("cannot start threads")?;
-    threads.install(|| {
+    load::threads(args.threads)?.install(|| {
         let dataset = load::dataset(&experiment, &args.experiment.data)?;
         let mut task = Task::new(&experiment, &dataset)?;
         task.architecture = task.architecture.with_level(level);

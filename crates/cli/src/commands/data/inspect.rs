@@ -2,7 +2,7 @@
 
 use super::draw;
 use crate::args::ExperimentArgs;
-use crate::commands::{print, print_json};
+use crate::commands::print_either;
 use crate::{Outcome, load};
 use anyhow::Result;
 use selvedge_core::dataset::{Dataset, Samples};
@@ -36,12 +36,8 @@ pub(in crate::commands) fn inspect(args: &ExperimentArgs, as_json: bool) -> Resu
     let loaded = load::data(&named.experiment, &args.data)?;
     load::check_run(args, &loaded.dataset)?;
     let participation = named.experiment.train.participation;
-    if as_json {
-        print_json(&as_value(&loaded, participation))?;
-    } else {
-        print(&text(&loaded, participation))?;
-    }
-    Ok(Outcome::Done)
+    let value = as_value(&loaded, participation);
+    print_either(as_json, &value, &text(&loaded, participation))
 }
 
 fn as_value(loaded: &Loaded, participation: f64) -> Value {

@@ -5,8 +5,8 @@ use crate::{Outcome, files, load};
 use anyhow::{Context, Result};
 use selvedge_data::PseudonymKey;
 use selvedge_run::files::write_whole;
-use std::fs::{self, OpenOptions};
-use std::io::{Read, Write};
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -60,11 +60,10 @@ pub(in crate::commands) fn split(args: &SplitArgs) -> Result<Outcome> {
 }
 
 fn new_key() -> Result<PseudonymKey> {
-    let mut secret = [0; 32];
-    fs::File::open("/dev/urandom")
-        .and_then(|mut random| random.read_exact(&mut secret))
-        .context("cannot read /dev/urandom")?;
-    Ok(PseudonymKey::new(secret))
+    let secret = selvedge_net::credentials::random();
+    Ok(PseudonymKey::new(
+        secret.context("cannot read /dev/urandom")?,
+    ))
 }
 
 /// Writes a file that only its owner can read.

@@ -100,15 +100,11 @@ pub(super) fn hub(folder: &Path, c: &Consortium, at: usize) -> Result<()> {
 
 pub(super) fn site(folder: &Path, c: &Consortium, m: usize) -> Result<()> {
     let hospital = &c.hospitals[m];
-    let dialled = match hospital.dial.is_empty() {
-        true => c.links(),
-        false => hospital.dial.clone(),
-    };
     let ports = format!(
         "It listens at {}: port {} for hospital, edge and gateways. It dials out to {}, and nobody outside of the hospital needs to reach it.",
         hospital.listen,
         hospital.client,
-        dialled.join(", ")
+        c.dialled_by(hospital).join(", ")
     );
     self::server(
         folder,

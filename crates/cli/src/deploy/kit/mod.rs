@@ -23,10 +23,10 @@ mod write;
 pub(crate) use write::Stock;
 
 use super::consortium::{CloudServer, Consortium, Hospital, join};
+use crate::load;
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::experiment::{Experiment, nearest};
 use selvedge_core::role::Party;
-use selvedge_data::SETS;
 use selvedge_net::credentials::{Authority, write_secret};
 use selvedge_net::server::{Cluster, Hub, Site, SiteKey, TlsFiles};
 use selvedge_net::transport::name;
@@ -200,9 +200,7 @@ impl Deployment {
     /// Adds a hospital, as the last group.
     pub(crate) fn add(&mut self, folder: &Path, hospital: Hospital) -> Result<Changed> {
         let path = folder.join(EXPERIMENT);
-        let mut experiment = SETS
-            .parse(&read_text(&path)?, &[])
-            .with_context(|| format!("{} is of no use", path.display()))?;
+        let mut experiment = load::experiment_file(&path)?;
         if experiment.data.set != "table" {
             bail!(
                 "data.set = {:?}: those parties have shards that somebody has cut, so cut them again and make another kit; a hospital is added where parties enrol, with \"table\"",
@@ -466,10 +464,7 @@ impl Deployment {
             monitor: (Ipv4Addr::LOCALHOST, hospital.monitor).into(),
             store: "store".into(),
             tls: tls_files(),
-            hubs: match hospital.dial.is_empty() {
-                true => c.links(),
-                false => hospital.dial.clone(),
-            },
+            hubs: c.dialled_by(hospital),
             link: "link.conf".into(),
             hospital: key(Party::Hospital(m)),
             edge: key(Party::Edge(m)),
