@@ -43,7 +43,12 @@ impl Card<'_> {
             return "The run was never evaluated. `selvedge evaluate` does it, with intervals.\n"
                 .into();
         };
-        let row = |m: &Metric| vec![m.words.to_owned(), score(m.of(e))];
+        let row = |m: &Metric| {
+            vec![
+                m.words.trim_start_matches("test ").to_owned(),
+                score(m.of(e)),
+            ]
+        };
         let rows = METRICS.iter().map(row);
         format!(
             "At iteration {}, on the test samples, as training measured them: without intervals, without calibration, AUC from 4,096 bins of \
