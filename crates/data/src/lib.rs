@@ -5,7 +5,7 @@
 //! training rows alone show. The result depends on the settings, the seed and the bytes of the data
 //! files, and on nothing else: not on threads, the order of rows in a file or the machine.
 //!
-//! A new set is a module with a reader and a row of what there is to know of it, and a line in `sets::ALL`.
+//! A new set is a module with a reader and a row of what there is to know of it, and its place in `ALL`.
 //!
 //! ```
 //! use selvedge_core::experiment::DataSettings;
@@ -53,8 +53,19 @@ pub use shards::{
 use rows::Dealt;
 use selvedge_core::dataset::Dataset;
 use selvedge_core::experiment::DataSettings;
-use sets::Source;
+use sets::{DataSet, Source};
 use std::path::Path;
+
+/// All sets, in the order in which they are named.
+static ALL: [&DataSet; 7] = [
+    &synthetic::SET,
+    &esr::SET,
+    &medmnist::SET,
+    &mimic3::SET,
+    &physionet2012::SET,
+    &table::SET,
+    &shards::SET,
+];
 
 /// A set that was loaded.
 #[derive(Debug)]

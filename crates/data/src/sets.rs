@@ -1,25 +1,14 @@
-//! What there is to know of each data set, one row for each: a set's module has its row, and `ALL` lists them.
+//! What there is to know of each data set, one row for each: a set's module has its row, and `ALL` in `lib.rs` lists them.
 
 #[cfg(feature = "fuzz")]
 use crate::fuzz::Target;
 use crate::inputs::Inputs;
 use crate::rows::{Purpose, Rows};
-use crate::{DataError, esr, medmnist, mimic3, physionet2012, shards, synthetic, table};
+use crate::{ALL, DataError};
 use selvedge_core::experiment::{DataSettings, Features, Sets, Usual};
 use selvedge_nn::{LayerSpec, Shape};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-
-/// All of them, in the order in which they are named.
-pub(crate) static ALL: [&DataSet; 7] = [
-    &synthetic::SET,
-    &esr::SET,
-    &medmnist::SET,
-    &mimic3::SET,
-    &physionet2012::SET,
-    &table::SET,
-    &shards::SET,
-];
 
 /// A data set.
 pub(crate) struct DataSet {

@@ -71,7 +71,7 @@ impl Target {
 
 /// All targets.
 pub static TARGETS: LazyLock<Vec<Target>> = LazyLock::new(|| {
-    let of_sets = crate::sets::ALL.iter().flat_map(|set| set.fuzz);
+    let of_sets = crate::ALL.iter().flat_map(|set| set.fuzz);
     OTHERS.iter().chain(of_sets).copied().collect()
 });
 
