@@ -168,7 +168,7 @@ impl Hub {
         }
         let general = general(&self.name, self.listen, self.monitor, &self.tls)?;
         let jetstream = jetstream("hub", &self.store, self.durable)?;
-        let leaf = quoted(&self.leaf.to_string());
+        let (leaf, users) = (quoted(&self.leaf.to_string()), users.take());
         let tls = server_tls(&self.tls)?;
         let cluster = match &self.cluster {
             Some(cluster) => cluster.to_text(&self.tls)?,
