@@ -2,9 +2,8 @@
 //! there?
 
 use crate::credentials::Identity;
-use crate::subjects::{self, WHO_AM_I};
-use crate::transport::{Access, name};
-use async_nats::ConnectOptions;
+use crate::subjects::WHO_AM_I;
+use crate::transport::Access;
 use selvedge_core::role::Party;
 use serde::Deserialize;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -61,11 +60,8 @@ pub fn examine(access: &Access, server: &str, party: Party) -> Result<Known, Str
         .build()
         .map_err(|e| e.to_string())?;
     runtime.block_on(async {
-        let connecting = ConnectOptions::with_nkey(access.seed.clone())
-            .add_root_certificates(access.authority.clone())
-            .require_tls(true)
-            .name(name(party))
-            .custom_inbox_prefix(subjects::inbox_prefix(&name(party)))
+        let connecting = access
+            .options(party)
             .connection_timeout(PATIENCE)
             .connect(format!("tls://{server}"));
         let client = match tokio::time::timeout(2 * PATIENCE, connecting).await {

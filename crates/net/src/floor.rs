@@ -5,9 +5,9 @@
 use crate::chunks::{Joiner, PIECE, split};
 use crate::counters::Durations;
 use crate::subjects;
-use crate::transport::{Access, name, subject};
+use crate::transport::{Access, name, neighbours, subject};
 use async_nats::jetstream::{self, message::PublishMessage};
-use async_nats::{Client, ConnectOptions, Subscriber};
+use async_nats::{Client, Subscriber};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use selvedge_core::role::Party;
@@ -91,13 +91,9 @@ struct Peer {
 impl Peer {
     async fn connect(party: Party, access: &Access, from: &[Party]) -> Result<Self, FloorError> {
         let own = name(party);
-        let client = ConnectOptions::with_nkey(access.seed.clone())
-            .add_root_certificates(access.authority.clone())
-            .require_tls(true)
-            .custom_inbox_prefix(subjects::inbox_prefix(&own))
-            .connect(format!("tls://{}", access.servers[0]))
-            .await
-            .map_err(failed)?;
+        let connecting = access.options(party);
+        let connecting = connecting.connect(format!("tls://{}", access.servers[0]));
+        let client = connecting.await.map_err(failed)?;
         let mut incoming = BTreeMap::new();
         for other in from {
             if let Some(subject) = subject(*other, party) {
@@ -194,7 +190,7 @@ pub fn measure(plan: &Plan) -> Result<Measured, FloorError> {
                 .enable_all()
                 .build()
                 .map_err(failed)?;
-            let from = neighbours(party, groups);
+            let from = neighbours(party, groups, 1);
             let peer = runtime.block_on(Peer::connect(party, &access, &from));
             // Links need a moment to learn who listens.
             std::thread::sleep(Duration::from_secs(1));
@@ -217,17 +213,6 @@ pub fn measure(plan: &Plan) -> Result<Measured, FloorError> {
     }
     let measured = measured.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(measured.clone())
-}
-
-fn neighbours(party: Party, groups: usize) -> Vec<Party> {
-    match party {
-        Party::Cloud => (0..groups)
-            .flat_map(|m| [Party::Hospital(m), Party::Edge(m)])
-            .collect(),
-        Party::Hospital(m) => vec![Party::Edge(m), Party::Cloud],
-        Party::Edge(m) => vec![Party::Hospital(m), Party::Gateway(m, 0), Party::Cloud],
-        Party::Gateway(m, _) => vec![Party::Edge(m)],
-    }
 }
 
 type Phases = Vec<(&'static str, Vec<Duration>)>;

@@ -27,6 +27,16 @@ pub struct Access {
 
 impl Access {
     /// How many servers keep each record: all of a cluster of three, so that it outlives one of them.
+    /// How a party connects.
+    pub(crate) fn options(&self, party: Party) -> ConnectOptions {
+        let name = name(party);
+        ConnectOptions::with_nkey(self.seed.clone())
+            .add_root_certificates(self.authority.clone())
+            .require_tls(true)
+            .custom_inbox_prefix(subjects::inbox_prefix(&name))
+            .name(name)
+    }
+
     pub(crate) fn replicas(&self) -> usize {
         if self.servers.len() < 3 { 1 } else { 3 }
     }
@@ -99,6 +109,21 @@ pub fn subject(from: Party, to: Party) -> Option<String> {
     }
 }
 
+/// Whom a party talks with, among so many groups and gateways of its group.
+pub fn neighbours(party: Party, groups: usize, gateways: usize) -> Vec<Party> {
+    match party {
+        Party::Cloud => (0..groups)
+            .flat_map(|m| [Party::Hospital(m), Party::Edge(m)])
+            .collect(),
+        Party::Hospital(m) => vec![Party::Edge(m), Party::Cloud],
+        Party::Edge(m) => [Party::Hospital(m), Party::Cloud]
+            .into_iter()
+            .chain((0..gateways).map(|g| Party::Gateway(m, g)))
+            .collect(),
+        Party::Gateway(m, _) => vec![Party::Edge(m)],
+    }
+}
+
 impl Transport {
     /// Connects a party, and listens to its neighbours. No message is longer than `most` bytes. Tries until a server answers,
     /// and says why none does; nothing if it is to stop before.
@@ -131,11 +156,8 @@ impl Transport {
             .map_err(|e| failed(format!("{}: {e}", access.authority.display())))?;
         let told = sender.clone();
         let options = || {
-            ConnectOptions::with_nkey(access.seed.clone())
-                .add_root_certificates(access.authority.clone())
-                .require_tls(true)
-                .name(name(own))
-                .custom_inbox_prefix(subjects::inbox_prefix(&name(own)))
+            let options = access.options(own);
+            options
                 .max_reconnects(None)
                 .ping_interval(Duration::from_secs(5))
                 .connection_timeout(Duration::from_secs(5))

@@ -5,9 +5,8 @@
 
 use crate::error::{Context, Result, bail};
 use crate::files::{read_bytes, write_whole};
-use crate::weights::{from_bytes, to_bytes};
-use safetensors::tensor::TensorView;
-use safetensors::{Dtype, SafeTensors};
+use crate::weights::{from_bytes, serialize, to_bytes};
+use safetensors::SafeTensors;
 use selvedge_core::model::Model;
 use selvedge_core::optimiser::Memories;
 use selvedge_core::state::{Progress, Residuals, State};
@@ -104,17 +103,13 @@ pub(crate) fn save(path: &Path, header: &Header, state: &State) -> Result<()> {
     let width = hospitals.first().map_or(0, Vec::len);
     let bytes = hospitals.iter().flat_map(|lost| to_bytes(lost)).collect();
     tensors.push((LOST_THETA0.into(), vec![hospitals.len(), width], bytes));
-    let views = tensors
-        .iter()
-        .map(|(name, shape, bytes)| Ok((name, TensorView::new(Dtype::F32, shape.clone(), bytes)?)))
-        .collect::<Result<Vec<_>>>()?;
     let text = serde_json::to_string(header)?;
     let checksum = checksum(
         &text,
         tensors.iter().map(|(n, s, b)| (n.as_str(), &s[..], &b[..])),
     );
     let header = HashMap::from([(HEADER.to_owned(), text), (CHECKSUM.to_owned(), checksum)]);
-    write_whole(path, &safetensors::serialize(views, Some(header))?)
+    write_whole(path, &serialize(&tensors, Some(header))?)
 }
 
 /// Reads a checkpoint of a task.
@@ -162,10 +157,11 @@ fn parse(bytes: &[u8], task: &Task<'_>) -> Result<(Header, State)> {
         }
         Ok(Some(models))
     };
-    let zeros = Model::zeros(widths);
-    let one = |name: &str| -> Result<Option<Model>> {
-        Ok(read(name, std::slice::from_ref(&zeros))?.and_then(|mut m| m.pop()))
+    let like = |name: &str, model: &Model| -> Result<Option<Model>> {
+        Ok(read(name, std::slice::from_ref(model))?.and_then(|mut m| m.pop()))
     };
+    let zeros = Model::zeros(widths);
+    let one = |name: &str| like(name, &zeros);
     let theta: Model = one("global")?.context("it has no model")?;
     let good = one("good")?.context("it has no good model")?;
     let mut residuals = Residuals::none(&task.compression, widths, groups);
@@ -183,15 +179,12 @@ fn parse(bytes: &[u8], task: &Task<'_>) -> Result<(Header, State)> {
         let lost = read("lost.uploads", &residuals.uploads)?;
         residuals.uploads = lost.context("it lacks what uploads have lost")?;
     }
-    let lost = read("lost.cloud", std::slice::from_ref(&residuals.cloud))?;
-    residuals.cloud = lost
-        .and_then(|mut lost| lost.pop())
-        .context("it lacks what downloads have lost")?;
+    let lost = like("lost.cloud", &residuals.cloud)?;
+    residuals.cloud = lost.context("it lacks what downloads have lost")?;
     if memories.is_any() {
         let lacks = "it lacks what optimisers remember";
         memories.groups = read("memory.groups", &memories.groups)?.context(lacks)?;
-        let cloud = read("memory.cloud", std::slice::from_ref(&memories.cloud))?;
-        memories.cloud = cloud.and_then(|mut cloud| cloud.pop()).context(lacks)?;
+        memories.cloud = like("memory.cloud", &memories.cloud)?.context(lacks)?;
     }
     let lost = tensors.tensor(LOST_THETA0)?;
     let width = residuals.hospitals.first().map_or(0, Vec::len);

@@ -48,6 +48,14 @@ pub fn to_file(
             (tensor.name, tensor.shape, values)
         })
         .collect();
+    serialize(&tensors, texts)
+}
+
+/// The bytes of a file of tensors, each with its name and its shape.
+pub(crate) fn serialize(
+    tensors: &[(String, Vec<usize>, Vec<u8>)],
+    texts: Option<HashMap<String, String>>,
+) -> Result<Vec<u8>> {
     let views = tensors
         .iter()
         .map(|(name, shape, bytes)| Ok((name, TensorView::new(Dtype::F32, shape.clone(), bytes)?)))

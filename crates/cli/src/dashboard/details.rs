@@ -1,6 +1,6 @@
 //! What the page of one run shows, besides its curves.
 
-use super::participation::Participation;
+use super::participation::{Participation, sum};
 use super::schedule::Schedule;
 use super::shelf::Run;
 use super::summary::{FILES, read};
@@ -46,8 +46,8 @@ pub(super) fn details(run: &Run, summary: &Value) -> Result<Value, String> {
             "n0": manifest.sizes.widths.n0, "n1": manifest.sizes.widths.n1, "n2": manifest.sizes.widths.n2,
             "d1": manifest.sizes.widths.d1, "d2": manifest.sizes.widths.d2,
             "groups": manifest.sizes.groups,
-            "devices": manifest.sizes.devices.iter().fold(0usize, |all, n| all.saturating_add(*n)),
-            "selected": manifest.sizes.selected.iter().fold(0usize, |all, n| all.saturating_add(*n)),
+            "devices": sum(manifest.sizes.devices.iter().copied()),
+            "selected": sum(manifest.sizes.selected.iter().copied()),
         },
         "data": {
             "training": manifest.data.training_samples,

@@ -85,14 +85,8 @@ impl Participation {
         if can_miss(algorithm) {
             note(&mut groups, interval, absent);
         }
-        let devices = groups
-            .iter()
-            .map(|g| g.devices)
-            .fold(0, usize::saturating_add);
-        let selected = groups
-            .iter()
-            .map(|g| g.selected)
-            .fold(0, usize::saturating_add);
+        let devices = sum(groups.iter().map(|g| g.devices));
+        let selected = sum(groups.iter().map(|g| g.selected));
         for group in &mut groups {
             group.missed = group.missed_exchange.len();
             if group.devices > MOST_OF_A_GROUP || devices > MOST_IN_ALL {
@@ -114,6 +108,11 @@ impl Participation {
             missed,
         }
     }
+}
+
+/// The sum, or the largest number: a manifest may have been written by anybody.
+pub(super) fn sum(numbers: impl Iterator<Item = usize>) -> usize {
+    numbers.fold(0, usize::saturating_add)
 }
 
 impl GroupPart {
@@ -145,7 +144,7 @@ fn devices_act(algorithm: Algorithm) -> bool {
 fn empty_groups(manifest: &Manifest, merged: bool) -> Vec<GroupPart> {
     let (sizes, names) = (&manifest.sizes, &manifest.data.groups);
     let devices = match merged {
-        true => vec![sizes.devices.iter().copied().fold(0, usize::saturating_add)],
+        true => vec![sum(sizes.devices.iter().copied())],
         false => sizes.devices.clone(),
     };
     let group = |(m, devices): (usize, usize)| GroupPart {
@@ -187,11 +186,7 @@ fn fill(
         }
         return Source::Trace;
     }
-    let drawn: usize = manifest
-        .sizes
-        .selected
-        .iter()
-        .fold(0, |all, n| all.saturating_add(*n));
+    let drawn = sum(manifest.sizes.selected.iter().copied());
     let known = experiment.train.selection == "uniform" && drawn <= MOST_DRAWN;
     if !known || groups.iter().any(|g| g.devices > u32::MAX as usize) {
         return Source::Counted;

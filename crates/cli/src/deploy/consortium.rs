@@ -33,7 +33,7 @@ pub(crate) struct Consortium {
     #[serde(default)]
     pub(crate) experiment: PathBuf,
     /// The first of the ports at which parties answer over HTTP, each on its own machine: the cloud's.
-    #[serde(default = "http")]
+    #[serde(default = "port::<9100>")]
     pub(crate) http: u16,
     /// Threads that each party computes with; all that there are, if nothing is said.
     #[serde(default)]
@@ -61,16 +61,16 @@ pub(crate) struct CloudServer {
     #[serde(default = "everywhere")]
     pub(crate) listen: IpAddr,
     /// Where the cloud's node connects.
-    #[serde(default = "client")]
+    #[serde(default = "port::<4222>")]
     pub(crate) client: u16,
     /// Where hospitals' servers connect.
-    #[serde(default = "links")]
+    #[serde(default = "port::<7422>")]
     pub(crate) links: u16,
     /// Where the other two of a cluster connect.
-    #[serde(default = "cluster")]
+    #[serde(default = "port::<6222>")]
     pub(crate) cluster: u16,
     /// Where its health is read, on its own machine.
-    #[serde(default = "monitor")]
+    #[serde(default = "port::<8222>")]
     pub(crate) monitor: u16,
 }
 
@@ -86,16 +86,16 @@ pub(crate) struct Hospital {
     #[serde(default = "everywhere")]
     pub(crate) listen: IpAddr,
     /// Where its parties connect.
-    #[serde(default = "client")]
+    #[serde(default = "port::<4222>")]
     pub(crate) client: u16,
     /// Where its health is read, on its own machine.
-    #[serde(default = "monitor")]
+    #[serde(default = "port::<8222>")]
     pub(crate) monitor: u16,
     /// How many gateways carry its patients' devices.
     #[serde(default = "one")]
     pub(crate) gateways: u32,
     /// The first of the ports at which its parties answer over HTTP: the hospital's, the edge's, then each gateway's.
-    #[serde(default = "group_http")]
+    #[serde(default = "port::<9101>")]
     pub(crate) http: u16,
     /// Addresses that its server dials instead of the cloud's, proxies say.
     #[serde(default)]
@@ -105,26 +105,11 @@ pub(crate) struct Hospital {
 fn yes() -> bool {
     true
 }
-fn http() -> u16 {
-    9100
-}
-fn group_http() -> u16 {
-    9101
-}
 fn everywhere() -> IpAddr {
     Ipv4Addr::UNSPECIFIED.into()
 }
-fn client() -> u16 {
-    4222
-}
-fn links() -> u16 {
-    7422
-}
-fn cluster() -> u16 {
-    6222
-}
-fn monitor() -> u16 {
-    8222
+fn port<const N: u16>() -> u16 {
+    N
 }
 fn one() -> u32 {
     1

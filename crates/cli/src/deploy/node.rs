@@ -14,7 +14,7 @@ use selvedge_core::task::{Task, check_targets};
 use selvedge_data::{HeldOut, PartyLoaded, PartyShard, read_party_and_patients};
 use selvedge_net::drive::{Options, Outcome, Patience, Settings, drive};
 use selvedge_net::identity::RunIdentity;
-use selvedge_net::transport::Access;
+use selvedge_net::transport::{Access, neighbours};
 use selvedge_run::manifest::DataInfo;
 use std::ops::Range;
 use std::path::Path;
@@ -217,21 +217,6 @@ fn held_out(
             y: parts[i].y.clone().into(),
         }
     })
-}
-
-/// Those a party talks to.
-fn neighbours(party: Party, groups: usize, gateways: usize) -> Vec<Party> {
-    match party {
-        Party::Cloud => (0..groups)
-            .flat_map(|m| [Party::Hospital(m), Party::Edge(m)])
-            .collect(),
-        Party::Hospital(m) => vec![Party::Edge(m), Party::Cloud],
-        Party::Edge(m) => [Party::Hospital(m), Party::Cloud]
-            .into_iter()
-            .chain((0..gateways).map(|g| Party::Gateway(m, g)))
-            .collect(),
-        Party::Gateway(m, _) => vec![Party::Edge(m)],
-    }
 }
 
 /// No message of a run is longer than this.

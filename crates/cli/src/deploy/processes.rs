@@ -3,7 +3,7 @@
 use super::kit::{Deployment, NodeFiles, ServerFiles};
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::role::Party;
-use selvedge_net::broker::{Counters, Program, Server, spawn_kept};
+use selvedge_net::broker::{Counters, Program, Server, spawn_kept, tail};
 use serde::Serialize;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -250,9 +250,7 @@ impl Processes {
 
     fn failed_often(&self, who: &str, folder: &str) -> anyhow::Error {
         let log = self.folder.join(folder).join("log");
-        let text = std::fs::read_to_string(&log).unwrap_or_default();
-        let lines: Vec<&str> = text.lines().collect();
-        let tail = lines[lines.len().saturating_sub(8)..].join("\n");
+        let tail = tail(&log, 8);
         anyhow!(
             "{who} has failed {MOST_FAILURES} times in a row; its log {} ends with:\n{tail}",
             log.display()

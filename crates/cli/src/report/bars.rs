@@ -2,7 +2,7 @@
 
 use super::drawing::{Drawing, WIDTH};
 use super::style::COLOURS;
-use super::text::escape;
+use super::text::{cut, escape};
 use selvedge_run::format::count;
 use std::fmt::Write;
 
@@ -127,13 +127,6 @@ fn write_bar(out: &mut String, parts: &[String], bar: &Bar<'_>, top: f64) -> std
         );
     }
     Ok(())
-}
-
-fn cut(text: &str, longest: usize) -> String {
-    match text.chars().count() > longest {
-        true => text.chars().take(longest - 1).chain(['…']).collect(),
-        false => text.into(),
-    }
 }
 
 #[cfg(test)]

@@ -125,13 +125,7 @@ fn write_line(
     all: usize,
 ) -> std::fmt::Result {
     let style = Style { index: line.style };
-    write!(
-        out,
-        "<g class=\"line c{}\" data-series=\"{}\" color=\"{}\">",
-        style.colour_number(),
-        line.style,
-        style.colour()
-    )?;
+    out.push_str(&style.open());
     let path = |values: &mut dyn Iterator<Item = (f64, f64)>| {
         let points: Vec<String> = values.map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         points.join(" ")

@@ -3,7 +3,7 @@
 use super::drawing::WIDTH;
 use super::mapping::Mapping;
 use super::style::Style;
-use super::text::escape;
+use super::text::{cut, escape};
 use super::ticks::{Scale, Ticks, Unit, at_values, ticks};
 use std::fmt::Write;
 
@@ -158,10 +158,7 @@ pub(super) fn write_legend<'a>(out: &mut String, entries: impl Iterator<Item = E
     let (mut x, mut y) = (LEFT, HEIGHT + 12.0);
     out.push_str("<g class=\"chart-legend\" font-size=\"11\" fill=\"#1d2127\">");
     for Entry { style, look, label } in entries {
-        let label: String = match label.chars().count() {
-            n if n > 60 => label.chars().take(59).chain(['…']).collect(),
-            _ => label.into(),
-        };
+        let label = cut(label, 60);
         let width = 34.0 + 6.3 * label.chars().count() as f64 + 16.0;
         if x + width > WIDTH && x > LEFT {
             (x, y) = (LEFT, y + 18.0);

@@ -76,34 +76,22 @@ pub(crate) fn page(series: &[Series], targets: &Needs, incomplete: &[String]) ->
     body += &experiment(series, differing.as_ref());
     let about = "How far each run has come, how long that took, and what it was computed with. Data is its fingerprint.";
     body += &section("runs-section", "Runs", about, &runs.html());
-    whole(
-        &title,
-        SCRIPT,
-        &format!(
-            "{body}<footer><p>Written by selvedge {}.</p></footer>\n<script type=\"application/json\" id=\"data\">{data}</script>\n",
-            env!("CARGO_PKG_VERSION")
-        ),
-    )
+    let data = format!("<script type=\"application/json\" id=\"data\">{data}</script>\n");
+    whole(&title, SCRIPT, &body, &data)
 }
 
 /// A page of the same look with nothing to point at.
 pub(crate) fn plain_page(title: &str, body: &str) -> String {
-    whole(
-        title,
-        "",
-        &format!(
-            "{body}<footer><p>Written by selvedge {}.</p></footer>\n",
-            env!("CARGO_PKG_VERSION")
-        ),
-    )
+    whole(title, "", body, "")
 }
 
-fn whole(title: &str, script: &str, body: &str) -> String {
+fn whole(title: &str, script: &str, body: &str, data: &str) -> String {
     format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<title>{} – Selvedge report</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>{}</style>\n<script>{script}</script>\n</head>\n<body>\n{body}</body>\n</html>\n",
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<title>{} – Selvedge report</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>{}</style>\n<script>{script}</script>\n</head>\n<body>\n{body}<footer><p>Written by selvedge {}.</p></footer>\n{data}</body>\n</html>\n",
         policy(script),
         escape(title),
         style_sheet(),
+        env!("CARGO_PKG_VERSION"),
     )
 }
 

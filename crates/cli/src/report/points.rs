@@ -199,13 +199,7 @@ fn write_row(
     y: &Mapping,
 ) -> std::fmt::Result {
     let style = Style { index: row.style };
-    write!(
-        out,
-        "<g class=\"line c{}\" data-series=\"{}\" color=\"{}\">",
-        style.colour_number(),
-        row.style,
-        style.colour()
-    )?;
+    out.push_str(&style.open());
     if row.curve.len() > 1 {
         let points = row.curve.iter();
         let points: Vec<String> = points

@@ -24,6 +24,16 @@ impl Style {
     }
 
     /// The same colour comes again with another dash.
+    /// Begins what is drawn of a series.
+    pub(super) fn open(self) -> String {
+        format!(
+            "<g class=\"line c{}\" data-series=\"{}\" color=\"{}\">",
+            self.colour_number(),
+            self.index,
+            self.colour()
+        )
+    }
+
     pub(crate) fn dash(self) -> String {
         match DASHES[(self.index + self.index / COLOURS.len()) % DASHES.len()] {
             "" => String::new(),

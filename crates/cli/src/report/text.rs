@@ -24,6 +24,14 @@ pub(crate) fn escape(text: &str) -> String {
     out
 }
 
+/// Text that is not longer than that.
+pub(super) fn cut(text: &str, longest: usize) -> String {
+    match text.chars().count() > longest {
+        true => text.chars().take(longest - 1).chain(['…']).collect(),
+        false => text.into(),
+    }
+}
+
 /// JSON that may stand inside a script element: nothing in it can end the element or begin a comment.
 pub(crate) fn json_in_html(value: &serde_json::Value) -> String {
     let text = value.to_string();

@@ -146,11 +146,8 @@ pub(super) fn figure8(one: &Varied, options: &Options) -> Result<Section> {
     let dataset = load::dataset(&one.base, &options.data)?;
     let choice = strategy2(&one.base, &dataset);
     let mut section = Section::new("fig8", one.title("Figure 8, P = Q from 1 to 20"));
-    let wanted = &one.targets.figure8;
-    let targets = [
-        Target::new("auc", wanted.auc),
-        Target::new("loss", wanted.loss),
-    ];
+    let (auc, loss) = one.targets.figure8;
+    let targets = [Target::new("auc", auc), Target::new("loss", loss)];
     let mut lines = Vec::new();
     for (style, target) in targets.iter().enumerate() {
         add_head(&mut section, target);

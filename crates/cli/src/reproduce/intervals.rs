@@ -218,9 +218,9 @@ impl Prepared {
 fn targets(of: &Adaptive) -> Vec<Target> {
     let mut all = vec![
         Target::new("auc", of.figure7),
-        Target::new("auc", of.figure8.auc),
+        Target::new("auc", of.figure8.0),
         Target::new("auc", of.figure9),
-        Target::new("loss", of.figure8.loss),
+        Target::new("loss", of.figure8.1),
     ];
     all.dedup();
     all

@@ -72,7 +72,8 @@ pub(super) struct Figure4 {
 pub(super) struct Adaptive {
     /// AUC
     pub(super) figure7: f64,
-    pub(super) figure8: Figure8,
+    /// AUC and training loss.
+    pub(super) figure8: (f64, f64),
     /// AUC
     pub(super) figure9: f64,
     /// T, in which all settings that get there do.
@@ -82,13 +83,6 @@ pub(super) struct Adaptive {
     /// what is left of a tie is how many bytes an iteration has, in every seed to the byte. 4 divides the smaller P of
     /// Figure 7, which are then judged at the same iterations.
     pub(super) evaluate_every: u64,
-}
-
-/// AUC and training loss.
-#[derive(Deserialize)]
-pub(super) struct Figure8 {
-    pub(super) auc: f64,
-    pub(super) loss: f64,
 }
 
 /// A line of Table II: bytes of one group until a target; infinite where it was not reached.

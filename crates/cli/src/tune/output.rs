@@ -52,7 +52,6 @@ fn estimates(name: &str, tuned: &Tuned) -> String {
         ),
         ("‖∇F‖", spread(&measured.gradient())),
     ];
-    let rows: Vec<Vec<String>> = rows.map(|(a, b)| vec![a.to_owned(), b]).to_vec();
     format!(
         "{name}: measured in {} iterations of pre-training and {} probes, {} of a group\n\n{}",
         measured.rates.len(),
@@ -63,9 +62,10 @@ fn estimates(name: &str, tuned: &Tuned) -> String {
 }
 
 /// Two columns, both to the left.
-fn left(rows: &[Vec<String>]) -> String {
-    let width = rows.iter().map(|r| r[0].chars().count()).max().unwrap_or(0);
-    let line = |row: &Vec<String>| format!("  {:<width$}   {}\n", row[0], row[1]);
+fn left(rows: &[(&str, String)]) -> String {
+    let wide = rows.iter().map(|(name, _)| name.chars().count()).max();
+    let width = wide.unwrap_or(0);
+    let line = |(name, text): &(&str, String)| format!("  {name:<width$}   {text}\n");
     rows.iter().map(line).collect()
 }
 
@@ -81,14 +81,14 @@ fn strategies(tuned: &Tuned) -> String {
     };
     let rows = [
         (
-            "1, exchanges in a global interval".to_owned(),
+            "1, exchanges in a global interval",
             format!(
                 "{lambda} keeps Γ ≤ {}, a tenth above that of Q = 1",
                 number(s.wanted)
             ),
         ),
         (
-            "2, P* = Q*".to_owned(),
+            "2, P* = Q*",
             format!(
                 "{} (Q* {}){}",
                 s.corrected.interval,
@@ -97,11 +97,11 @@ fn strategies(tuned: &Tuned) -> String {
             ),
         ),
         (
-            "   as the paper prints it".to_owned(),
+            "   as the paper prints it",
             format!("{} (Q* {})", s.printed.interval, number(s.printed.real)),
         ),
         (
-            "3, η* for these P and Q".to_owned(),
+            "3, η* for these P and Q",
             format!(
                 "{}, and {} for strategy 2's",
                 number(s.rate),
@@ -109,7 +109,6 @@ fn strategies(tuned: &Tuned) -> String {
             ),
         ),
     ];
-    let rows: Vec<Vec<String>> = rows.map(|(a, b)| vec![a, b]).to_vec();
     format!("Strategies\n\n{}", left(&rows))
 }
 

@@ -145,15 +145,10 @@ impl Server {
     }
 
     fn not_healthy(&self, problem: String) -> BrokerError {
-        let text = fs::read(&self.log)
-            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-            .unwrap_or_default();
-        let lines: Vec<&str> = text.lines().collect();
-        let tail = lines[lines.len().saturating_sub(LOG_LINES)..].join("\n");
         BrokerError::NotHealthy {
             problem,
             log: self.log.clone(),
-            tail,
+            tail: tail(&self.log, LOG_LINES),
         }
     }
 
@@ -184,6 +179,14 @@ impl Server {
             .map_err(system("waiting for nats-server"))?;
         Ok(())
     }
+}
+
+/// The last lines of a log.
+pub fn tail(log: &Path, lines: usize) -> String {
+    let bytes = fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let all: Vec<&str> = text.lines().collect();
+    all[all.len().saturating_sub(lines)..].join("\n")
 }
 
 impl Drop for Server {

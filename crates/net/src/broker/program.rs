@@ -25,26 +25,13 @@ impl Program {
         if let Some(path) = std::env::var_os(PROGRAM_VARIABLE).filter(|path| !path.is_empty()) {
             return Self::check(Path::new(&path));
         }
-        let in_path = std::env::var_os("PATH")
-            .map(|paths| std::env::split_paths(&paths).collect::<Vec<_>>())
-            .unwrap_or_default()
-            .into_iter()
-            .map(|folder| folder.join("nats-server"));
-        let beside = std::env::current_exe()
-            .ok()
-            .into_iter()
-            .flat_map(|program| {
-                // A binary is in target/release, a test in target/release/deps.
-                let above: Vec<PathBuf> = program
-                    .ancestors()
-                    .skip(2)
-                    .take(2)
-                    .map(Path::to_owned)
-                    .collect();
-                above
-                    .into_iter()
-                    .map(|folder| folder.join("tools/bin/nats-server"))
-            });
+        let paths = std::env::var_os("PATH");
+        let folders = paths.iter().flat_map(std::env::split_paths);
+        let in_path = folders.map(|folder| folder.join("nats-server"));
+        // A binary is in target/release, a test in target/release/deps.
+        let program = std::env::current_exe().unwrap_or_default();
+        let above = program.ancestors().skip(2).take(2);
+        let beside = above.map(|folder| folder.join("tools/bin/nats-server"));
         let path = in_path
             .chain(beside)
             .find(|path| path.is_file())

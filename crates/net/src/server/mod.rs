@@ -168,7 +168,7 @@ impl Hub {
         }
         let general = general(&self.name, self.listen, self.monitor, &self.tls)?;
         let jetstream = jetstream("hub", &self.store, self.durable)?;
-        let leaf = quoted(&self.leaf.to_string());
+        let (leaf, users) = (quoted(&self.leaf.to_string()), users.take());
         let tls = server_tls(&self.tls)?;
         let cluster = match &self.cluster {
             Some(cluster) => cluster.to_text(&self.tls)?,
@@ -198,11 +198,7 @@ impl Cluster {
     fn to_text(&self, tls: &TlsFiles) -> Result<String, ConfigError> {
         check_name(&self.name)?;
         let (name, listen) = (quoted(&self.name), quoted(&self.listen.to_string()));
-        let routes = self.others.iter().map(|other| {
-            let address = host_and_port(other)?;
-            Ok(format!("tls://{address}"))
-        });
-        let routes = list(&routes.collect::<Result<Vec<_>, _>>()?);
+        let routes = over_tls(&self.others)?;
         let fingerprints = list(&self.fingerprints);
         let (certificate, key, authority) = (
             path(&tls.certificate)?,
@@ -280,15 +276,10 @@ impl Site {
         let name = subjects::group_name(group);
         let general = general(&name, self.listen, self.monitor, &self.tls)?;
         let jetstream = jetstream(&name, &self.store, self.durable)?;
-        let hubs = self.hubs.iter().map(|hub| {
-            let address = host_and_port(hub)?;
-            Ok(format!("tls://{address}"))
-        });
-        let hubs: Vec<String> = hubs.collect::<Result<_, _>>()?;
-        if hubs.is_empty() {
-            return Err(ConfigError::NoHub);
-        }
-        let hubs = list(&hubs);
+        let hubs = match self.hubs.is_empty() {
+            true => return Err(ConfigError::NoHub),
+            false => over_tls(&self.hubs)?,
+        };
         let (link, authority) = (quoted(&self.link), path(&self.tls.authority)?);
         let server_calls = list(&["$SYS.>", "$JS.>"].map(str::to_owned));
         let [of_hospital, of_edge, of_link] =
@@ -422,6 +413,13 @@ fn server_tls(files: &TlsFiles) -> Result<String, ConfigError> {
     Ok(format!(
         "tls {{ cert_file: {certificate}, key_file: {key}, min_version: \"1.3\", timeout: 5 }}"
     ))
+}
+
+/// A list of addresses to dial.
+fn over_tls(addresses: &[String]) -> Result<String, ConfigError> {
+    let dial = |address: &String| Ok(format!("tls://{}", host_and_port(address)?));
+    let all: Vec<String> = addresses.iter().map(dial).collect::<Result<_, _>>()?;
+    Ok(list(&all))
 }
 
 fn host_and_port(address: &str) -> Result<&str, ConfigError> {

@@ -3,7 +3,6 @@
 use super::{ConfigError, check_name, quoted};
 use crate::subjects;
 use std::collections::HashSet;
-use std::fmt;
 
 /// What a party may publish and subscribe to; all else is refused.
 pub(super) struct Rights {
@@ -133,12 +132,6 @@ impl Users {
 "
         ));
         Ok(())
-    }
-}
-
-impl fmt::Display for Users {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
     }
 }
 

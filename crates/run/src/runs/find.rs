@@ -6,17 +6,11 @@ use crate::files::{COMPARISON, MANIFEST, SEEDS, is_run, of_seed};
 use crate::seeds::Seeds;
 use std::path::{Path, PathBuf};
 
-/// A run directory that is there.
-pub(super) struct Found {
+/// A run that is to be, whether or not it has begun.
+pub(super) struct Planned {
     pub(super) path: PathBuf,
     /// What the comparison it belongs to calls it.
     pub(super) variant: Option<String>,
-}
-
-/// A run that is to be, whether or not it has begun.
-struct Planned {
-    path: PathBuf,
-    variant: Option<String>,
 }
 
 impl Planned {
@@ -26,7 +20,7 @@ impl Planned {
 }
 
 /// The runs at these paths that have begun.
-pub(super) fn runs(paths: &[PathBuf]) -> Result<Vec<Found>> {
+pub(super) fn runs(paths: &[PathBuf]) -> Result<Vec<Planned>> {
     let mut all = Vec::new();
     for path in paths {
         let planned = planned(path)?;
@@ -34,10 +28,7 @@ pub(super) fn runs(paths: &[PathBuf]) -> Result<Vec<Found>> {
         if begun.is_empty() {
             bail!("{}: none of its runs has begun yet", path.display());
         }
-        all.extend(begun.into_iter().map(|run| Found {
-            path: run.path,
-            variant: run.variant,
-        }));
+        all.extend(begun);
     }
     Ok(all)
 }

@@ -21,73 +21,61 @@ fn selected(of: usize) -> String {
 }
 
 fn all_series(cores: usize) -> Vec<Series> {
-    let steps = |values: &[usize], settings: &dyn Fn(usize) -> Vec<String>| {
-        let step = |value: &usize| (count(*value as u64), settings(*value));
-        values.iter().map(step).collect()
+    let series = |what, values: &[usize], settings: &dyn Fn(usize) -> Vec<String>| Series {
+        what,
+        steps: values
+            .iter()
+            .map(|value| (count(*value as u64), settings(*value)))
+            .collect(),
+        threads: cores,
     };
+    let participation = |a: usize| vec![format!("train.participation={}", a as f64 / 920.0)];
+    let devices = |k: usize| {
+        vec![
+            format!("data.devices={k}"),
+            selected(k),
+            "data.test=0.001".into(),
+        ]
+    };
+    let groups = |m: usize| vec![format!("data.groups={m}")];
     let lstm = |hidden: usize| {
         ["hospital", "device"]
             .iter()
             .map(|side| format!("model.{side}=[{{ lstm = {{ hidden = {hidden} }} }}]"))
             .collect()
     };
-    let interval = |q: usize| {
-        vec![
-            format!("train.global_interval={q}"),
-            format!("train.local_interval={q}"),
-        ]
-    };
+    let global = |p: usize| vec![format!("train.global_interval={p}")];
+    let both = |q: usize| [global(q), vec![format!("train.local_interval={q}")]].concat();
+    let intervals = [1, 2, 5, 10, 20];
+    let samples = [1_000, 10_000, 100_000];
     vec![
+        series(
+            "selected devices A of each group, of K = 920",
+            &[9, 18, 37, 74, 147, 294],
+            &participation,
+        ),
+        series(
+            "devices K of each group, ten of them selected",
+            &[100, 1_000, 10_000, 100_000],
+            &devices,
+        ),
+        series("groups M", &[5, 10, 20, 40, 80], &groups),
+        series("width of the LSTMs", &[8, 16, 32, 64, 128], &lstm),
+        series("P = Q", &intervals, &both),
+        series("P, with Q = 1", &intervals, &global),
         Series {
-            what: "selected devices A of each group, of K = 920",
-            steps: steps(&[9, 18, 37, 74, 147, 294], &|a| {
-                vec![format!("train.participation={}", a as f64 / 920.0)]
-            }),
-            threads: cores,
-        },
-        Series {
-            what: "devices K of each group, ten of them selected",
-            steps: steps(&[100, 1_000, 10_000, 100_000], &|k| {
-                vec![
-                    format!("data.devices={k}"),
-                    selected(k),
-                    "data.test=0.001".into(),
-                ]
-            }),
-            threads: cores,
-        },
-        Series {
-            what: "groups M",
-            steps: steps(&[5, 10, 20, 40, 80], &|m| vec![format!("data.groups={m}")]),
-            threads: cores,
-        },
-        Series {
-            what: "width of the LSTMs",
-            steps: steps(&[8, 16, 32, 64, 128], &lstm),
-            threads: cores,
-        },
-        Series {
-            what: "P = Q",
-            steps: steps(&[1, 2, 5, 10, 20], &interval),
-            threads: cores,
-        },
-        Series {
-            what: "P, with Q = 1",
-            steps: steps(&[1, 2, 5, 10, 20], &|p| {
-                vec![format!("train.global_interval={p}")]
-            }),
-            threads: cores,
-        },
-        Series {
-            what: "samples of one hospital, all selected, 1 thread",
-            steps: steps(&[1_000, 10_000, 100_000], &one_hospital),
             threads: 1,
+            ..series(
+                "samples of one hospital, all selected, 1 thread",
+                &samples,
+                &one_hospital,
+            )
         },
-        Series {
-            what: "samples of one hospital, all selected, all threads",
-            steps: steps(&[1_000, 10_000, 100_000], &one_hospital),
-            threads: cores,
-        },
+        series(
+            "samples of one hospital, all selected, all threads",
+            &samples,
+            &one_hospital,
+        ),
     ]
 }
 
