@@ -103,12 +103,15 @@ pub fn train<E>(
     Ok(Ending::Finished)
 }
 
+/// What all groups do until the next exchange.
+type IntervalStep<'a> = Box<dyn FnMut(&mut State, &mut [Turnout]) + 'a>;
+
 /// What an algorithm does, for the driver.
 pub(crate) struct AlgorithmSteps<'a> {
     /// Before the first iteration.
     pub(crate) before: fn(&Task<'_>, &mut Progress),
     /// What all groups do until the next exchange.
-    pub(crate) interval: Box<dyn FnMut(&mut State, &mut [Turnout]) + 'a>,
+    pub(crate) interval: IntervalStep<'a>,
     /// Where that is a multiple of P.
     pub(crate) aggregate: fn(&Task<'_>, &mut State),
 }

@@ -75,6 +75,16 @@ fn some(all: &Samples, width: usize, rows: &[usize], hospital: bool) -> Samples 
 
 impl<'a> World<'a> {
     fn new(task: &'a Task<'a>, data: &'a Dataset, stream: &mut Stream) -> Self {
+        Self::with_records(task, data, stream, BTreeMap::new())
+    }
+
+    /// The same, after all parties were killed and have come back with these records.
+    fn with_records(
+        task: &'a Task<'a>,
+        data: &'a Dataset,
+        stream: &mut Stream,
+        records: BTreeMap<Party, Vec<u8>>,
+    ) -> Self {
         let groups = data.groups.len();
         let mut gateways = Vec::new();
         for group in &data.groups {
@@ -92,7 +102,7 @@ impl<'a> World<'a> {
                 held_out: vec![HeldOutSamples::default(); groups],
             },
             roles: BTreeMap::new(),
-            records: BTreeMap::new(),
+            records,
             messages: Vec::new(),
             phases: Vec::new(),
             absences: Vec::new(),
@@ -556,4 +566,59 @@ fn whatever_is_said_nobody_breaks_and_records_stay_whole() {
         kills += world.kills;
     });
     assert!(replayed().is_some() || kills > 500, "{kills}");
+}
+
+/// What parties of version 0.2.0 have kept in the middle of a run: all later versions go on from it, to the same model.
+/// `SELVEDGE_WRITE_FIXTURES=1` writes them anew; they are only to change with the format of records.
+#[test]
+fn stored_records_are_gone_on_from() {
+    let folder =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/records-0.2.0");
+    let mut plan = Plan::of_groups(&[4, 3]);
+    plan.validation = 10;
+    let mut e = experiment(5, [24, 4, 2], TANH);
+    e.train.algorithm = Algorithm::CHsgd;
+    e.train.adaptive = Adaptive::Gain;
+    let c = &mut e.compression;
+    c.codec = "dither:16".into();
+    for codec in [
+        &mut c.device_download,
+        &mut c.device_upload,
+        &mut c.global_download,
+        &mut c.global_upload,
+    ] {
+        *codec = "dither:64".into();
+    }
+    let (experiment, data) = (checked(&e), dataset(5, &plan));
+    let task = task(&experiment, &data);
+    let parties = [Party::Cloud]
+        .into_iter()
+        .chain((0..2).flat_map(|m| [Party::Hospital(m), Party::Edge(m)]));
+    let path = |party: Party| folder.join(format!("{party}.record").replace(' ', "-"));
+    if std::env::var_os("SELVEDGE_WRITE_FIXTURES").is_some() {
+        let mut stream = stream(5);
+        let mut world = World::new(&task, &data, &mut stream);
+        while world.cloud().state().progress.t < 12 {
+            world.step(&mut stream, Weather::default());
+        }
+        std::fs::create_dir_all(&folder).unwrap();
+        for (party, record) in &world.records {
+            std::fs::write(path(*party), record).unwrap();
+        }
+    }
+    let read = |party| (party, std::fs::read(path(party)).unwrap());
+    let records: BTreeMap<Party, Vec<u8>> = parties.map(read).collect();
+    let mut stream = stream(6);
+    let mut world = World::with_records(&task, &data, &mut stream, records);
+    assert!(
+        world.cloud().state().progress.t >= 8,
+        "in the middle of the run"
+    );
+    world.run(&mut stream, Weather::default());
+    let looped = run(&task);
+    assert_eq!(world.ending.as_ref(), Some(&looped.ending));
+    assert!(
+        model_bits(&world.cloud().state().theta) == model_bits(&looped.last.theta),
+        "the model is another one"
+    );
 }
