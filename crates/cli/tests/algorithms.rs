@@ -160,7 +160,7 @@ fn unknown_algorithms_and_codecs_are_named_with_what_would_be_right() {
         (
             "compression.levels",
             "1",
-            &["levels = 1: choose 2 to 65536"],
+            &["levels = 1 must be 2 to 65536"],
         ),
     ];
     for (key, value, right) in cases {

@@ -253,10 +253,12 @@ fn runs_that_cannot_be_used_are_refused() {
     fs::remove_file(run.file("inputs.json")).unwrap();
     place.refuses(&predict, &["inputs.json", "train it again"]);
     fs::write(run.file("inputs.json"), whole).unwrap();
-    run.edit_manifest(|m| m["selvedge"] = "7.3.1".into());
+    run.edit_manifest(|m| (m["selvedge"], m["format"]) = ("7.3.1".into(), 2.into()));
     place.refuses(&predict, &["7.3.1", env!("CARGO_PKG_VERSION")]);
     place.refuses(&["evaluate", "run", "--data", "new.csv"], &["7.3.1"]);
-    run.edit_manifest(|m| m["selvedge"] = env!("CARGO_PKG_VERSION").into());
+    run.edit_manifest(|m| {
+        (m["selvedge"], m["format"]) = (env!("CARGO_PKG_VERSION").into(), 1.into())
+    });
     place.succeeds(&predict);
     fs::remove_file(run.file("best.safetensors")).unwrap();
     fs::remove_file(run.file("model.safetensors")).unwrap();

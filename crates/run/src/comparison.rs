@@ -232,11 +232,10 @@ impl Comparison {
 
     fn check_joins(&self, there: &Comparison, folder: &Path, grid: Option<&[f64]>) -> Result<()> {
         let place = folder.display();
-        let identity = |value| {
-            SETS.from_json(value)
-                .map(|experiment| experiment.identity())
-        };
-        if identity(&there.experiment)? != identity(&self.experiment)? {
+        // A key that one of them does not write, having its default, makes no difference.
+        let identity = |value| Some(SETS.from_json(value).ok()?.identity());
+        let (then, now) = (identity(&there.experiment), identity(&self.experiment));
+        if then.is_none() || then != now {
             let difference = difference(&there.experiment, &self.experiment);
             bail!(
                 "{place} compares variants of another experiment ({difference}): choose another --out"

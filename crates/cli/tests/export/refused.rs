@@ -123,12 +123,15 @@ fn runs_that_are_none_are_refused() {
         &["other/model.safetensors", "combined.0.weight"],
     );
 
-    changed("ancient", &|r| {
-        r.edit_manifest(|m| m["selvedge"] = json!("0.0.9"))
+    changed("future", &|r| {
+        r.edit_manifest(|m| (m["selvedge"], m["format"]) = (json!("9.0.0"), json!(99)))
     });
     place.refuses(
-        &["export", "ancient"],
-        &["ancient was trained by selvedge 0.0.9"],
+        &["export", "future"],
+        &[
+            "run directory of format 99, written by selvedge 9.0.0",
+            "upgrade it",
+        ],
     );
 
     changed("infinite", &|r| {
