@@ -322,7 +322,7 @@ fn stays_of_any_set_are_read_from_folders_or_single_files() {
     let at = |name: &str| vec![trained.folder.path().join(name)];
     let new = trained.read(&at("new/set-c"), Labels::Needed).unwrap();
     assert_eq!(
-        (&new.ids[..], &new.samples.y.classes()[..]),
+        (&new.ids[..], new.samples.y.classes()),
         (&["100".to_owned(), "101".into()][..], &[1, 0][..])
     );
     let first = trained.training().x2.len() / 6;
