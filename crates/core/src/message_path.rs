@@ -8,8 +8,8 @@
 //! | [`DeviceStep`](Leg::DeviceStep) | device → edge, θ2 | a step from what the device was sent, if either way is coded | no: devices keep nothing |
 //! | [`Upload`](Leg::Upload), [`Download`](Leg::Download) | group → cloud → group, θ | a step from the last θ, if coded | yes |
 //!
-//! A [`Route`] is the way of one message. The loop sends in place ([`Route::send`]): numbers become what the receiver reads
-//! of them. The roles send [`Numbers`] ([`Route::pack`], [`Route::read`]) by the same code; so simulated and deployed runs
+//! A `Route` is the way of one message. The loop sends in place (`Route::send`): numbers become what the receiver reads
+//! of them. The roles send [`Numbers`] (`Route::pack`, `Route::read`) by the same code; so simulated and deployed runs
 //! agree on whatever is done here. A step that is not finite goes as it is: codecs would make it so, and nobody would see
 //! that the run has diverged.
 
