@@ -20,7 +20,7 @@ fn main() -> Result<(), Error> {
     let data = named.data(None)?;
     let mean = Training::new(&named.experiment, &data).run()?;
     let median = Training {
-        seams: Some(&|task| task.aggregation = Box::new(Median)),
+        seams: Some(&|task| task.aggregation.edge = Box::new(Median)),
         ..Training::new(&named.experiment, &data)
     };
     for (name, finished) in [("mean", mean), ("median", median.run()?)] {

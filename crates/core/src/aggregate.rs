@@ -22,8 +22,10 @@ pub trait Aggregation: Send + Sync {
         false
     }
 
-    /// One model of at least one, each with its weight; at an edge all weights are 1. A rule may use threads, but its result
-    /// must not depend on them.
+    /// One model of at least one, each with its weight: at an edge 1, at the cloud the number of the group's devices. `out`
+    /// comes in as the model that there was before; at edges whose devices send steps, and in baselines, as zeros. The cloud
+    /// combines θ0, θ1 and θ2 one after the other. A rule may use threads, but its result must not depend on them. An edge
+    /// does not call a rule that streams.
     fn combine(&self, level: Level, models: &[(u64, &[f32])], out: &mut [f32]);
 }
 
@@ -50,9 +52,22 @@ impl Aggregation for Mean {
     }
 }
 
-/// The rule that an experiment names.
-pub fn rule_of(_: &TrainSettings) -> Box<dyn Aggregation> {
-    Box::new(Mean)
+/// The rules of a run.
+pub struct Aggregations {
+    /// Of device models, at edges.
+    pub edge: Box<dyn Aggregation>,
+    /// Of group models, at the cloud.
+    pub cloud: Box<dyn Aggregation>,
+}
+
+impl Aggregations {
+    /// Those that an experiment names.
+    pub fn new(_: &TrainSettings) -> Self {
+        Aggregations {
+            edge: Box::new(Mean),
+            cloud: Box::new(Mean),
+        }
+    }
 }
 
 /// The models of a subset on their way to becoming one.
@@ -93,7 +108,7 @@ impl Gathering {
         let numbers = self.sum.len();
         self.arrived += arrived.iter().filter(|a| **a).count();
         if !rule.streams() {
-            let models = models.chunks_exact(numbers).zip(arrived);
+            let models = models.chunks_exact(numbers.max(1)).zip(arrived);
             let there = models.filter(|(_, arrived)| **arrived);
             there.for_each(|(model, _)| self.held.extend_from_slice(model));
             return;
@@ -115,15 +130,23 @@ impl Gathering {
         });
     }
 
-    /// What they have become; nothing if none arrived.
-    pub(crate) fn finish(&mut self, rule: &dyn Aggregation, level: Level) -> Option<&mut [f32]> {
-        if self.arrived == 0 {
+    /// What they have become; nothing if none arrived, or a model has no numbers. `before` is the model that there was.
+    pub(crate) fn finish(
+        &mut self,
+        rule: &dyn Aggregation,
+        level: Level,
+        before: Option<&[f32]>,
+    ) -> Option<&mut [f32]> {
+        if self.arrived == 0 || self.sum.is_empty() {
             return None;
         }
         match rule.streams() {
             true => vector::divide(level, &mut self.sum, self.arrived as f32),
             false => {
-                let models = self.held.chunks_exact(self.sum.len().max(1));
+                if let Some(before) = before {
+                    self.sum.copy_from_slice(before);
+                }
+                let models = self.held.chunks_exact(self.sum.len());
                 let models: Vec<(u64, &[f32])> = models.map(|model| (1, model)).collect();
                 rule.combine(level, &models, &mut self.sum);
             }
@@ -178,7 +201,7 @@ mod tests {
             for (models, arrived) in models.chunks(64 * 3).zip(arrived.chunks(64)) {
                 gathering.add(rule, Level::detect(), models, arrived);
             }
-            let became = gathering.finish(rule, Level::detect());
+            let became = gathering.finish(rule, Level::detect(), None);
             became.map(|theta2| theta2.to_vec())
         };
         assert_eq!(of(&Mean, &arrived).unwrap(), [103.5, 104.5, 105.5]);
@@ -191,6 +214,16 @@ mod tests {
         arrived.fill(false);
         assert_eq!(of(&Mean, &arrived), None, "nobody there: θ2 stays");
         assert_eq!(of(&Largest, &arrived), None);
+    }
+
+    #[test]
+    fn towers_without_weights_gather_nothing() {
+        for rule in [&Mean as &dyn Aggregation, &Largest] {
+            let mut gathering = Gathering::new(0);
+            gathering.add(rule, Level::detect(), &[], &[true; 3]);
+            let became = gathering.finish(rule, Level::detect(), Some(&[]));
+            assert_eq!(became, None);
+        }
     }
 
     #[test]

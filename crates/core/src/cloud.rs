@@ -111,17 +111,33 @@ pub(crate) fn adopt_mean(task: &Task<'_>, state: &mut State, parts: &[usize]) {
         progress,
         theta,
         groups,
+        memories,
         ..
     } = state;
     let data = task.dataset.groups.iter();
     let devices = data.map(|group| group.devices() as u64);
     let models: Vec<(u64, &Model)> = devices.zip(&*groups).collect();
     let level = task.architecture.level();
-    aggregate::of_groups(&*task.aggregation, level, &models, parts, theta);
+    let before = (!task.optimisers.cloud.is_plain()).then(|| theta.clone());
+    aggregate::of_groups(&*task.aggregation.cloud, level, &models, parts, theta);
+    if let Some(before) = &before {
+        step(task, parts, before, theta, &mut memories.cloud);
+    }
     groups
         .par_iter_mut()
         .for_each(|model| model.copy_from(theta));
     progress.aggregated = progress.t;
+}
+
+/// Some parts of θ step from where they were towards what the groups' models have aggregated to.
+fn step(task: &Task<'_>, parts: &[usize], before: &Model, theta: &mut Model, memory: &mut Model) {
+    let level = task.architecture.level();
+    let (theta, memory) = (theta.parts_mut(), memory.parts_mut());
+    for &part in parts {
+        let (before, theta) = (before.parts()[part], &mut *theta[part]);
+        let optimiser = &*task.optimisers.cloud;
+        optimiser::move_on(optimiser, level, before, theta, &mut *memory[part]);
+    }
 }
 
 /// Groups send their models. `θ[m]` becomes what the cloud reads of it.
@@ -158,17 +174,18 @@ fn mean(task: &Task<'_>, state: &mut State, there: &[usize]) -> Announced {
     let routes = KINDS.map(|kind| task.route(Leg::Download(kind), 0, progress.t));
     let devices = |m: usize| task.dataset.groups[m].devices() as u64;
     let models: Vec<(u64, &Model)> = there.iter().map(|&m| (devices(m), &groups[m])).collect();
-    let whole = there.is_empty() || routes.iter().all(Route::changes_nothing);
-    let plain = memories.cloud == Model::default();
+    if there.is_empty() {
+        return Announced::Whole; // θ stays
+    }
+    let whole = routes.iter().all(Route::changes_nothing);
+    let plain = task.optimisers.cloud.is_plain();
     let before = (!whole || !plain).then(|| theta.clone());
-    aggregate::of_groups(&*task.aggregation, level, &models, &[0, 1, 2], theta);
+    let all = [0, 1, 2];
+    aggregate::of_groups(&*task.aggregation.cloud, level, &models, &all, theta);
     let Some(before) = before else {
         return Announced::Whole;
     };
-    let parts = theta.parts_mut().into_iter().zip(before.parts());
-    for ((theta, before), memory) in parts.zip(memories.cloud.parts_mut()) {
-        optimiser::move_on(&*task.optimisers.cloud, level, before, theta, memory);
-    }
+    step(task, &all, &before, theta, &mut memories.cloud);
     if whole {
         return Announced::Whole;
     }

@@ -30,6 +30,26 @@ impl Samples {
         self.y.is_empty()
     }
 
+    /// What is wrong with them, if they are to be rows of these shapes with labels of so many classes.
+    fn problem(&self, hospital: Shape, device: Shape, classes: usize) -> Option<String> {
+        let rows = self.len();
+        let sides = [("x1", &self.x1, hospital), ("x2", &self.x2, device)];
+        for (name, x, shape) in sides {
+            let wanted = rows.checked_mul(shape.len());
+            if wanted != Some(x.len()) {
+                let (found, each) = (x.len(), shape.len());
+                return Some(format!(
+                    "{name} has {found} numbers, but {rows} rows of {each} each are {rows} × {each}"
+                ));
+            }
+        }
+        let mut labels = self.y.classes().iter().enumerate();
+        let (row, label) = labels.find(|(_, label)| **label as usize >= classes)?;
+        Some(format!(
+            "row {row} has the label {label}, but with {classes} classes labels are below {classes}"
+        ))
+    }
+
     /// Appends one row.
     pub fn push(&mut self, x1: &[f32], x2: &[f32], y: impl Into<Target>) {
         self.x1.extend_from_slice(x1);
@@ -81,7 +101,7 @@ impl Offsets {
     /// The number of devices.
     pub fn devices(&self) -> usize {
         match self {
-            Offsets::Listed(offsets) => offsets.len() - 1,
+            Offsets::Listed(offsets) => offsets.len().saturating_sub(1),
             Offsets::MadeUp { devices, .. } => *devices,
         }
     }
@@ -183,6 +203,28 @@ pub struct Dataset {
 }
 
 impl Dataset {
+    /// What is wrong with it, if all of it is to be here and anything is: the part and the problem.
+    pub(crate) fn problem(&self) -> Option<(String, String)> {
+        let of =
+            |samples: &Samples| samples.problem(self.hospital, self.device, self.classes.len());
+        for (number, group) in self.groups.iter().enumerate() {
+            let name = || format!("group {number} (`{}`)", group.name);
+            if let Some(problem) = of(&group.samples) {
+                return Some((name(), problem));
+            }
+            let (rows, offsets) = (group.samples.len(), group.offsets.listed());
+            let ends = offsets.first() == Some(&0) && offsets.last() == Some(&(rows as u32));
+            if !ends || !offsets.is_sorted() {
+                let problem = format!("offsets must rise from 0 to its {rows} rows");
+                return Some((name(), problem));
+            }
+        }
+        let held_out = [("validation", &self.validation), ("test", &self.test)];
+        held_out
+            .into_iter()
+            .find_map(|(name, samples)| Some((name.into(), of(samples)?)))
+    }
+
     /// K, the number of devices of all groups.
     pub fn devices(&self) -> usize {
         self.groups.iter().map(Group::devices).sum()

@@ -88,7 +88,8 @@ impl Workspace {
     pub(crate) fn new(task: &Task<'_>) -> Self {
         let architecture = &task.architecture;
         let selected = task.selected.iter().copied().max().unwrap_or(0);
-        let keeps = |tape: usize| selected * task.experiment.data.samples_per_device * tape <= KEPT;
+        let samples = selected * task.dataset.most_samples_of_a_device();
+        let keeps = |tape: usize| samples * tape <= KEPT;
         let n2 = architecture.device.params();
         let held = held(selected, n2);
         Workspace {
@@ -317,7 +318,12 @@ impl Turnout {
                             }
                         }
                     });
-                gathering.add(&*task.aggregation, architecture.level(), models, arrived);
+                gathering.add(
+                    &*task.aggregation.edge,
+                    architecture.level(),
+                    models,
+                    arrived,
+                );
             }
         };
         (self.descended, ()) = rayon::join(hospital_work, device_work);
@@ -344,10 +350,12 @@ pub(crate) fn aggregate_locally(
     memory: &mut [f32],
 ) {
     let level = task.architecture.level();
-    let Some(new) = gathering.finish(&*task.aggregation, level) else {
+    let steps = task.compression.devices_send_steps();
+    let before = (!steps).then_some(&*theta2);
+    let Some(new) = gathering.finish(&*task.aggregation.edge, level, before) else {
         return;
     };
-    if task.compression.devices_send_steps() {
+    if steps {
         vector::add(level, theta2, new);
     }
     move_on(&*task.optimisers.edge, level, theta2, new, memory);

@@ -232,15 +232,15 @@ impl Route {
         lost: &mut [f32],
         frame: &mut Vec<u8>,
     ) -> bool {
-        let finite = || values.iter().all(|x| x.is_finite());
-        let coded = self.codec != Codec::None && (self.form == Form::Whole || finite());
-        if self.form == Form::Step || (self.form == Form::StepFrom && coded) {
-            for (value, known) in values.iter_mut().zip(known) {
-                *value -= known;
-            }
+        if self.form == Form::Step {
+            subtract(values, known);
         }
-        if !coded {
+        let finite = || values.iter().all(|x| x.is_finite());
+        if self.codec == Codec::None || (self.form != Form::Whole && !finite()) {
             return false;
+        }
+        if self.form == Form::StepFrom {
+            subtract(values, known);
         }
         match self.feedback && !lost.is_empty() {
             true => with_feedback(self.codec, self.key, values, lost, frame),
@@ -329,6 +329,12 @@ impl Route {
             Numbers::Dense(values) => values.len() == count,
             Numbers::Frame(_) => self.read(sent, count, None).is_some(),
         }
+    }
+}
+
+fn subtract(values: &mut [f32], known: &[f32]) {
+    for (value, known) in values.iter_mut().zip(known) {
+        *value -= known;
     }
 }
 

@@ -4,7 +4,7 @@
 //! 4,096 bins per class. The simulation uses the same, so that a stop on a target is the same stop.
 
 use crate::experiment::{ABOVE_0, KeyInfo, SHARE};
-use crate::role::wire::{Reader, Wire, WireError, fields};
+use crate::role::wire::{Reader, Wire, WireError};
 use crate::state::{Evaluation, Validation};
 use serde::{Deserialize, Serialize};
 
@@ -130,7 +130,25 @@ macro_rules! metrics {
             $($(#[doc = $doc])+ pub $name: $type,)*
         }
 
-        fields!(Metrics { $($name),* });
+        // By name, so that a record that was written before a metric was thought of can still be read.
+        impl Wire for Metrics {
+            fn put(&self, out: &mut Vec<u8>) {
+                let values: [(&str, Option<f64>); _] = [$((stringify!($name), self.$name.into())),*];
+                let named = values.map(|(name, value)| (name.to_owned(), value));
+                named.to_vec().put(out);
+            }
+
+            fn get(reader: &mut Reader<'_>) -> Result<Self, WireError> {
+                let named: Vec<(String, Option<f64>)> = Wire::get(reader)?;
+                let value = |name: &str| {
+                    let found = named.iter().find(|(known, _)| known == name);
+                    found.and_then(|(_, value)| *value)
+                };
+                Ok(Metrics {
+                    $($name: <$type as Field>::of(value(stringify!($name)))?,)*
+                })
+            }
+        }
 
         impl Counted<'_> {
             fn metrics(&self) -> Metrics {
@@ -162,6 +180,23 @@ metrics! {
     f1: f64, "F1", "F1", |c: &Counted| c.mean(Counted::f1), f1_validation;
     /// Share of samples whose largest probability is the right one.
     accuracy: f64, "Accuracy", "accuracy", Counted::accuracy, accuracy_validation;
+}
+
+/// What a field of [`Metrics`] is made of; one that is always there must be.
+trait Field: Sized {
+    fn of(value: Option<f64>) -> Result<Self, WireError>;
+}
+
+impl Field for Option<f64> {
+    fn of(value: Option<f64>) -> Result<Self, WireError> {
+        Ok(value)
+    }
+}
+
+impl Field for f64 {
+    fn of(value: Option<f64>) -> Result<Self, WireError> {
+        value.ok_or(WireError::Short("a metric"))
+    }
 }
 
 /// A sum of losses. Kept in whole numbers of a small unit, it is the same in whatever order and by whomever they are added:

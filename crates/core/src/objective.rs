@@ -86,6 +86,9 @@ impl Targets {
 
 /// What a model is to learn.
 pub trait Objective: Send + Sync {
+    /// What it is called in manifests, so that nobody uses a model as what it was not trained for.
+    fn name(&self) -> &str;
+
     /// How many logits the combined model must give.
     fn logits(&self) -> usize;
 
@@ -110,6 +113,9 @@ pub trait Objective: Send + Sync {
     fn class_weights(&self) -> &[f32];
 }
 
+/// What the usual objective is called.
+pub const SOFTMAX: &str = "softmax";
+
 /// One class of several: softmax and cross-entropy.
 #[derive(Clone, Debug)]
 pub struct Softmax {
@@ -126,6 +132,10 @@ impl Softmax {
 }
 
 impl Objective for Softmax {
+    fn name(&self) -> &str {
+        SOFTMAX
+    }
+
     fn logits(&self) -> usize {
         self.weights.len()
     }

@@ -7,8 +7,11 @@
 //! | cloud | θ | from θ to what the groups' models aggregate to | [`Memories::cloud`], in its record |
 //!
 //! Edge and cloud step along a *pseudo-gradient*, the difference between the model that they had and the aggregated one, with a
-//! rate of 1. An optimiser that remembers nothing then takes the aggregated model as it is, to the bit. Devices remember
-//! nothing from interval to interval, and step by plain descent, which is fused into the kernels.
+//! rate of 1; one that is [plain](Optimiser::is_plain) takes the aggregated model as it is, to the bit. Devices remember nothing
+//! from interval to interval, and step by plain descent, which is fused into the kernels.
+//!
+//! Of the baselines, fedavg, tdcd and centralised step at hospital and edge like hsgd, hospital-only at its hospital; jfl and
+//! device-only by plain descent. The cloud steps wherever groups are averaged, so not in tdcd and centralised.
 
 use crate::experiment::TrainSettings;
 use crate::model::{Model, Widths};
@@ -36,6 +39,12 @@ pub trait Optimiser: Send + Sync {
     /// a group begins anew.
     fn remembers(&self, parameters: usize) -> usize;
 
+    /// Whether a step of rate 1 along a pseudo-gradient ends at the aggregated model. It is then adopted to the bit, without
+    /// rounding a difference.
+    fn is_plain(&self) -> bool {
+        false
+    }
+
     /// Takes a step. Each parameter by itself, in whatever order: results must not depend on threads.
     fn step(&self, level: Level, step: Step<'_>, memory: &mut [f32]);
 }
@@ -47,6 +56,10 @@ pub struct Sgd;
 impl Optimiser for Sgd {
     fn remembers(&self, _: usize) -> usize {
         0
+    }
+
+    fn is_plain(&self) -> bool {
+        true
     }
 
     fn step(&self, level: Level, step: Step<'_>, _: &mut [f32]) {
@@ -73,6 +86,19 @@ impl Optimisers {
             edge: Box::new(Sgd),
             cloud: Box::new(Sgd),
         }
+    }
+}
+
+impl Optimisers {
+    /// How many numbers they remember for so many groups.
+    pub(crate) fn remembered(&self, w: Widths, groups: u128) -> u128 {
+        let of = |optimiser: &dyn Optimiser, numbers: usize| optimiser.remembers(numbers) as u128;
+        let group = of(&*self.hospital, w.n0) + of(&*self.hospital, w.n1) + of(&*self.edge, w.n2);
+        groups * group
+            + [w.n0, w.n1, w.n2]
+                .map(|n| of(&*self.cloud, n))
+                .iter()
+                .sum::<u128>()
     }
 }
 
@@ -125,7 +151,7 @@ pub(crate) fn move_on(
     aggregated: &mut [f32],
     memory: &mut [f32],
 ) {
-    if memory.is_empty() {
+    if optimiser.is_plain() {
         return;
     }
     let gradient: Vec<f32> = before

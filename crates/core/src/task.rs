@@ -1,10 +1,10 @@
 //! Everything a run needs and nothing it changes: experiment, data, networks, who is drawn and who is absent.
 
 use crate::absence::{Absences, Nobody};
-use crate::aggregate::{Aggregation, rule_of};
+use crate::aggregate::Aggregations;
 use crate::cost::DeviceCost;
 use crate::dataset::Dataset;
-use crate::experiment::{Algorithm, Experiment};
+use crate::experiment::{Adaptive, Algorithm, Experiment};
 use crate::keys::{Purpose, key};
 use crate::ledger::WORD;
 use crate::local_steps::Descent;
@@ -32,7 +32,7 @@ pub struct Task<'a> {
     /// How gradients become steps.
     pub optimisers: Optimisers,
     /// How many models become one.
-    pub aggregation: Box<dyn Aggregation>,
+    pub aggregation: Aggregations,
     /// What messages go through.
     pub compression: Compression,
     /// |A_m| of each group.
@@ -116,6 +116,30 @@ pub enum TaskError {
         /// How many there must be.
         classes: usize,
     },
+    /// There is nobody to train.
+    #[error("the data has no groups: give it at least one")]
+    NoGroups,
+    /// Numbers that are not what the data says of itself.
+    #[error("{part}: {problem}")]
+    Samples {
+        /// Where.
+        part: String,
+        /// What is wrong, and what would be right.
+        problem: String,
+    },
+    /// An objective for another network.
+    #[error("the objective wants {wanted} logits, and the combined model gives {given}")]
+    Logits {
+        /// How many the objective wants.
+        wanted: usize,
+        /// How many there are.
+        given: usize,
+    },
+    /// An optimiser of whose steps nobody knows what they promise.
+    #[error(
+        "train.adaptive judges steps of plain descent, and hospitals have another optimiser: set it to \"off\""
+    )]
+    Steered,
     /// A group without devices.
     #[error("group {group} (`{name}`) has no devices: give every group at least one")]
     EmptyGroup {
@@ -140,9 +164,12 @@ impl<'a> Task<'a> {
     /// The task of an experiment: everybody is there, and devices are drawn as the experiment says.
     ///
     /// # Errors
-    /// If the networks or the class weights do not fit the data, or a group is empty.
+    /// If the data is not what it says of itself, the networks or the class weights do not fit it, or a group is empty.
     pub fn new(experiment: &'a Experiment, dataset: &'a Dataset) -> Result<Self, TaskError> {
         check_targets(experiment, dataset.test.len())?;
+        if let Some((part, problem)) = dataset.problem() {
+            return Err(TaskError::Samples { part, problem });
+        }
         Self::of_party(experiment, dataset, &dataset.label_counts())
     }
 
@@ -157,6 +184,9 @@ impl<'a> Task<'a> {
         dataset: &'a Dataset,
         labels: &[u64],
     ) -> Result<Self, TaskError> {
+        if dataset.groups.is_empty() {
+            return Err(TaskError::NoGroups);
+        }
         for (group, data) in dataset.groups.iter().enumerate() {
             let name = || data.name.clone();
             if data.devices() == 0 {
@@ -197,7 +227,7 @@ impl<'a> Task<'a> {
         Ok(Task {
             objective: objective_of(train, labels)?,
             optimisers: Optimisers::new(train),
-            aggregation: rule_of(train),
+            aggregation: Aggregations::new(train),
             compression: match train.algorithm.compresses() {
                 true => Compression::new(&experiment.compression)
                     .map_err(|(_, problem)| TaskError::Compression { problem })?,
@@ -213,6 +243,23 @@ impl<'a> Task<'a> {
             dataset,
             architecture,
         })
+    }
+
+    /// Refuses seams that do not fit each other.
+    ///
+    /// # Errors
+    /// Those that do not.
+    pub fn check_seams(&self) -> Result<(), TaskError> {
+        let (wanted, given) = (self.objective.logits(), self.architecture.combined.output());
+        if wanted != given.len() {
+            let given = given.len();
+            return Err(TaskError::Logits { wanted, given });
+        }
+        let adaptive = self.experiment.train.adaptive;
+        if adaptive != Adaptive::Off && !self.optimisers.hospital.is_plain() {
+            return Err(TaskError::Steered);
+        }
+        Ok(())
     }
 
     /// Its networks, and what they are to learn.
@@ -281,11 +328,15 @@ impl<'a> Task<'a> {
         let tapes = (self.architecture.hospital.tape() + self.architecture.device.tape()) as u128;
         let groups = self.selected.len() as u128;
         let selected = self.selected.iter().map(|s| *s as u128).max().unwrap_or(0);
-        let held = match self.aggregation.streams() {
+        // A wave of JFL holds whole models.
+        let held = match self.aggregation.edge.streams() {
             true => 0,
-            false => selected * n2 as u128,
+            false => selected * model * groups.min(rayon::current_num_threads() as u128),
         };
-        (groups + 64) * model + 64 * tapes + selected * (d1 + d2) as u128 + 2 * held
+        let memories = self
+            .optimisers
+            .remembered(self.architecture.widths(), groups);
+        (groups + 64) * model + 64 * tapes + selected * (d1 + d2) as u128 + held + memories
     }
 
     /// The first segment. Who steers begins with P = Q, by strategy 1.

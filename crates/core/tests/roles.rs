@@ -5,7 +5,7 @@
 mod common;
 
 use common::messages::{KINDS, broken, changed, message};
-use common::seams::{Median, Momentum};
+use common::seams::{Halfway, Median, Momentum};
 use common::*;
 use selvedge_core::absence::Listed;
 use selvedge_core::dataset::{Dataset, Group, Samples};
@@ -366,8 +366,13 @@ fn task_with_seams<'a>(seed: u64, experiment: &'a Experiment, dataset: &'a Datas
         task.optimisers.edge = Box::new(Momentum(0.25));
         task.optimisers.cloud = Box::new(Momentum(0.125));
     }
+    if seed % 5 == 3 {
+        task.optimisers.edge = Box::new(Halfway);
+        task.optimisers.cloud = Box::new(Halfway);
+    }
     if seed % 4 == 2 {
-        task.aggregation = Box::new(Median);
+        task.aggregation.edge = Box::new(Median);
+        task.aggregation.cloud = Box::new(Median);
     }
     task
 }
@@ -598,7 +603,7 @@ fn stored_records_are_gone_on_from() {
     if std::env::var_os("SELVEDGE_WRITE_FIXTURES").is_some() {
         let mut stream = stream(5);
         let mut world = World::new(&task, &data, &mut stream);
-        while world.cloud().state().progress.t < 12 {
+        while world.cloud().state().progress.evaluated < Some(12) {
             world.step(&mut stream, Weather::default());
         }
         std::fs::create_dir_all(&folder).unwrap();
@@ -607,6 +612,12 @@ fn stored_records_are_gone_on_from() {
         }
     }
     let read = |party| (party, std::fs::read(path(party)).unwrap());
+    let (_, cloud) = read(Party::Cloud);
+    let metric = b"accuracy";
+    assert!(
+        cloud.windows(metric.len()).any(|bytes| bytes == metric),
+        "a record with an evaluation, whose metrics may become more"
+    );
     let records: BTreeMap<Party, Vec<u8>> = parties.map(read).collect();
     let mut stream = stream(6);
     let mut world = World::with_records(&task, &data, &mut stream, records);

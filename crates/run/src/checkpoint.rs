@@ -181,6 +181,9 @@ fn parse(bytes: &[u8], task: &Task<'_>) -> Result<(Header, State)> {
     }
     let lost = like("lost.cloud", &residuals.cloud)?;
     residuals.cloud = lost.context("it lacks what downloads have lost")?;
+    if !memories.is_any() && tensors.tensor("memory.cloud.theta0").is_ok() {
+        bail!("it has what another optimiser remembers");
+    }
     if memories.is_any() {
         let lacks = "it lacks what optimisers remember";
         memories.groups = read("memory.groups", &memories.groups)?.context(lacks)?;

@@ -117,7 +117,7 @@ impl RunDirectory {
         name: &str,
         (task, inputs): (&Task<'_>, &Inputs),
         state: &State,
-        trace: bool,
+        (trace, own_seams): (bool, bool),
     ) -> Result<Self> {
         if path.exists() {
             bail!(
@@ -126,7 +126,8 @@ impl RunDirectory {
                 path.display()
             );
         }
-        let manifest = Manifest::new(name, task)?;
+        let mut manifest = Manifest::new(name, task)?;
+        manifest.own_seams = own_seams;
         let header = Header {
             fingerprint: manifest.fingerprint(),
             progress: state.progress.clone(),
@@ -180,9 +181,19 @@ impl RunDirectory {
     }
 
     /// Opens a run to go on with it, cutting off what the checkpoint does not know.
-    pub(crate) fn resume(path: &Path, task: &Task<'_>) -> Result<(Self, State)> {
+    pub(crate) fn resume(path: &Path, task: &Task<'_>, own_seams: bool) -> Result<(Self, State)> {
         let lock = lock(path)?;
         let mut manifest = Manifest::read(path)?;
+        if manifest.own_seams != own_seams {
+            let (began, now) = match own_seams {
+                true => ("without seams of one's own", "without them"),
+                false => (
+                    "by a program with seams of its own",
+                    "with that program, or the run would become another",
+                ),
+            };
+            bail!("{} was begun {began}: go on {now}", path.display());
+        }
         let data = task.given.fingerprint();
         if manifest.data.fingerprint != data {
             bail!(

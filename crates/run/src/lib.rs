@@ -56,6 +56,7 @@ pub use selvedge_core::optimiser::{Optimiser, Step};
 pub use selvedge_core::run::{Ending, Interval};
 pub use selvedge_core::selection::{Draw, Selection};
 pub use selvedge_core::state::Evaluation;
+pub use selvedge_core::task::Task;
 pub use selvedge_data::Loaded;
 pub use selvedge_nn::Shape;
 pub use selvedge_nn::simd::Level;

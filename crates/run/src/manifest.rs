@@ -4,6 +4,7 @@ use crate::error::{Context, Result, bail};
 use crate::files::{MANIFEST, is_run, read_json, write_json};
 use selvedge_core::dataset::{Dataset, Group};
 use selvedge_core::experiment::Experiment;
+use selvedge_core::objective::SOFTMAX;
 use selvedge_core::run::Ending;
 use selvedge_core::task::{Sizes, Task};
 use selvedge_data::SETS;
@@ -21,6 +22,14 @@ fn first_format() -> u32 {
     1
 }
 
+fn softmax() -> String {
+    SOFTMAX.into()
+}
+
+fn is_softmax(name: &str) -> bool {
+    name == SOFTMAX
+}
+
 /// Everything about a run that is not measured while it trains.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Manifest {
@@ -31,6 +40,12 @@ pub struct Manifest {
     pub format: u32,
     /// What the experiment is called.
     pub name: String,
+    /// What its models have learnt to say ([`Objective::name`](selvedge_core::objective::Objective::name)).
+    #[serde(default = "softmax", skip_serializing_if = "is_softmax")]
+    pub objective: String,
+    /// Whether a program has set [seams](crate::Training::seams) of its own, of which the experiment knows nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own_seams: bool,
     /// The experiment with every key.
     pub experiment: serde_json::Value,
     /// What it was computed on.
@@ -144,6 +159,8 @@ impl Manifest {
             selvedge: VERSION.into(),
             format: FORMAT,
             name: name.into(),
+            objective: task.objective.name().into(),
+            own_seams: false,
             experiment: serde_json::to_value(task.experiment)?,
             cpu: Cpu {
                 instructions: task.architecture.level().name().into(),
@@ -198,14 +215,14 @@ impl Manifest {
     pub fn experiment(&self, run: &Path) -> Result<Experiment> {
         SETS.from_json(&self.experiment).with_context(|| {
             let path = run.join(MANIFEST);
-            match self.selvedge == VERSION {
-                true => format!("{}: its experiment cannot be", path.display()),
+            let versions = match self.selvedge == VERSION {
+                true => String::new(),
                 false => format!(
-                    "{}: its experiment cannot be read by selvedge {VERSION}, having been written by {}; use the newer of the two",
-                    path.display(),
+                    " for selvedge {VERSION}, having been written by {}",
                     self.selvedge
                 ),
-            }
+            };
+            format!("{}: its experiment is invalid{versions}", path.display())
         })
     }
 

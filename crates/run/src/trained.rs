@@ -99,6 +99,14 @@ impl Trained {
         let model = weights::load(&file, &architecture)?;
         let classes = inputs.statistics.classes.len();
         let objective = objective_of_trained(&experiment.train, classes);
+        if manifest.objective != objective.name() {
+            bail!(
+                "{}: its models were trained for the objective `{}`, and would be read as `{}`: use them with the program that trained them",
+                run.display(),
+                manifest.objective,
+                objective.name()
+            );
+        }
         let validation = read_validation(run, name, classes)?;
         let fit = |v: &Validation| Calibration::fit(&v.probabilities, &v.labels, classes);
         Ok(Trained {

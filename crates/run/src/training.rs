@@ -75,7 +75,7 @@ pub struct Training<'a> {
     pub absences: Listed,
     /// Changes the task before it is trained: how devices are drawn ([`Task::selection`]), how models are aggregated
     /// ([`Task::aggregation`]), how gradients become steps ([`Task::optimisers`]), what is learnt ([`Task::objective`]).
-    /// Whoever resumes the run must give the same.
+    /// Whoever resumes the run must give the same, since no experiment says it.
     pub seams: Option<&'a (dyn Fn(&mut Task<'_>) + Sync)>,
 }
 
@@ -124,6 +124,7 @@ impl<'a> Training<'a> {
         }
         if let Some(change) = self.seams {
             change(&mut task);
+            task.check_seams()?;
         }
         let (mut directory, mut state) = self.begin(&task)?;
         let mut manifest = match &directory {
@@ -180,7 +181,7 @@ impl<'a> Training<'a> {
     fn begin(&self, task: &Task<'_>) -> Result<(Option<RunDirectory>, State)> {
         if let Some(path) = self.directory.filter(|_| self.resume) {
             if has_begun(path) {
-                let (directory, state) = RunDirectory::resume(path, task)?;
+                let (directory, state) = RunDirectory::resume(path, task, self.seams.is_some())?;
                 return Ok((Some(directory), state));
             }
             // An empty directory of a process that was killed at once is not in the way.
@@ -189,7 +190,8 @@ impl<'a> Training<'a> {
         check_memory(task)?;
         let state = State::initial(task);
         let what = (task, &self.data.inputs());
-        let create = |path| RunDirectory::create(path, self.name, what, &state, self.trace);
+        let how = (self.trace, self.seams.is_some());
+        let create = |path| RunDirectory::create(path, self.name, what, &state, how);
         Ok((self.directory.map(create).transpose()?, state))
     }
 
@@ -197,6 +199,12 @@ impl<'a> Training<'a> {
     fn advice(&self) -> String {
         let command = match (&self.resume_command, self.directory) {
             (Some(command), _) => command.clone(),
+            (None, Some(path)) if self.seams.is_some() => {
+                return format!(
+                    "training stopped; go on with `resume` and the same seams in {} once that is mended",
+                    path.display()
+                );
+            }
             (None, Some(path)) => format!("selvedge train --resume {}", path.display()),
             (None, None) => return "training stopped".into(),
         };

@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 
-use selvedge_run::{Ending, Interval, Loaded, Named, Run, Trained, Training, WhichModel};
+use selvedge_run::{
+    Ending, Interval, Level, Loaded, Named, Optimiser, Run, Step, Task, Trained, Training,
+    WhichModel,
+};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -101,4 +104,74 @@ fn errors_tell_all_with_their_causes() {
         long.starts_with(&format!("{short}: ")) && long == format!("{error:?}"),
         "{long}"
     );
+}
+
+/// Remembers where it was heading.
+struct Momentum;
+
+impl Optimiser for Momentum {
+    fn remembers(&self, parameters: usize) -> usize {
+        parameters
+    }
+
+    fn step(&self, _: Level, step: Step<'_>, memory: &mut [f32]) {
+        for ((x, g), v) in step.params.iter_mut().zip(step.gradient).zip(memory) {
+            *v = 0.5 * *v + g / step.count;
+            *x -= step.rate * *v;
+        }
+    }
+}
+
+#[test]
+fn seams_of_a_program_are_resumed_with_them_or_not_at_all() {
+    let folder = std::env::temp_dir().join(format!("selvedge-seams-{}", std::process::id()));
+    let folder = Folder(folder);
+    std::fs::create_dir(&folder.0).unwrap();
+    let (named, data) = small();
+    let paths = ["momentum", "cloud", "plain"].map(|name| folder.0.join(name));
+    let at_hospitals = |task: &mut Task<'_>| task.optimisers.hospital = Box::new(Momentum);
+    let at_the_cloud = |task: &mut Task<'_>| task.optimisers.cloud = Box::new(Momentum);
+    let training = |path, resume| Training {
+        directory: Some(path),
+        resume,
+        ..Training::new(&named.experiment, &data)
+    };
+    let with = |path, resume, seams| Training {
+        seams: Some(seams),
+        ..training(path, resume)
+    };
+    let mut stop = |interval: &Interval<'_>| match interval.state.progress.t < 20 {
+        true => ControlFlow::Continue(()),
+        false => ControlFlow::Break(()),
+    };
+    let whole = with(&paths[0], false, &at_hospitals).run().unwrap();
+    std::fs::remove_dir_all(&paths[0]).unwrap();
+    for (path, seams) in [
+        (
+            &paths[0],
+            Some(&at_hospitals as &(dyn Fn(&mut Task<'_>) + Sync)),
+        ),
+        (&paths[1], Some(&at_the_cloud)),
+        (&paths[2], None),
+    ] {
+        let begun = Training {
+            seams,
+            ..training(path, false)
+        };
+        begun.watched_by(&mut stop).unwrap();
+    }
+    let refused = |training: Training<'_>, said: &str| {
+        let problem = training.run().err().unwrap().to_string();
+        assert!(problem.contains(said), "{problem}");
+    };
+    refused(
+        training(&paths[0], true),
+        "by a program with seams of its own",
+    );
+    refused(with(&paths[2], true, &at_hospitals), "go on without them");
+    refused(with(&paths[1], true, &|_| {}), "damaged");
+    let resumed = with(&paths[0], true, &at_hospitals).run().unwrap();
+    assert_eq!(resumed.state.theta, whole.state.theta);
+    let trained = Trained::open(&paths[0], WhichModel::Usual).unwrap();
+    assert!(trained.manifest.own_seams);
 }

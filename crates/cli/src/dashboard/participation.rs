@@ -187,7 +187,8 @@ fn fill(
         return Source::Trace;
     }
     let drawn = sum(manifest.sizes.selected.iter().copied());
-    let known = experiment.train.selection == "uniform" && drawn <= MOST_DRAWN;
+    let uniform = experiment.train.selection == "uniform" && !manifest.own_seams;
+    let known = uniform && drawn <= MOST_DRAWN;
     if !known || groups.iter().any(|g| g.devices > u32::MAX as usize) {
         return Source::Counted;
     }

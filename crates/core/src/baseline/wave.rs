@@ -37,7 +37,7 @@ impl<W: Send> Wave<W> {
         work: impl Fn(usize, &mut [f32], &mut W) + Sync,
     ) -> &[f32] {
         let level = task.architecture.level();
-        let (numbers, rule) = (self.numbers, &*task.aggregation);
+        let (numbers, rule) = (self.numbers, &*task.aggregation.edge);
         let per_wave = self.workspaces.len() * DEVICES_PER_TASK;
         self.gathering.clear();
         let arrived = vec![true; positions];
@@ -56,6 +56,6 @@ impl<W: Send> Wave<W> {
             self.gathering.add(rule, level, models, arrived);
         }
         // A subset has at least one device.
-        self.gathering.finish(rule, level).unwrap_or_default()
+        self.gathering.finish(rule, level, None).unwrap_or_default()
     }
 }

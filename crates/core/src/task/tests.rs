@@ -5,8 +5,11 @@ use crate::dataset::{Group as GroupData, Samples};
 use crate::experiment::ClassWeights;
 use crate::experiment::{Adaptive, Side};
 use crate::group::Turnout;
+use crate::objective::Softmax;
+use crate::optimiser::Step;
 use crate::state::State;
 use selvedge_nn::Shape;
+use selvedge_nn::simd::Level;
 
 /// Three groups of uneven devices and uneven classes.
 fn whole() -> Dataset {
@@ -48,6 +51,58 @@ fn experiment() -> Experiment {
     let combined = serde_json::from_str(r#"[{"linear": {"out": 2}}]"#);
     experiment.model.combined = Some(combined.unwrap());
     experiment
+}
+
+#[test]
+fn data_that_is_not_what_it_says_of_itself_is_refused() {
+    let refused = |change: &dyn Fn(&mut Dataset), said: &str| {
+        let mut data = whole();
+        change(&mut data);
+        let experiment = experiment();
+        let problem = Task::new(&experiment, &data).err().unwrap().to_string();
+        assert!(problem.contains(said), "{problem}");
+    };
+    refused(
+        &|d| d.groups[1].samples.push(&[1.0], &[1.0], 0),
+        "group 1 (`group 1`): x1 has 37 numbers, but 19 rows of 2 each",
+    );
+    refused(&|d| d.test.x2.push(0.0), "test: x2 has");
+    refused(
+        &|d| d.validation.push(&[1.0, 1.0], &[1.0], 2),
+        "validation: row 0 has the label 2, but with 2 classes",
+    );
+    refused(
+        &|d| d.groups[2].offsets = vec![0, 3, 2, 7].into(),
+        "group 2 (`group 2`): offsets must rise from 0 to its 7 rows",
+    );
+    refused(&|d| d.groups[0].offsets = vec![].into(), "offsets");
+    refused(&|d| d.groups.clear(), "no groups");
+}
+
+#[test]
+fn seams_that_do_not_fit_are_refused() {
+    struct Backwards;
+    impl Optimiser for Backwards {
+        fn remembers(&self, _: usize) -> usize {
+            0
+        }
+
+        fn step(&self, _: Level, _: Step<'_>, _: &mut [f32]) {}
+    }
+    let (mut experiment, data) = (experiment(), whole());
+    experiment.train.adaptive = Adaptive::Gain;
+    let mut task = Task::new(&experiment, &data).unwrap();
+    task.check_seams().unwrap();
+    task.optimisers.cloud = Box::new(Backwards);
+    task.check_seams().unwrap();
+    task.optimisers.hospital = Box::new(Backwards);
+    assert!(matches!(task.check_seams(), Err(TaskError::Steered)));
+    task.objective = Box::new(Softmax::new(3));
+    let (wanted, given) = (3, 2);
+    let refused = task.check_seams();
+    assert!(
+        matches!(refused, Err(TaskError::Logits { wanted: w, given: g }) if (w, g) == (wanted, given))
+    );
 }
 
 /// What a party sees: one side of one group, the offsets alone (an edge), or sizes only (the cloud).

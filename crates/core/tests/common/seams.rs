@@ -21,6 +21,21 @@ impl Optimiser for Momentum {
     }
 }
 
+/// Goes half of the way, and remembers nothing of it.
+pub struct Halfway;
+
+impl Optimiser for Halfway {
+    fn remembers(&self, _: usize) -> usize {
+        0
+    }
+
+    fn step(&self, _: Level, step: Step<'_>, _: &mut [f32]) {
+        for (x, gradient) in step.params.iter_mut().zip(step.gradient) {
+            *x -= 0.5 * step.rate * gradient / step.count;
+        }
+    }
+}
+
 /// The median of each number, whatever the weights: needs all models at once.
 pub struct Median;
 

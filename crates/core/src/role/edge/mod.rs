@@ -472,7 +472,7 @@ impl<'a> Edge<'a> {
         let models: Vec<f32> = rows.flatten().copied().collect();
         let mut gathering = Gathering::new(empty.len());
         let level = task.architecture.level();
-        gathering.add(&*task.aggregation, level, &models, &arrived);
+        gathering.add(&*task.aggregation.edge, level, &models, &arrived);
         aggregate_locally(task, &mut gathering, &mut held.theta2, &mut held.memory);
         drawn.group.uploaded = arrived;
         let computed = compute(task, held.segment.local_interval, None);
