@@ -103,6 +103,10 @@ def touch(browser, address, pictures):
     is_quiet(page, address, "touching")
 
 
+def is_whole(drawing):
+    return drawing.exists() and drawing.read_bytes().rstrip().endswith(b"</svg>")
+
+
 def press_buttons(browser, address, pictures):
     page = browser.open(address, *SIZES["wide"][:2])
     before = page.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -123,7 +127,8 @@ def press_buttons(browser, address, pictures):
     (pictures / name).unlink(missing_ok=True)
     page.click("[data-file]")
     deadline = time.monotonic() + 20
-    while not (pictures / name).exists() and time.monotonic() < deadline:
+    # A browser makes the file first, and fills it then.
+    while not is_whole(pictures / name) and time.monotonic() < deadline:
         page.evaluate("0")
     file = xml.parse(pictures / name).getroot()
     expect(file.tag, "{http://www.w3.org/2000/svg}svg", "a chart is saved as SVG")

@@ -428,10 +428,10 @@ fn the_format_is_as_it_was() {
         ),
     ];
     assert_eq!(all.len() as u64, KINDS);
-    assert_eq!(VERSION, 1, "these bytes are of version 1");
+    assert_eq!(VERSION, 2, "these bytes are of version 2");
     for (message, stored) in all {
         let bytes = encode(RUN, &message);
-        assert_eq!(hex(&bytes[..HEAD]), "535601efcdab8967452301");
+        assert_eq!(hex(&bytes[..HEAD]), "535602efcdab8967452301");
         assert_eq!(hex(&bytes[HEAD..]), stored, "{message:?}");
         assert_eq!(decode(RUN, &bytes), Ok(message));
     }

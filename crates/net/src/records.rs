@@ -40,7 +40,7 @@ pub enum RecordError {
     Superseded,
     /// What is kept belongs to another run.
     #[error(
-        "the server keeps records of {name} of another run ({theirs}, this one is {ours}): if that run is over, forget them with --forget; else use another server"
+        "the server keeps records of {name} of another run ({theirs}, this one is {ours}): if it is this run and selvedge was upgraded since, finish it with the version that began it; if that run is over, forget them with --forget; else use another server"
     )]
     OtherRun {
         /// The party.

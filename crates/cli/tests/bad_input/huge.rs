@@ -190,6 +190,11 @@ fn intervals_of_any_size_are_refused_at_once_with_a_right_remedy() {
     );
     let ran = place.refuses(&["train", "most.toml"], &["line 2", "18446744073709551615"]);
     assert!(!ran.stderr.contains("or 4 iterations"), "{}", ran.stderr);
+    place.write("classes.toml", "[data]\nclasses = 18446744073709551615\n");
+    place.refuses(
+        &["train", "classes.toml"],
+        &["data.classes", "18446744073709551615", "10000"],
+    );
 }
 
 /// It may be refused, or begin and take its time, but not fail for want of memory.

@@ -61,7 +61,7 @@ fn damaged_runs_are_told_and_others_are_not_touched() {
     for (label, parts) in [
         ("other", ["it says 9.9.9, and this is", "manifest.json"]),
         ("cut", ["manifest.json is damaged", "line"]),
-        ("no-experiment", ["its experiment cannot be", "train."]),
+        ("no-experiment", ["its experiment is invalid", "train."]),
     ] {
         assert_eq!(all[label]["state"], "damaged", "{label}");
         let problem = text(label, "problem");

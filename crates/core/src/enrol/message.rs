@@ -8,7 +8,7 @@ use selvedge_nn::Shape;
 use serde::{Deserialize, Serialize};
 
 /// The format of messages.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// The most columns of a side, and the most numbers of a row.
 const MOST_COLUMNS: usize = 100_000;

@@ -22,7 +22,7 @@ impl Terms {
         let mut shared = data.clone();
         shared.path = String::new();
         shared.table.files = Vec::new();
-        let text = serde_json::to_string(&shared).unwrap_or_default();
+        let text = shared.identity();
         let mut digest = Sha256::new();
         digest.update(b"terms\0");
         digest.update(seed.to_le_bytes());

@@ -71,18 +71,29 @@ settings! {
     }
 }
 
+/// A line `path = value` for every key of a table that does not have its default.
+fn identity<T: Table + Default>(settings: &T) -> String {
+    let own = settings.entries().into_iter().zip(T::default().entries());
+    let set = own.filter(|((_, value), (_, default))| value != default);
+    let line = |((key, value), _): ((KeyInfo, Option<toml::Value>), _)| {
+        value.map_or(String::new(), |value| format!("{} = {value}\n", key.path))
+    };
+    set.map(line).collect()
+}
+
+impl DataSettings {
+    /// What parties must have in common of it, as [`Experiment::identity`] has it.
+    pub(crate) fn identity(&self) -> String {
+        identity(self)
+    }
+}
+
 impl Experiment {
     /// What makes a run what it is: a line `path = value` for every key that does not have its default. One whose default
     /// follows from other settings, like a model's layers, is always there. So a key that is new changes nothing as long
     /// as nobody sets it.
     pub fn identity(&self) -> String {
-        let defaults = Experiment::default().entries();
-        let own = self.entries().into_iter().zip(defaults);
-        let set = own.filter(|((_, value), (_, default))| value != default);
-        let line = |((key, value), _): ((KeyInfo, Option<toml::Value>), _)| {
-            value.map_or(String::new(), |value| format!("{} = {value}\n", key.path))
-        };
-        set.map(line).collect()
+        identity(self)
     }
 
     /// The value that [`identity`](Self::identity) does not write of a key, being its default; nothing where it has none.

@@ -142,6 +142,11 @@ impl Values {
                 let within = u64::try_from(*n).is_ok_and(|n| (*least..=*most).contains(&n));
                 (!within).then(|| (n.to_string(), right()))
             }
+            // Too large for TOML's whole numbers.
+            (Values::Whole(_, most), Value::String(n)) => {
+                let within = n.parse::<u64>().is_ok_and(|n| n <= *most);
+                (!within).then(|| (n.clone(), right()))
+            }
             (Values::Number(range), Value::Float(x)) => {
                 let digits = |x: f64| match x.abs() < 1e15 {
                     true => x.to_string(),

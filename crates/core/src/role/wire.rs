@@ -23,7 +23,7 @@ use crate::state::{Evaluation, Validation};
 use std::sync::Arc;
 
 /// The format of messages: the protocol that parties speak.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// The format of records. Those of format 1 did not say it.
 pub const RECORD_VERSION: u8 = 2;

@@ -84,6 +84,10 @@ fn an_identity_has_what_is_not_as_usual_and_gives_the_experiment_back() {
     let experiment = Experiment::parse(text, &[]).unwrap();
     let identity = experiment.identity();
     assert_eq!(Experiment::parse(&identity, &[]).unwrap(), experiment);
+    // Letter by letter: run numbers are made of it, and parties of other versions must find the same.
+    let letters = "seed = 7\ndata.sizes = [1.0, 2.5]\ndata.features = [[12, 8], [1, 6, 6]]\ndata.noise = 0.25\n\
+        data.table.id = 'a \"b\"'\n";
+    assert_eq!(identity[..letters.len()], *letters);
     let mut set = paths(&identity);
     set.retain(|path| !follow.contains(&path.as_str()));
     let changed = "seed data.sizes data.features data.noise data.table.id data.table.categorical train.adaptive \
