@@ -162,6 +162,49 @@ pub(crate) fn multiply<L: Lanes>(
     start: Start<'_>,
     out: &mut [f32],
 ) {
+    L::apart(Multiply {
+        x,
+        shape,
+        w,
+        n,
+        start,
+        out,
+    });
+}
+
+/// The same of one row.
+#[inline(always)]
+pub(crate) fn multiply_row<L: Lanes>(x: &[f32], w: &[f32], start: Start<'_>, out: &mut [f32]) {
+    multiply_rows_of::<L>(x, Rows::dense(1, x.len()), w, out.len(), start, out);
+}
+
+struct Multiply<'a> {
+    x: &'a [f32],
+    shape: Rows,
+    w: &'a [f32],
+    n: usize,
+    start: Start<'a>,
+    out: &'a mut [f32],
+}
+
+impl Kernel for Multiply<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Lanes>(self) {
+        multiply_rows_of::<L>(self.x, self.shape, self.w, self.n, self.start, self.out);
+    }
+}
+
+#[inline(always)]
+fn multiply_rows_of<L: Lanes>(
+    x: &[f32],
+    shape: Rows,
+    w: &[f32],
+    n: usize,
+    start: Start<'_>,
+    out: &mut [f32],
+) {
     // Where rows are known to lie so far apart, every address is a constant away from one pointer; the rows of a tile have
     // more pointers than there are registers. These are the convolutions of one, eight and sixteen channels.
     macro_rules! narrow {
@@ -193,6 +236,9 @@ pub(crate) fn multiply<L: Lanes>(
     rows_while!(true, 1);
 }
 
+/// As many rows of whole vectors fit where registers are few.
+const FEW_REGISTERS: usize = 6;
+
 /// Rows of up to one vector. A sum waits for its own last addition, so a tile needs many rows: tiles of up to twelve, all
 /// nearly equally high, since a low one takes as long as a high one.
 #[inline(always)]
@@ -204,7 +250,11 @@ fn multiply_narrow<L: Lanes>(
     start: Start<'_>,
     out: &mut [f32],
 ) {
-    let highest = if L::WIDE || n <= LANES / 2 { 12 } else { 6 };
+    let highest = if L::WIDE || n <= LANES / 2 {
+        12
+    } else {
+        FEW_REGISTERS
+    };
     let mut tiles = shape.rows.div_ceil(highest);
     let mut row = 0;
     macro_rules! tile_of {
@@ -213,7 +263,13 @@ fn multiply_narrow<L: Lanes>(
                 $($rows => {
                     let (x, out) = (&x[row * shape.stride..], &mut out[row * n..]);
                     let mut column = 0;
-                    rest_of_columns!(L, column, n, multiply_tile::<$rows>(x, shape, w, n, start, out));
+                    if L::WIDE || $rows <= FEW_REGISTERS {
+                        rest_of_columns!(L, column, n, multiply_tile::<$rows>(x, shape, w, n, start, out));
+                    } else if n == LANES / 2 {
+                        multiply_tile::<L::Half, $rows, 1, false>(x, shape, w, n, start, out, 0);
+                    } else {
+                        multiply_tile::<L::Half, $rows, 1, true>(x, shape, w, n, start, out, 0);
+                    }
                 })*
                 _ => unreachable!(),
             }
@@ -428,6 +484,40 @@ struct Written<'a, const DESCEND: bool> {
 /// `g[i] += Σᵣ x[r][i] · d[r]`, with `d` of `lines · rows` rows of `n` and the target of `segments · k` rows of `n`.
 #[inline(always)]
 pub(crate) fn correlate<L: Lanes>(x: &[f32], shape: Rows, d: &[f32], n: usize, target: Target<'_>) {
+    L::apart(Correlate {
+        x,
+        shape,
+        d,
+        n,
+        target,
+    });
+}
+
+/// The same of one row.
+#[inline(always)]
+pub(crate) fn correlate_row<L: Lanes>(x: &[f32], d: &[f32], target: Target<'_>) {
+    correlate_here::<L>(x, Rows::dense(1, x.len()), d, d.len(), target);
+}
+
+struct Correlate<'a> {
+    x: &'a [f32],
+    shape: Rows,
+    d: &'a [f32],
+    n: usize,
+    target: Target<'a>,
+}
+
+impl Kernel for Correlate<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Lanes>(self) {
+        correlate_here::<L>(self.x, self.shape, self.d, self.n, self.target);
+    }
+}
+
+#[inline(always)]
+fn correlate_here<L: Lanes>(x: &[f32], shape: Rows, d: &[f32], n: usize, target: Target<'_>) {
     match target {
         Target::Add(numbers) => {
             let written = Written::<false> {

@@ -9,7 +9,7 @@
 
 use super::Backward;
 use super::recurrent::{BackwardPass, Recurrent};
-use crate::kernel::{self, Rows, Start, lanes};
+use crate::kernel::{self, Start, lanes};
 use crate::math::{sigmoid, sigmoid_slope, tanh, tanh_slope};
 use crate::simd::{Kernel, Lanes, Level};
 
@@ -44,14 +44,8 @@ impl Kernel for Forward<'_> {
             let recurrent = &mut tape.recurrent[t * width..][..width];
             if t > 0 {
                 let previous = &before[(t - 1) * hidden..];
-                kernel::multiply::<L>(
-                    previous,
-                    Rows::dense(1, hidden),
-                    weight_hh,
-                    width,
-                    Start::There,
-                    recurrent,
-                );
+                let previous = &previous[..hidden];
+                kernel::multiply_row::<L>(previous, weight_hh, Start::There, recurrent);
             }
             let gates = &mut tape.gates[t * width..][..width];
             let (r_z, n) = gates.split_at_mut(2 * hidden);

@@ -6,7 +6,7 @@
 
 use super::{Backward, Layer};
 use crate::Tensor;
-use crate::kernel::{self, Rows, Start, Target};
+use crate::kernel::{self, Start, Target};
 use crate::simd::{Kernel, LANES, Lanes, Level};
 
 #[derive(Debug)]
@@ -26,15 +26,7 @@ impl Kernel for Product<'_> {
     type Output = ();
     #[inline(always)]
     fn run<L: Lanes>(self) {
-        let n = self.output.len();
-        kernel::multiply::<L>(
-            self.input,
-            Rows::dense(1, self.input.len()),
-            self.weight,
-            n,
-            self.start,
-            self.output,
-        );
+        kernel::multiply_row::<L>(self.input, self.weight, self.start, self.output);
     }
 }
 
@@ -107,8 +99,7 @@ impl Kernel for WeightGradient<'_> {
         } else {
             (self.input, self.d_output)
         };
-        let shape = Rows::dense(1, rows.len());
-        kernel::correlate::<L>(rows, shape, columns, columns.len(), weight);
+        kernel::correlate_row::<L>(rows, columns, weight);
         kernel::add_rows::<L>(self.d_output, bias);
     }
 }

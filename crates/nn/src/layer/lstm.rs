@@ -10,7 +10,7 @@
 
 use super::Backward;
 use super::recurrent::{BackwardPass, Recurrent};
-use crate::kernel::{self, Rows, Start, load, store};
+use crate::kernel::{self, Start, load, store};
 use crate::math::{sigmoid, sigmoid_slope, tanh, tanh_slope};
 use crate::simd::{Kernel, LANES, Lanes, Level};
 
@@ -50,14 +50,7 @@ impl<const N: usize> Kernel for Forward<'_, N> {
                 let (before, now) = tape.hiddens.split_at_mut(t * hidden);
                 if t > 0 {
                     let previous = &before[(t - 1) * hidden..];
-                    kernel::multiply::<L>(
-                        previous,
-                        Rows::dense(1, hidden),
-                        weight_hh,
-                        width,
-                        Start::There,
-                        z,
-                    );
+                    kernel::multiply_row::<L>(&previous[..hidden], weight_hh, Start::There, z);
                 }
                 let (cells_before, cells) = tape.cells.split_at_mut(t * hidden);
                 let state = State {

@@ -196,6 +196,11 @@ impl Lanes for Pair {
     const WIDE: bool = false;
 
     #[inline(always)]
+    fn apart<K: Kernel>(kernel: K) -> K::Output {
+        unsafe { run(kernel) }
+    }
+
+    #[inline(always)]
     fn load(x: &[f32; LANES]) -> Self {
         unsafe { Self::read(x.as_ptr()) }
     }

@@ -94,6 +94,11 @@ impl Lanes for Register {
     const WIDE: bool = true;
 
     #[inline(always)]
+    fn apart<K: Kernel>(kernel: K) -> K::Output {
+        unsafe { run(kernel) }
+    }
+
+    #[inline(always)]
     fn load(x: &[f32; LANES]) -> Self {
         Register(unsafe { _mm512_loadu_ps(x.as_ptr()) })
     }

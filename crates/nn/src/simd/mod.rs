@@ -69,6 +69,8 @@ pub trait Lanes: Vector {
     /// Whether 32 registers of 16 lanes are there: kernels then work on larger tiles.
     const WIDE: bool;
 
+    /// Runs a kernel from within another, as a function of its own: it is compiled once, however many call it.
+    fn apart<K: Kernel>(kernel: K) -> K::Output;
     /// Sixteen numbers from memory.
     fn load(x: &[f32; LANES]) -> Self;
     /// Sixteen numbers to memory.
@@ -188,7 +190,7 @@ impl Level {
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
             Set::Avx2 => unsafe { avx2::run(kernel) },
-            Set::Plain => kernel.run::<plain::Plain<LANES>>(),
+            Set::Plain => plain::run(kernel),
         }
     }
 }

@@ -1,6 +1,12 @@
 //! Lanes as an array: the definition that the other levels are tested against.
 
-use super::{LANES, Lanes, Vector};
+use super::{Kernel, LANES, Lanes, Vector};
+
+/// Runs a kernel compiled for any CPU.
+#[inline(never)]
+pub(super) fn run<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run::<Plain<LANES>>()
+}
 
 #[derive(Clone, Copy)]
 pub(super) struct Plain<const N: usize>([f32; N]);
@@ -52,7 +58,9 @@ impl<const N: usize> Vector for Plain<N> {
         each(|i| self.0[i] * b.0[i])
     }
 
-    #[inline(always)]
+    // Without the instruction it is a call for each lane; sixteen of them in every place would take long to compile.
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn mul_add(self, b: Self, c: Self) -> Self {
         each(|i| self.0[i].mul_add(b.0[i], c.0[i]))
     }
@@ -82,6 +90,11 @@ impl<const N: usize> Vector for Plain<N> {
 impl Lanes for Plain<LANES> {
     type Half = Plain<8>;
     const WIDE: bool = false;
+
+    #[inline(always)]
+    fn apart<K: Kernel>(kernel: K) -> K::Output {
+        run(kernel)
+    }
 
     #[inline(always)]
     fn load(x: &[f32; LANES]) -> Self {
