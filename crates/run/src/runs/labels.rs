@@ -82,9 +82,20 @@ pub(super) fn differing(all: &[&BTreeMap<String, String>]) -> Vec<String> {
     names
 }
 
+/// Those that count: codecs of an algorithm that compresses nothing do not.
+fn that_count(keys: &BTreeMap<String, String>, run: &Run) -> BTreeMap<String, String> {
+    let compresses = run.experiment.train.algorithm.compresses();
+    let counts = |key: &str| compresses || !key.starts_with("compression.");
+    let counting = keys.iter().filter(|(key, _)| counts(key));
+    counting.map(|(k, v)| (k.clone(), v.clone())).collect()
+}
+
 fn labels_by_difference(groups: &[Unlabelled]) -> Vec<String> {
     let all: Vec<&BTreeMap<String, String>> = groups.iter().map(|g| &g.keys).collect();
     let mut keys = differing(&all);
+    let count = groups.iter().map(|g| that_count(&g.keys, &g.runs[0]));
+    let count: Vec<BTreeMap<String, String>> = count.collect();
+    let all: Vec<&BTreeMap<String, String>> = count.iter().collect();
     if keys.is_empty() {
         return groups
             .iter()
@@ -109,7 +120,9 @@ fn labels_by_difference(groups: &[Unlabelled]) -> Vec<String> {
 
 fn texts(all: &[&BTreeMap<String, String>], keys: &[String]) -> Vec<String> {
     let text = |values: &&BTreeMap<String, String>| {
-        let parts = keys.iter().map(|key| part(key, values.get(key)));
+        let counts = |key: &&String| values.contains_key(*key) || !key.starts_with("compression.");
+        let parts = keys.iter().filter(counts);
+        let parts = parts.map(|key| part(key, values.get(key)));
         parts.collect::<Vec<_>>().join(", ")
     };
     all.iter().map(text).collect()
@@ -154,12 +167,15 @@ pub fn differences(series: &[Series]) -> Vec<(String, Vec<String>)> {
         .iter()
         .filter_map(|s| keys(&s.first().experiment).ok())
         .collect();
+    let names = differing(&all.iter().collect::<Vec<_>>());
+    let count = all.iter().zip(series);
+    let count = count.map(|(keys, s)| that_count(keys, s.first()));
+    let count: Vec<BTreeMap<String, String>> = count.collect();
     let values = |key: &String| {
         let value =
             |keys: &BTreeMap<String, String>| keys.get(key).map_or("–".into(), Clone::clone);
-        all.iter().map(value).collect()
+        count.iter().map(value).collect()
     };
-    let names = differing(&all.iter().collect::<Vec<_>>());
     names
         .into_iter()
         .map(|key| (key.clone(), values(&key)))
