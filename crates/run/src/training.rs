@@ -201,7 +201,7 @@ impl<'a> Training<'a> {
             (Some(command), _) => command.clone(),
             (None, Some(path)) if self.seams.is_some() => {
                 return format!(
-                    "training stopped; go on with `resume` and the same seams in {} once that is mended",
+                    "training stopped; fix that, then resume {} from the program that began it, with the same seams",
                     path.display()
                 );
             }
