@@ -104,7 +104,7 @@ impl Calibration {
         let most = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let mut sum = 0.0;
         for value in row.iter_mut() {
-            *value = (*value - most).exp();
+            *value = libm::exp(*value - most);
             sum += *value;
         }
         row.iter_mut().for_each(|value| *value /= sum);
@@ -117,7 +117,7 @@ impl Calibration {
         for (said, label) in logs.chunks_exact(row.len()).zip(labels) {
             row.copy_from_slice(said);
             self.softmax(&mut row);
-            loss -= row[*label as usize].max(LEAST).ln();
+            loss -= libm::log(row[*label as usize].max(LEAST));
         }
         loss
     }
@@ -175,7 +175,7 @@ impl Calibration {
 }
 
 fn log(p: f32) -> f64 {
-    f64::from(p).max(LEAST).ln()
+    libm::log(f64::from(p).max(LEAST))
 }
 
 /// x of A·x = b, where A is symmetric and positive, given by what lies on and below its diagonal.

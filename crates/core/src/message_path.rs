@@ -387,7 +387,7 @@ mod tests {
     fn a_row_is_sent_alike_alone_and_among_more_than_one_task_takes() {
         let (count, width) = (3 * ROWS_PER_TASK + 5, 7);
         let route = route(Codec::Dither { levels: 16 }, Form::Whole);
-        let meant: Vec<f32> = (0..count * width).map(|i| (i as f32).sin()).collect();
+        let meant: Vec<f32> = (0..count * width).map(|i| libm::sinf(i as f32)).collect();
         let (mut together, mut frame) = (meant.clone(), Vec::new());
         let numbers: Vec<u32> = (0..count as u32).collect();
         route.send_rows(&numbers, &mut together, &mut frame);
@@ -401,8 +401,8 @@ mod tests {
 
     #[test]
     fn what_is_packed_is_read_as_it_is_sent_in_place() {
-        let meant: Vec<f32> = (0..50).map(|i| (i as f32 * 0.7).cos()).collect();
-        let known: Vec<f32> = (0..50).map(|i| (i as f32 * 0.3).sin()).collect();
+        let meant: Vec<f32> = (0..50).map(|i| libm::cosf(i as f32 * 0.7)).collect();
+        let known: Vec<f32> = (0..50).map(|i| libm::sinf(i as f32 * 0.3)).collect();
         for codec in ["none", "top-k:128", "dither:16"] {
             for form in [Form::Whole, Form::Step, Form::StepFrom] {
                 for spoilt in [false, true] {

@@ -82,7 +82,7 @@ impl TwoTowers {
             .iter()
             .zip(x)
             .flat_map(|(tower, x)| tower.forward(x));
-        let zeta: Vec<f64> = zeta.map(f64::tanh).collect();
+        let zeta: Vec<f64> = zeta.map(libm::tanh).collect();
         let hidden: Vec<f64> = self
             .hidden
             .forward(&zeta)
@@ -91,7 +91,7 @@ impl TwoTowers {
             .collect();
         let logits = self.last.forward(&hidden);
         let largest = logits.iter().copied().fold(f64::MIN, f64::max);
-        let exp: Vec<f64> = logits.iter().map(|l| (l - largest).exp()).collect();
+        let exp: Vec<f64> = logits.iter().map(|l| libm::exp(l - largest)).collect();
         let sum: f64 = exp.iter().sum();
         [zeta, hidden, exp.iter().map(|e| e / sum).collect()]
     }

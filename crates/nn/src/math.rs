@@ -149,9 +149,9 @@ mod tests {
             for (function, truth) in [
                 (
                     Function::Sigmoid,
-                    (|x: f32| (1.0 / (1.0 + (-f64::from(x)).exp())) as f32) as fn(f32) -> f32,
+                    (|x: f32| (1.0 / (1.0 + libm::exp(-f64::from(x)))) as f32) as fn(f32) -> f32,
                 ),
-                (Function::Tanh, |x: f32| f64::from(x).tanh() as f32),
+                (Function::Tanh, |x: f32| libm::tanh(f64::from(x)) as f32),
             ] {
                 let ours = Level::detect().run(Evaluate(function, x));
                 let truth = Apply(truth, x).all();
@@ -167,7 +167,7 @@ mod tests {
             }
             let ours = Level::detect().run(Evaluate(Function::Exp, x));
             for i in 0..LANES {
-                let truth = f64::from(x[i]).exp();
+                let truth = libm::exp(f64::from(x[i]));
                 let relative = (f64::from(ours[i]) - truth).abs() / truth;
                 assert!(relative < 3e-7, "exp {} {} {truth}", x[i], ours[i]);
             }
@@ -179,7 +179,11 @@ mod tests {
         for i in 1..=16 {
             let x = [10f32.powi(-i); LANES];
             let ours = Level::detect().run(Evaluate(Function::Tanh, x))[0];
-            assert!((ours / x[0].tanh() - 1.0).abs() < 4e-7, "{} {ours}", x[0]);
+            assert!(
+                (ours / libm::tanhf(x[0]) - 1.0).abs() < 4e-7,
+                "{} {ours}",
+                x[0]
+            );
         }
     }
 
@@ -220,12 +224,15 @@ mod tests {
         for i in 1..200_000 {
             let x = f64::from(i) * 1.37e-3;
             assert!(
-                (ln(x) - x.ln()).abs() <= 4e-16 * x.ln().abs().max(1.0),
+                (ln(x) - libm::log(x)).abs() <= 4e-16 * libm::log(x).abs().max(1.0),
                 "{x}"
             );
         }
         for x in [1e-310, 1e-300, f64::MAX, 1.0, 2.0] {
-            assert!((ln(x) - x.ln()).abs() <= 1e-15 * x.ln().abs(), "{x}");
+            assert!(
+                (ln(x) - libm::log(x)).abs() <= 1e-15 * libm::log(x).abs(),
+                "{x}"
+            );
         }
         assert_eq!(ln(0.0), f64::NEG_INFINITY);
         assert_eq!(ln(f64::INFINITY), f64::INFINITY);

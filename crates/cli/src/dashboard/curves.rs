@@ -282,7 +282,7 @@ mod tests {
     fn few_points_are_kept_as_they_are() {
         let mut curve = Curve::default();
         let points: Vec<Point> = (0..MOST_BUCKETS as u64)
-            .map(|t| point(t, (t as f64).sin()))
+            .map(|t| point(t, libm::sin(t as f64)))
             .collect();
         points.iter().for_each(|p| curve.push(*p));
         assert_eq!(curve.points(), points);
@@ -296,7 +296,7 @@ mod tests {
             let spikes: Vec<u64> = (0..8).map(|_| random.below(n)).collect();
             let y = |t: u64| match spikes.iter().position(|s| *s == t) {
                 Some(i) => [100.0, -100.0][i % 2] - i as f64,
-                None => (t as f64 / 50.0).sin(),
+                None => libm::sin(t as f64 / 50.0),
             };
             (0..n).for_each(|t| curve.push(point(t, y(t))));
             let points = curve.points();

@@ -26,7 +26,7 @@ impl Mapping {
     pub(super) fn at(&self, value: f64) -> f64 {
         let of = |v: f64| match self.scale {
             Scale::Linear => v,
-            Scale::Log => v.log10(),
+            Scale::Log => libm::log10(v),
         };
         let share = (of(value) - of(self.lo)) / (of(self.hi) - of(self.lo));
         self.from + share * (self.to - self.from)

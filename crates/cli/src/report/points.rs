@@ -146,7 +146,7 @@ fn mappings(chart: &PointChart) -> (Mapping, Mapping) {
     let across = match chart.x.scale {
         Scale::Linear => (lo - ASIDE * (hi - lo), hi + ASIDE * (hi - lo)),
         Scale::Log => {
-            let factor = (hi / lo).powf(ASIDE);
+            let factor = libm::pow(hi / lo, ASIDE);
             (lo / factor, hi * factor)
         }
     };

@@ -107,7 +107,7 @@ pub(super) fn nice_step(rough: f64) -> f64 {
     if !rough.is_finite() || rough <= 0.0 {
         return 1.0;
     }
-    let power = 10f64.powf(rough.log10().floor());
+    let power = libm::pow(10f64, libm::log10(rough).floor());
     let mantissa = rough / power;
     // The geometric middles between neighbours.
     let step = match mantissa {
@@ -120,8 +120,8 @@ pub(super) fn nice_step(rough: f64) -> f64 {
 }
 
 fn logarithmic(lo: f64, hi: f64, wanted: usize, unit: Unit) -> Ticks {
-    let decades = (lo.log10().floor() as i32)..=(hi.log10().ceil() as i32);
-    let span = hi.log10() - lo.log10();
+    let decades = (libm::log10(lo).floor() as i32)..=(libm::log10(hi).ceil() as i32);
+    let span = libm::log10(hi) - libm::log10(lo);
     let multiples: &[f64] = match span {
         s if s < 1.0 => &[1.0, 2.0, 3.0, 5.0, 7.0],
         s if s < 2.5 => &[1.0, 2.0, 5.0],
@@ -161,7 +161,7 @@ fn number(value: f64, step: f64) -> String {
     if value != 0.0 && (value.abs() >= 1e9 || step.abs() < 1e-5) {
         return format!("{value:.1e}");
     }
-    let decimals = (-(step.abs() * (1.0 + 1e-9)).log10().floor()).clamp(0.0, 6.0) as usize;
+    let decimals = (-libm::log10(step.abs() * (1.0 + 1e-9)).floor()).clamp(0.0, 6.0) as usize;
     if decimals == 0 && value >= 1000.0 {
         return count(value.round() as u64);
     }

@@ -197,7 +197,7 @@ fn trend_line(costs: &[Costs], shape: &Shape, target: &Target, style: usize) -> 
     let trend = Trend::fit(&whole).zip(ends);
     let mut curve = Vec::new();
     if let Some((trend, ((from, _), (to, _)))) = trend {
-        let step = (to / from).powf(1.0 / f64::from(CURVE));
+        let step = libm::pow(to / from, 1.0 / f64::from(CURVE));
         let places = (0..=CURVE).map(|i| from * step.powi(i as i32));
         curve = places.map(|q| (q, trend.at(q))).collect();
         let course = match trend.lowest(*from, *to) {

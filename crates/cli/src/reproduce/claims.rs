@@ -61,14 +61,16 @@ pub(crate) fn compare(first: &[Option<f64>], second: &[Option<f64>]) -> Comparis
     let more = pairs.iter().filter(|(a, b)| a > b).count();
     let both = pairs.iter().filter(|(a, b)| a.is_finite() && b.is_finite());
     // What costs nothing has no logarithm; a byte or a second more changes no finding.
-    let logs: Vec<f64> = both.map(|(a, b)| ((a + 1e-9) / (b + 1e-9)).ln()).collect();
+    let logs: Vec<f64> = both
+        .map(|(a, b)| libm::log((a + 1e-9) / (b + 1e-9)))
+        .collect();
     let mean = logs.iter().sum::<f64>() / logs.len().max(1) as f64;
     let by_signs = logs.len() < pairs.len() || pairs.len() < 2;
     Comparison {
         less,
         more,
         seeds: pairs.len(),
-        ratio: (!logs.is_empty()).then(|| mean.exp()),
+        ratio: (!logs.is_empty()).then(|| libm::exp(mean)),
         p: match by_signs {
             true => sign_test(less, more),
             false => paired_t(&logs),
@@ -90,7 +92,7 @@ impl Comparison {
         // With every seed on one side a sign test of five cannot do better: that counts as a finding.
         let all = self.seeds >= 5 && with.max(against) == self.seeds;
         let one_sided = self.by_signs && all;
-        let visible = self.by_signs || self.ratio.is_none_or(|r| r.ln().abs() > VISIBLE);
+        let visible = self.by_signs || self.ratio.is_none_or(|r| libm::log(r).abs() > VISIBLE);
         match ((self.p < LEVEL && visible) || one_sided, with.cmp(&against)) {
             (true, std::cmp::Ordering::Greater) => Verdict::Holds,
             (true, std::cmp::Ordering::Less) => Verdict::Reversed,
@@ -147,8 +149,9 @@ fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
     if x > (a + 1.0) / (a + b + 2.0) {
         return 1.0 - incomplete_beta(1.0 - x, b, a);
     }
-    let front =
-        (ln_gamma(a + b) - ln_gamma(a) - ln_gamma(b) + a * x.ln() + b * (1.0 - x).ln()).exp() / a;
+    let front = libm::exp(
+        ln_gamma(a + b) - ln_gamma(a) - ln_gamma(b) + a * libm::log(x) + b * libm::log(1.0 - x),
+    ) / a;
     let away = |v: f64| if v.abs() < 1e-300 { 1e-300 } else { v };
     let (mut c, mut d) = (1.0, 1.0 / away(1.0 - (a + b) * x / (a + 1.0)));
     let mut fraction = d;
@@ -175,10 +178,10 @@ fn ln_gamma(x: f64) -> f64 {
     let mut x = x;
     while x > 1.0 {
         x -= 1.0;
-        sum += x.ln();
+        sum += libm::log(x);
     }
     match x < 0.75 {
-        true => sum + std::f64::consts::PI.sqrt().ln(),
+        true => sum + libm::log(std::f64::consts::PI.sqrt()),
         false => sum,
     }
 }

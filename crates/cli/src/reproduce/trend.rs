@@ -12,28 +12,28 @@ impl Trend {
         // Normal equations, one row per power of ln Q.
         let mut rows = [[0.0; 4]; 3];
         for (q, cost) in points {
-            let x = q.ln();
+            let x = libm::log(*q);
             let powers = [1.0, x, x * x];
             for (row, left) in rows.iter_mut().zip(powers) {
                 for (cell, right) in row.iter_mut().zip(powers) {
                     *cell += left * right;
                 }
-                row[3] += left * cost.ln();
+                row[3] += left * libm::log(*cost);
             }
         }
         solve(rows).map(Trend)
     }
 
     pub(super) fn at(&self, q: f64) -> f64 {
-        let ([a, b, c], x) = (self.0, q.ln());
-        (a + b * x + c * x * x).exp()
+        let ([a, b, c], x) = (self.0, libm::log(q));
+        libm::exp(a + b * x + c * x * x)
     }
 
     /// Where it is lowest between two Q.
     pub(super) fn lowest(&self, from: f64, to: f64) -> f64 {
         let [_, b, c] = self.0;
         let turn = match c > 0.0 {
-            true => (-b / (2.0 * c)).exp().clamp(from, to),
+            true => libm::exp(-b / (2.0 * c)).clamp(from, to),
             false => from,
         };
         let better = |a: f64, b: f64| if self.at(b) < self.at(a) { b } else { a };
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_curve_of_its_own_kind_is_found_again() {
-        let curve = |q: f64| (3.0 - 2.0 * q.ln() + 0.5 * q.ln().powi(2)).exp();
+        let curve = |q: f64| libm::exp(3.0 - 2.0 * libm::log(q) + 0.5 * libm::log(q).powi(2));
         let points: Vec<(f64, f64)> = (1..=20)
             .map(|q| (f64::from(q), curve(f64::from(q))))
             .collect();
@@ -134,7 +134,7 @@ mod tests {
             assert!((trend.at(*q) / cost - 1.0).abs() < 1e-9, "{q}");
         }
         // ln Q = 2/(2 · 0.5)
-        assert!((trend.lowest(1.0, 20.0) - 2_f64.exp()).abs() < 1e-6);
+        assert!((trend.lowest(1.0, 20.0) - libm::exp(2_f64)).abs() < 1e-6);
         assert_eq!(trend.lowest(1.0, 5.0), 5.0);
         assert_eq!(trend.lowest(10.0, 20.0), 10.0);
     }
@@ -144,7 +144,7 @@ mod tests {
     fn the_fit_has_the_least_squares() {
         let points = [(1.0, 9.0), (2.0, 5.5), (4.0, 4.6), (8.0, 4.0), (20.0, 7.0)];
         let squares = |t: &Trend| -> f64 {
-            let of = |(q, cost): &(f64, f64)| (t.at(*q).ln() - cost.ln()).powi(2);
+            let of = |(q, cost): &(f64, f64)| (libm::log(t.at(*q)) - libm::log(*cost)).powi(2);
             points.iter().map(of).sum()
         };
         let best = Trend::fit(&points).unwrap();

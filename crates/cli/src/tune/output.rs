@@ -134,11 +134,11 @@ fn plot(tuned: &Tuned) -> String {
     let points = product(tuned);
     let least = points.iter().map(|p| p.1).fold(f64::INFINITY, f64::min);
     let most = points.iter().map(|p| p.1).fold(0.0, f64::max);
-    let scale = (most / least).ln().max(f64::MIN_POSITIVE);
+    let scale = libm::log(most / least).max(f64::MIN_POSITIVE);
     let mut out =
         String::from("Γ·C against P = Q, on a logarithmic scale; the bars begin at the least\n\n");
     for (q, value) in points {
-        let bar = "█".repeat(((value / least).ln() / scale * WIDTH).round() as usize);
+        let bar = "█".repeat((libm::log(value / least) / scale * WIDTH).round() as usize);
         let mark = if value == least { " ◄ least" } else { "" };
         out += &format!("  {q:>3}  {:>6.2} ×  {bar}{mark}\n", value / least);
     }

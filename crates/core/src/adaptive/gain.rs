@@ -171,7 +171,7 @@ impl Gain {
     fn go(&self, seen: &Descended, rate: f64, q: f64) -> Decision {
         let promised = rate * seen.slope / seen.first;
         let kept = (seen.first - seen.second) / (rate * seen.slope);
-        let learnt = (seen.first / seen.last).ln();
+        let learnt = libm::log(seen.first / seen.last);
         let (next_rate, next) = if promised < NOTHING {
             (LARGEST_CHANGE * rate, q)
         } else {
@@ -185,8 +185,8 @@ impl Gain {
             reason: format!(
                 "loss {:.3}, {:.0} % of it left after an interval (aim {:.0} %), {:.0} % of a step's promise kept",
                 seen.first,
-                100.0 * (-learnt).exp(),
-                100.0 * (-self.aim).exp(),
+                100.0 * libm::exp(-learnt),
+                100.0 * libm::exp(-self.aim),
                 100.0 * kept
             ),
         }

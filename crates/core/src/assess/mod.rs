@@ -108,7 +108,7 @@ impl Scored {
             decided: rows().map(|row| decision.class(row) as u32).collect(),
             loss: rows()
                 .zip(labels)
-                .map(|row| -said(row).max(1e-30).ln())
+                .map(|row| -libm::log(said(row).max(1e-30)))
                 .collect(),
             brier: rows().zip(labels).map(square).collect(),
             rankings: (0..classes).map(class_of).collect(),

@@ -145,7 +145,7 @@ mod tests {
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
         let unit = (*state >> 11) as f64 / (1u64 << 53) as f64;
-        low * (high / low).powf(unit)
+        low * libm::pow(high / low, unit)
     }
 
     fn problem(state: &mut u64) -> Constants {

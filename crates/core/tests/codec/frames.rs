@@ -77,9 +77,9 @@ fn lengths_are_the_formulas() {
             let (top_k, dither) = (Codec::TopK { levels }, Codec::Dither { levels });
             let k = kept(levels, n);
             assert_eq!(top_k.frame_len(n), (4 * k + n.div_ceil(8)).min(8 * k));
-            let code = f64::from(levels).log2().ceil() as usize;
+            let code = libm::log2(f64::from(levels)).ceil() as usize;
             assert_eq!(dither.frame_len(n), 8 + (n * code).div_ceil(8));
-            let paper = (n as f64 * f64::from(levels).log2()).round() as u64;
+            let paper = (n as f64 * libm::log2(f64::from(levels))).round() as u64;
             assert_eq!([top_k, dither].map(|c| c.paper_bits(n)), [paper; 2]);
         }
     }

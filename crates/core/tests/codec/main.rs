@@ -79,7 +79,7 @@ fn decoded(codec: Codec, key: Key, frame: &[u8], n: usize) -> Result<Vec<f32>, F
 
 /// k, by the definition.
 fn kept(levels: u32, n: usize) -> usize {
-    ((n as f64 * f64::from(levels).log2() / 32.0) as usize).max(1)
+    ((n as f64 * libm::log2(f64::from(levels)) / 32.0) as usize).max(1)
 }
 
 /// D, by the definition.

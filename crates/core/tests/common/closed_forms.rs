@@ -53,19 +53,19 @@ impl Codec {
     /// §6 of the design: the smaller of a bitmap and indices, beside the values; two bounds, beside the codes.
     pub fn size(self, numbers: usize) -> Size {
         let n = numbers as f64;
-        let bits = |levels: u32| (n * f64::from(levels).log2()).round() as u64;
+        let bits = |levels: u32| (n * libm::log2(f64::from(levels))).round() as u64;
         match self {
             _ if numbers == 0 => dense(0),
             Codec::None => dense(numbers as u64),
             Codec::TopK(levels) => {
-                let k = ((n * f64::from(levels).log2() / 32.0).floor() as u64).max(1);
+                let k = ((n * libm::log2(f64::from(levels)) / 32.0).floor() as u64).max(1);
                 Size {
                     bytes: (4 * k + numbers.div_ceil(8) as u64).min(8 * k),
                     bits: bits(levels),
                 }
             }
             Codec::Dither(levels) => {
-                let code = f64::from(levels).log2().ceil();
+                let code = libm::log2(f64::from(levels)).ceil();
                 Size {
                     bytes: 8 + (n * code / 8.0).ceil() as u64,
                     bits: bits(levels),

@@ -51,7 +51,7 @@ impl Affine {
 pub struct Net(Vec<Layer>);
 
 fn sigmoid(z: f64) -> f64 {
-    1.0 / (1.0 + (-z).exp())
+    1.0 / (1.0 + libm::exp(-z))
 }
 
 impl Net {
@@ -90,7 +90,7 @@ impl Net {
         let mut x = x.to_vec();
         for layer in &self.0 {
             x = match layer {
-                Layer::Tanh => x.iter().map(|x| x.tanh()).collect(),
+                Layer::Tanh => x.iter().map(|x| libm::tanh(*x)).collect(),
                 Layer::Linear(affine) => affine.apply(params, &x),
                 Layer::Lstm {
                     of_input,
@@ -105,8 +105,8 @@ impl Net {
                             from_input[gate * n + k] + from_hidden[gate * n + k]
                         };
                         for k in 0..n {
-                            c[k] = sigmoid(z(1, k)) * c[k] + sigmoid(z(0, k)) * z(2, k).tanh();
-                            h[k] = sigmoid(z(3, k)) * c[k].tanh();
+                            c[k] = sigmoid(z(1, k)) * c[k] + sigmoid(z(0, k)) * libm::tanh(z(2, k));
+                            h[k] = sigmoid(z(3, k)) * libm::tanh(c[k]);
                         }
                     }
                     h
@@ -198,8 +198,8 @@ impl<'a> World<'a> {
     pub fn loss(&self, theta0: &[f64], zeta1: &[f64], zeta2: &[f64], label: usize) -> f64 {
         let logits = self.nets[0].forward(theta0, &[zeta1, zeta2].concat());
         let largest = logits.iter().copied().fold(f64::MIN, f64::max);
-        let sum: f64 = logits.iter().map(|z| (z - largest).exp()).sum();
-        sum.ln() + largest - logits[label]
+        let sum: f64 = logits.iter().map(|z| libm::exp(z - largest)).sum();
+        libm::log(sum) + largest - logits[label]
     }
 
     /// The loss of a whole model on one row, with all three parts live and the class's weight.

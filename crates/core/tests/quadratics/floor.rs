@@ -37,7 +37,10 @@ fn floor_of_bound(problem: &Quadratic, s: &Setting) -> f64 {
 /// The least-squares slope of ln y over ln x.
 fn slope(points: &[(f64, f64)]) -> f64 {
     let count = points.len() as f64;
-    let logs: Vec<(f64, f64)> = points.iter().map(|(x, y)| (x.ln(), y.ln())).collect();
+    let logs: Vec<(f64, f64)> = points
+        .iter()
+        .map(|(x, y)| (libm::log(*x), libm::log(*y)))
+        .collect();
     let mean_x = logs.iter().map(|l| l.0).sum::<f64>() / count;
     let mean_y = logs.iter().map(|l| l.1).sum::<f64>() / count;
     let both: f64 = logs.iter().map(|(x, y)| (x - mean_x) * (y - mean_y)).sum();

@@ -58,7 +58,7 @@ impl Quadratic {
             let length = dot(&mirror, &mirror);
             axes = axes.map(|axis| plus(&axis, -2.0 * dot(&axis, &mirror) / length, &mirror));
         }
-        let eigenvalue = |i: usize| rho * condition.powf(-(i as f64) / (N - 1) as f64);
+        let eigenvalue = |i: usize| rho * libm::pow(condition, -(i as f64) / (N - 1) as f64);
         let mut hessian = [[0.0; N]; N];
         for (i, axis) in axes.iter().enumerate() {
             for (row, x) in hessian.iter_mut().zip(axis) {

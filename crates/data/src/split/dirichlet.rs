@@ -43,7 +43,7 @@ pub(super) fn scheme(stock: &mut Stock<'_>, beta: f64, key: Key) -> Vec<Vec<usiz
 fn gamma(stream: &mut Stream, shape: f64) -> f64 {
     if shape < 1.0 {
         let uniform = stream.uniform_f64().max(f64::MIN_POSITIVE);
-        return gamma(stream, shape + 1.0) * uniform.powf(1.0 / shape);
+        return gamma(stream, shape + 1.0) * libm::pow(uniform, 1.0 / shape);
     }
     let d = shape - 1.0 / 3.0;
     let c = 1.0 / (9.0 * d).sqrt();
@@ -51,7 +51,7 @@ fn gamma(stream: &mut Stream, shape: f64) -> f64 {
         let x = f64::from(stream.normal());
         let v = (1.0 + c * x).powi(3);
         let uniform = stream.uniform_f64().max(f64::MIN_POSITIVE);
-        if v > 0.0 && uniform.ln() < 0.5 * x * x + d - d * v + d * v.ln() {
+        if v > 0.0 && libm::log(uniform) < 0.5 * x * x + d - d * v + d * libm::log(v) {
             return d * v;
         }
     }

@@ -16,7 +16,7 @@ fn seen(learnt: f64, kept: f64, rate: f64) -> Descended {
     Descended {
         first: 1.0,
         second: 1.0 - 0.1 * kept,
-        last: (-learnt).exp(),
+        last: libm::exp(-learnt),
         slope: 0.1 / rate,
     }
 }
