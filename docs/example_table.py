@@ -1,4 +1,4 @@
-"""Writes hospital.csv and wearable.csv: 300 made-up patients of three hospitals, for the README's tour of your own table;
+"""Writes hospital.csv and wearable.csv: 300 made-up patients of three hospitals, for docs/own-table.md;
 and new_hospital.csv and new_wearable.csv: ten more, of whom nobody knows yet whether they are ill.
 
 Who is ill has a higher lactate at the hospital and a faster heart on the wearable; neither alone tells for sure.

@@ -1,4 +1,4 @@
-"""Writes ward.csv: 280 or so made-up stays of 200 patients in two hospitals, for the book's page on your own table.
+"""Writes ward.csv: 260 made-up stays of 200 patients in two hospitals, for the book's page on your own table.
 
 One row is one stay. Laboratory values belong to the hospital, what a watch counted to the patient; "NA" was not measured.
 """

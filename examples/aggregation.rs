@@ -1,8 +1,8 @@
-//! A rule of one's own for how an edge makes one model of many, beside the usual mean.
+//! A custom rule for how an edge combines many models into one, compared with the usual mean.
 
 use selvedge_run::{Aggregation, Error, Level, Named, Training};
 
-/// The median of each number: what one device sends moves it little.
+/// The median of each number: a single device moves it little.
 struct Median;
 
 impl Aggregation for Median {

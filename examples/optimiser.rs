@@ -1,8 +1,8 @@
-//! An optimiser of one's own: hospitals that remember where they were heading.
+//! A custom optimiser: momentum at the hospitals.
 
 use selvedge_run::{Error, Level, Named, Optimiser, Step, Training};
 
-/// Heavy-ball momentum, with the share of the velocity that is kept.
+/// Heavy-ball momentum, with the share of the velocity to keep.
 struct Momentum(f32);
 
 impl Optimiser for Momentum {

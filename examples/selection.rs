@@ -1,8 +1,8 @@
-//! A way of one's own to choose the devices of an interval, beside the usual draw.
+//! A custom way to choose the devices of an interval, compared with the usual draw.
 
 use selvedge_run::{Draw, Error, Named, Selection, Training};
 
-/// Everybody in turn, so that all take part equally often.
+/// Devices in turn, so that all take part equally often.
 struct InTurn {
     /// Iterations from one choice to the next.
     local_interval: u64,

@@ -1,9 +1,9 @@
-//! Data in memory, trained by HSGD, its metrics read, its model used.
+//! Data in memory: train with HSGD, read the metrics, use the model.
 
 use selvedge_run::{Dataset, Error, Experiment, Group, Loaded, Samples, Shape, Training};
 use std::ops::Range;
 
-/// Patients with a number at the hospital and one on a device: ill are those in whom both have the same sign.
+/// Patients with one number at the hospital and one on a device; those whose numbers have the same sign are ill.
 fn patients(numbers: Range<u16>) -> Samples {
     let mut samples = Samples::default();
     for n in numbers.map(f32::from) {
@@ -27,7 +27,8 @@ fn main() -> Result<(), Error> {
     let experiment = Experiment::parse("[train]\niterations = 1000\nlearning_rate = 0.5", &[])?;
     let finished = Training::new(&experiment, &data).run()?;
     for e in finished.evaluations.iter().step_by(5) {
-        println!("t {:4}  loss {:.3}  F1 {:.3}", e.t, e.loss_train, e.test.f1);
+        let f1 = e.test.f1.unwrap_or(f64::NAN);
+        println!("t {:4}  loss {:.3}  F1 {f1:.3}", e.t, e.loss_train);
     }
     let new = finished.predict(&patients(900..902)).probabilities;
     println!("ill with probability {:.2} and {:.2}", new[1], new[3]);

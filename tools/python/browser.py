@@ -70,7 +70,7 @@ class Browser:
                 raise BrowserError("the browser does not answer")
             chunk = os.read(self.answers, 1 << 16)
             if not chunk:
-                raise BrowserError("the browser has ended")
+                raise BrowserError("the browser has exited")
             self.buffer += chunk
         text, self.buffer = self.buffer.split(b"\0", 1)
         return json.loads(text)
@@ -163,7 +163,7 @@ class Page:
             f" return [b.left + b.width * {across}, b.top + b.height / 2]; }})()"
         )
         if place is None:
-            raise BrowserError(f"nothing to see of {selector}")
+            raise BrowserError(f"{selector} is not visible")
         # A page is told that it was scrolled with its next picture; one without script too, so a picture is taken.
         self.call("Page.captureScreenshot", format="png", clip={"x": 0, "y": 0, "width": 1, "height": 1, "scale": 1})
         return place

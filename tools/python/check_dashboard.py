@@ -45,7 +45,7 @@ def wait(page, expression, what):
     deadline = time.monotonic() + PATIENCE
     while not page.evaluate(f"Boolean({expression})"):
         if time.monotonic() > deadline:
-            raise AssertionError(f"{what}: never came ({expression})")
+            raise AssertionError(f"{what}: did not happen ({expression})")
         time.sleep(0.05)
     print(f"ok  {what}")
 
@@ -135,7 +135,7 @@ def follow(browser, address, pictures, live, finished):
     page.screenshot(pictures / "live-compare.png", whole=False)
     go(page, f"run={ids[0]}")
     print("END", flush=True)
-    wait(page, "document.querySelector('.state-line .badge')?.textContent.includes('interrupted')", "that it was stopped is seen by itself")
+    wait(page, "document.querySelector('.state-line .badge')?.textContent.includes('interrupted')", "the page shows by itself that it was stopped")
     expect(page.evaluate("window.sameDocument"), True, "all that without reloading")
     is_quiet(page, address, "following")
 
@@ -173,7 +173,7 @@ def use(browser, address, pictures, run, other):
     page.press("Escape")
     expect(page.evaluate(tip), None, "Escape ends that")
     where = page.evaluate("document.querySelector('.where').textContent")
-    page.click("[aria-label='Interval before']")
+    page.click("[aria-label='Previous interval']")
     wait(page, f"document.querySelector('.where').textContent !== {json.dumps(where)}", "a button leads to the interval before")
     text = page.evaluate("document.querySelector('#experiment-section code').textContent")
     expect_true("[train]" in text and "iterations = " in text, "the experiment is there as text")
@@ -213,7 +213,7 @@ def by_keys(browser, address, pictures, run):
         tab(page)
         expect_visible = "(() => { const s = getComputedStyle(document.activeElement); return document.activeElement === document.body || s.outlineStyle !== 'none'; })()"
         if not page.evaluate(expect_visible):
-            raise AssertionError(f"no focus to be seen on {page.evaluate('document.activeElement.outerHTML')[:200]}")
+            raise AssertionError(f"no visible focus on {page.evaluate('document.activeElement.outerHTML')[:200]}")
         seen.add(page.evaluate("document.activeElement.tagName + (document.activeElement.type ?? '')"))
     expect_true({"INPUTsearch", "INPUTcheckbox", "A"} <= seen, "the tab key reaches filter, check boxes and runs, and it is seen")
     page.evaluate(f"{row(run)}.querySelector('a').focus()")
@@ -279,13 +279,13 @@ def gone(browser, address, pictures, run, other):
     go(page, f"run={identity(page, run)}")
     wait(page, POINTS + " > 1", "one is looked at")
     print("REMOVE", flush=True)
-    wait(page, "document.querySelector('.run-view .notes')?.textContent.includes('not there any more')", "that it is gone is said")
+    wait(page, "document.querySelector('.run-view .notes')?.textContent.includes('no longer exists')", "a note says that it is gone")
     page.screenshot(pictures / "gone.png", whole=False)
     go(page, "")
     wait(page, f"{row(other)} && !{row(run)}", "the list goes on without it")
     is_quiet(page, address, "gone")
     print("END", flush=True)
-    wait(page, "!document.querySelector('#alert').hidden && document.querySelector('#alert').textContent.includes('does not answer')", "that the server is gone is said")
+    wait(page, "!document.querySelector('#alert').hidden && document.querySelector('#alert').textContent.includes('does not answer')", "an alert says that the server is gone")
     page.screenshot(pictures / "lost.png", whole=False)
     print("AGAIN", flush=True)
     wait(page, "document.querySelector('#alert').hidden", "and the page goes on by itself once it is back")
@@ -296,7 +296,7 @@ def who(browser, address, pictures, pairs, alone):
     """Who takes part, as their algorithms have it: JFL, and hospitals that ask no device."""
     page = browser.open(address, *SIZES["wide"][:2])
     wait(page, row(pairs), "the runs are there")
-    runs = [(identity(page, pairs), "180 to 200", "devices take part.", "takes part"), (identity(page, alone), "195 to 200", "not asked.", "patient is drawn")]
+    runs = [(identity(page, pairs), "180 to 200", "devices take part.", "takes part"), (identity(page, alone), "195 to 200", "not involved.", "patient is drawn")]
     for run, iterations, words, legend in runs:
         page = browser.open(f"{address}#run={run}", *SIZES["wide"][:2])
         wait(page, f"document.querySelector('.where')?.textContent.includes({json.dumps(iterations)})", f"{run}: iterations {iterations}")

@@ -1,10 +1,10 @@
-"""Checks exported models in ONNX Runtime and in PyTorch against what `selvedge predict` says.
+"""Checks exported models in ONNX Runtime and in PyTorch against the output of `selvedge predict`.
 
     target/python/bin/python tools/python/check_onnx.py RUN [RUN ...] [--input FILE] [--selvedge BINARY] [--tolerance 1e-5]
 
-Each RUN is a run directory with the folder that `selvedge export RUN` wrote. Rows are drawn that look like training rows,
-with numbers that are missing and others far away; or, with --input, they are patients of a file, read by `selvedge
-predict`. Compared with what it says of them are model.onnx, the three files of its parts one after the other, and load.py.
+Each RUN is a run directory with the folder that `selvedge export RUN` wrote. The rows are random ones that look like
+training rows, with missing and with extreme numbers; or, with --input, patients from a file, read by `selvedge predict`.
+Its predictions are compared with those of model.onnx, of the files of its three parts in sequence, and of load.py.
 
 Exit codes: 0 all numbers agree, 1 one differs by more than the tolerance, 2 something cannot be read or computed.
 """
@@ -175,7 +175,7 @@ def main():
     root = pathlib.Path(__file__).resolve().parents[2]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=pathlib.Path, nargs="+")
-    parser.add_argument("--input", action="append", help="a file of patients, as `selvedge predict --input` takes it; may be given again")
+    parser.add_argument("--input", action="append", help="a file of patients, as `selvedge predict --input` takes it; can be repeated")
     parser.add_argument("--selvedge", default=str(root / "target/release/selvedge"), help="the binary under test")
     parser.add_argument("--tolerance", type=float, default=1e-5, help="largest difference of a probability")
     try:

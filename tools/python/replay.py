@@ -210,7 +210,7 @@ def check(options):
     groups = read_groups(arrays, initial)
     selections, end = read_trace(run / "trace.jsonl", len(groups), settings.q)
     if end % settings.p:
-        raise hsgd.BadInput(f"the trace ends at t = {end}, which is no multiple of P = {settings.p}")
+        raise hsgd.BadInput(f"the trace ends at t = {end}, which is not a multiple of P = {settings.p}")
     for (t, m), selection in selections.items():
         rows = [row for rows in selection.rows for row in rows]
         if rows and not 0 <= min(rows) <= max(rows) < len(groups[m].y):

@@ -18,8 +18,7 @@ use clap::{Args as Arguments, Parser, Subcommand};
 use std::ops::RangeBounds;
 use std::path::PathBuf;
 
-/// Hybrid federated learning for e-health: hospitals and wearables train one model, and raw data stays where
-/// it is.
+/// Hybrid federated learning for e-health: hospitals and wearables train one model, and raw data stays where it is.
 #[derive(Parser)]
 #[command(
     version,
@@ -35,26 +34,26 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Train a model and write a run directory
     Train(TrainArgs),
-    /// Train with several algorithms and seeds, and see what each needs to reach a target
+    /// Train with several algorithms and seeds, and compare what each needs to reach a target
     Compare(CompareArgs),
-    /// Train with several values of any keys, and compare them in the same way
+    /// Train with several values of one or more keys, and compare the results
     Sweep(SweepArgs),
-    /// Choose P, Q and η from the convergence bound and from short trials
+    /// Choose P, Q and η from the convergence bound and short trial runs
     Tune(TuneArgs),
-    /// Make the paper's tables and figures, and see which of its claims hold
+    /// Reproduce the paper's tables and figures, and check which of its claims hold
     Reproduce(ReproduceArgs),
-    /// Get data, and look at it as training would see it
+    /// Fetch, inspect, split and export data, as training sees it
     #[command(subcommand)]
     Data(DataCommand),
-    /// Measure how good a run's model is, on its own patients or on others, with intervals
+    /// Measure how good a run's model is, on the run's patients or on new ones, with confidence intervals
     Evaluate(EvaluateArgs),
-    /// Say what a run's model thinks of new patients
+    /// Predict the classes of new patients with a run's model
     Predict(PredictArgs),
-    /// Write a run's model as ONNX, for PyTorch, and with a model card
+    /// Export a run's model to ONNX and PyTorch, with a model card
     Export(ExportArgs),
-    /// Write runs as one HTML page, with charts and tables
+    /// Write a report on runs as one HTML page, with charts and tables
     Report(ReportArgs),
-    /// Follow runs on a local web page, while they are trained and later
+    /// Follow runs on a local web page, during training and afterwards
     Dashboard(DashboardArgs),
     /// List the experiments that come with selvedge
     Experiments(ExperimentsArgs),
@@ -62,20 +61,20 @@ pub(crate) enum Command {
     Bench(BenchArgs),
     /// Train as real processes on this machine: servers, cloud, hospitals, edges and device gateways
     Up(UpArgs),
-    /// Find out who takes part, from tables that hospitals and gateways hold themselves
+    /// Match patients and decide who takes part, without anybody sharing a table
     Enrol(EnrolArgs),
     /// Run one party of a deployment
     Node(NodeArgs),
-    /// Ask for predictions of a trained deployment, at a gateway: vital signs and lab results stay where they are
+    /// Ask a trained deployment for predictions, from a gateway; raw measurements are not sent
     Ask(AskArgs),
-    /// Make the certificates, keys, configurations and folders of a consortium
+    /// Create the certificates, keys, configurations and folders of a consortium
     Provision(ProvisionArgs),
-    /// Add a hospital to a kit, replace a key, or shut somebody out
+    /// Add a hospital to a kit, replace a key, or revoke access
     #[command(subcommand)]
     Kit(KitCommand),
-    /// See whether a party can take part: its server, its key, its clock, its data
+    /// Check whether a party can take part: its server, key, clock and data
     Doctor(DoctorArgs),
-    /// Show who is there, who is missing and why, and how far a deployment is
+    /// Show a deployment's progress, which parties are present, and which are missing and why
     Status(StatusArgs),
     /// Write the reference of all commands and keys
     #[command(hide = true)]
@@ -87,7 +86,7 @@ pub(crate) enum Command {
 pub(crate) struct ExperimentArgs {
     /// A TOML file, the name of an experiment that comes with selvedge, or a run directory
     pub(crate) experiment: Option<PathBuf>,
-    /// Change a key, like train.iterations=500; may be given again
+    /// Change a setting, like train.iterations=500 (see `selvedge experiments --keys`); can be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
     #[command(flatten)]
@@ -120,25 +119,26 @@ impl DataDirectory {
 pub(crate) struct TrainArgs {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArgs,
-    /// The run directory to write; by default a new one under runs/
+    /// The run directory to write; by default a new one in runs/
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub(crate) out: Option<PathBuf>,
-    /// Train with this many seeds, from the experiment's own upwards
+    /// Train N times, with seeds seed, seed + 1, …
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(crate) seeds: Option<u64>,
-    /// Threads to use; the result is the same with any number
+    /// Threads to use; the result does not depend on it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub(crate) threads: Option<u64>,
     /// Write trace.jsonl: who took part in each interval
     #[arg(long)]
     pub(crate) trace: bool,
-    /// Go on with the run in this directory
+    /// Resume the run in this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) resume: Option<PathBuf>,
-    /// Instructions to use: avx512, avx2 or plain; the result is the same with any
+    /// CPU instruction set: avx512, avx2 or plain; the result does not depend on it
     #[arg(long, value_name = "NAME")]
     pub(crate) simd: Option<String>,
-    /// Let those be absent who were in a deployment: an absences.jsonl, or a folder with some below; may be given again
+    /// Simulate the absences recorded in a deployment: an absences.jsonl, or a folder that contains some; can be
+    /// repeated
     #[arg(long, value_name = "PATH", conflicts_with = "resume")]
     pub(crate) replay: Vec<PathBuf>,
     /// Print the result as one JSON object
@@ -151,16 +151,17 @@ pub(crate) struct TrainArgs {
 pub(crate) struct TuneArgs {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArgs,
-    /// Bytes of one group that a training may send, like 50e6: what learns most from them is chosen
+    /// Bytes per group that a training run may send, like 50e6: choose the settings with the lowest loss within it; not
+    /// with --target
     #[arg(long, value_name = "BYTES", conflicts_with = "target")]
     pub(crate) budget: Option<f64>,
-    /// What is to be reached, like auc=0.82 or loss=0.8: what needs the fewest bytes for it is chosen
+    /// The target, like auc=0.82 or loss=0.8: choose the settings that reach it with the fewest bytes
     #[arg(long, value_name = "METRIC=VALUE")]
     pub(crate) target: Option<String>,
     /// Write the tuned experiment; by default as NAME-tuned.toml
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     pub(crate) apply: Option<Option<PathBuf>>,
-    /// Instructions to use: avx512, avx2 or plain; the result is the same with any
+    /// CPU instruction set: avx512, avx2 or plain; the result does not depend on it
     #[arg(long, value_name = "NAME")]
     pub(crate) simd: Option<String>,
     /// Print everything as one JSON object
@@ -171,10 +172,10 @@ pub(crate) struct TuneArgs {
 /// What many runs may use of the machine.
 #[derive(Arguments)]
 pub(crate) struct MachineArgs {
-    /// Runs side by side; by default as many as there are processors
+    /// Number of runs to train in parallel; by default one per processor
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub(crate) threads: Option<u64>,
-    /// Instructions to use: avx512, avx2 or plain; the result is the same with any
+    /// CPU instruction set: avx512, avx2 or plain; the result does not depend on it
     #[arg(long, value_name = "NAME")]
     pub(crate) simd: Option<String>,
 }
@@ -184,17 +185,17 @@ pub(crate) struct MachineArgs {
 pub(crate) struct ComparisonArgs {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArgs,
-    /// Seeds of each variant, from the experiment's own upwards
+    /// Train each variant N times, with seeds seed, seed + 1, …
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(crate) seeds: u64,
-    /// What is to be reached, like auc=0.9 or loss=0.8; may be given again; by default the paper's targets for its sets,
-    /// for others what all variants reach
+    /// A target, like auc=0.9 or loss=0.8; can be repeated; default: the paper's targets on its data sets; on other
+    /// data, values that every variant reaches
     #[arg(long, value_name = "METRIC=VALUE")]
     pub(crate) target: Vec<String>,
-    /// Let each variant choose the best of these learning rates first, on a seed of its own
+    /// Try these learning rates first, with a separate seed, and use each variant's best
     #[arg(long, value_name = "RATE,RATE,…", value_delimiter = ',')]
     pub(crate) learning_rates: Vec<f64>,
-    /// The folder to write, or to go on with; by default one under runs/
+    /// The folder to write or resume; by default runs/compare-NAME or runs/sweep-NAME, with a number if that is taken
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
@@ -209,7 +210,7 @@ pub(crate) struct ComparisonArgs {
 pub(crate) struct CompareArgs {
     #[command(flatten)]
     pub(crate) comparison: ComparisonArgs,
-    /// Which algorithms; `paper` and `all` stand for several
+    /// Comma-separated names, or `paper` (those of the paper) or `all`
     #[arg(
         long,
         value_name = "NAME,NAME,…",
@@ -224,7 +225,7 @@ pub(crate) struct CompareArgs {
 pub(crate) struct SweepArgs {
     #[command(flatten)]
     pub(crate) comparison: ComparisonArgs,
-    /// A key and its values, like train.local_interval=1,5,10; may be given again for another key
+    /// A key and its values, like train.local_interval=1,5,10; can be repeated for other keys
     #[arg(long, value_name = "KEY=VALUE,VALUE,…", required = true)]
     pub(crate) over: Vec<String>,
 }
@@ -234,21 +235,21 @@ pub(crate) struct SweepArgs {
 pub(crate) struct ReproduceArgs {
     /// table2, table3, table4, fig4, fig5, fig6, fig7, fig8, fig9, several of them like fig7,fig8, or all
     pub(crate) what: String,
-    /// Which sets: esr, physionet2012, mednist, organamnist, mimic3; by default all that are at hand
+    /// Which data sets: esr, physionet2012, mednist, organamnist, mimic3; by default all that are available
     #[arg(long, value_name = "NAME,NAME,…", value_delimiter = ',')]
     pub(crate) data: Vec<String>,
-    /// P = Q; several are reproduced one after the other; no effect on fig7, fig8 and fig9, which have their own
+    /// P = Q; several values are run one after the other; fig7, fig8 and fig9 have their own and ignore it
     #[arg(long, value_name = "N,N,…", value_delimiter = ',', default_value = "1")]
     pub(crate) intervals: Vec<u64>,
-    /// Seeds of each algorithm, or of each setting of P, Q and the learning rate
+    /// Seeds per algorithm, or per setting of P, Q and the learning rate
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(crate) seeds: u64,
-    /// Change a key of the experiments, like train.iterations=500; may be given again
+    /// Change a setting of the experiments, like train.iterations=500; can be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
     #[command(flatten)]
     pub(crate) directory: DataDirectory,
-    /// The folder to write, or to go on with
+    /// The folder to write or resume
     #[arg(long, value_name = "DIR", default_value = "runs/reproduction")]
     pub(crate) out: PathBuf,
     #[command(flatten)]
@@ -260,16 +261,16 @@ pub(crate) struct ReproduceArgs {
 
 #[derive(Subcommand)]
 pub(crate) enum DataCommand {
-    /// Show what each group, side and device holds
+    /// Show each group's patients and labels, and the columns on each side
     #[command(after_help = include_str!("args/help/data-inspect.txt").trim_end())]
     Inspect {
         #[command(flatten)]
         experiment: ExperimentArgs,
-        /// Print it as one JSON object
+        /// Print the result as one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Measure what training rows show: stats.json, which every party scales by
+    /// Compute the means and standard deviations by which every party scales its data (stats.json)
     #[command(after_help = include_str!("args/help/data-stats.txt").trim_end())]
     Stats {
         #[command(flatten)]
@@ -278,9 +279,9 @@ pub(crate) enum DataCommand {
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
-    /// Cut a set into one shard per party, with only its rows and its columns
+    /// Cut a data set into one shard per party, with only that party's rows and columns
     Split(SplitArgs),
-    /// Write what training sees as a NumPy file
+    /// Write the data as training sees it to a NumPy file
     #[command(after_help = include_str!("args/help/data-export.txt").trim_end())]
     Export {
         #[command(flatten)]
@@ -289,33 +290,33 @@ pub(crate) enum DataCommand {
         #[arg(long, value_name = "FILE")]
         out: PathBuf,
     },
-    /// Download a data set, or say how to get it
+    /// Download a data set, or explain how to get it
     Fetch(FetchArgs),
 }
 
 #[derive(Arguments)]
 #[command(after_help = include_str!("args/help/fetch.txt").trim_end())]
 pub(crate) struct FetchArgs {
-    /// The set; without one, all are listed
+    /// The data set; without one, all are listed
     pub(crate) set: Option<String>,
     #[command(flatten)]
     pub(crate) data: DataDirectory,
-    /// Take the files from URL/NAME instead of from their publisher
+    /// Download the files from URL/NAME instead of from their publisher
     #[arg(long, value_name = "URL")]
     pub(crate) mirror: Option<String>,
-    /// Replace files that are there and are other ones than expected
+    /// Replace existing files that are not the expected ones
     #[arg(long, conflicts_with = "show")]
     pub(crate) force: bool,
-    /// Only say what would be fetched
+    /// Only show what would be fetched
     #[arg(long)]
     pub(crate) show: bool,
-    /// Print it as JSON
+    /// Print the list as JSON
     #[arg(long, requires = "show")]
     pub(crate) json: bool,
-    /// Give up a connection on which nothing comes for so long
+    /// Give up on a connection after this long without data
     #[arg(long, value_name = "SECONDS", default_value_t = 30.0, value_parser = seconds)]
     pub(crate) timeout: f64,
-    /// A catalogue of sets of your own, in JSON, instead of the one that comes with selvedge
+    /// Your own catalogue of data sets, in JSON, instead of the one that comes with selvedge
     #[arg(long, value_name = "FILE")]
     pub(crate) catalogue: Option<PathBuf>,
 }
@@ -328,7 +329,7 @@ pub(crate) struct SplitArgs {
     /// The folder to write, new or empty
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// The file with the key of the pseudonyms: 64 hexadecimal digits, readable by its owner only
+    /// The file with the pseudonym key: 64 hexadecimal digits, readable by its owner only
     #[arg(long, value_name = "FILE")]
     pub(crate) key: Option<PathBuf>,
 }
@@ -339,13 +340,13 @@ pub(crate) struct ReportArgs {
     /// Run directories, or folders of several runs
     #[arg(required = true, value_name = "RUN")]
     pub(crate) runs: Vec<PathBuf>,
-    /// The page to write; by default report.html in the folder of the run, or here if there are several
+    /// The page to write; by default report.html in the run's folder, or in the current folder for several runs
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// Print what it takes to reach this, like auc=0.9 or loss=0.8; may be given again
+    /// Print the cost of reaching this target, like auc=0.9 or loss=0.8, too; can be repeated
     #[arg(long, value_name = "METRIC=VALUE")]
     pub(crate) target: Vec<String>,
-    /// Write every chart as an SVG file into this folder
+    /// Write every chart as an SVG file to this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) svg: Option<PathBuf>,
 }
@@ -353,13 +354,13 @@ pub(crate) struct ReportArgs {
 #[derive(Arguments)]
 #[command(after_help = include_str!("args/help/experiments.txt").trim_end())]
 pub(crate) struct ExperimentsArgs {
-    /// Print the text of one of them
+    /// Print an experiment as TOML
     #[arg(long, value_name = "NAME", conflicts_with = "keys")]
     pub(crate) show: Option<String>,
-    /// List every key an experiment may have, with its default
+    /// List every key of an experiment, with its default
     #[arg(long)]
     pub(crate) keys: bool,
-    /// Print it as JSON
+    /// Print the list as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -378,31 +379,35 @@ pub(crate) struct BenchArgs {
     /// Only measure what an iteration costs as devices, groups, widths, P, Q and threads grow
     #[arg(long, conflicts_with = "experiment")]
     pub(crate) growth: bool,
-    /// Measure the experiment as real processes, beside plain NATS with messages of the same sizes
+    /// Measure the experiment as real processes, compared with plain NATS and messages of the same sizes
     #[arg(long, requires = "experiment")]
     pub(crate) deployed: bool,
     /// Threads to use; by default all
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024), requires = "experiment")]
     pub(crate) threads: Option<u64>,
-    /// Instructions to use: avx512, avx2 or plain
+    /// CPU instruction set: avx512, avx2 or plain
     #[arg(long, value_name = "NAME")]
     pub(crate) simd: Option<String>,
-    /// Times that a training is measured
+    /// How often each training run is measured
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub(crate) repeats: u64,
-    /// How long each of them takes
+    /// How long each measurement takes
     #[arg(long, value_name = "SECONDS", default_value_t = 0.3, value_parser = seconds)]
     pub(crate) seconds: f64,
-    /// Measure once for each line of the standard input, and answer each with a line of JSON
+    /// Measure once for each line of standard input, and answer each with a line of JSON
     #[arg(long, requires = "experiment", hide = true)]
     pub(crate) lines: bool,
-    /// Print it as one JSON object
+    /// Print the result as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
-    number(text, 0.001..=3600.0, "expected seconds, 0.001 to 3600")
+    number(
+        text,
+        0.001..=3600.0,
+        "expected a number of seconds from 0.001 to 3600",
+    )
 }
 
 fn number(text: &str, range: impl RangeBounds<f64>, expected: &str) -> Result<f64, String> {
@@ -415,34 +420,34 @@ fn number(text: &str, range: impl RangeBounds<f64>, expected: &str) -> Result<f6
 pub(crate) struct UpArgs {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArgs,
-    /// The folder to write; by default a new one under runs/
+    /// The folder to write; by default a new one in runs/
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub(crate) out: Option<PathBuf>,
-    /// Go on with the deployment in this folder
+    /// Resume the deployment in this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) resume: Option<PathBuf>,
-    /// Gateways of each group, which share its devices
+    /// Gateways per group, which share its devices
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(crate) gateways: u64,
-    /// Servers of the cloud: one, or a cluster of three, which goes on with two
+    /// Servers of the cloud: one, or a cluster of three, which keeps running with two
     #[arg(long, value_name = "1|3", default_value_t = 1, value_parser = cloud_servers)]
     pub(crate) cloud_servers: usize,
-    /// Seconds after the first device, or group, that the others are waited for; by default for ever
+    /// Seconds to wait for the others after the first device or group has answered; by default indefinitely
     #[arg(long, value_name = "SECONDS")]
     pub(crate) deadline: Option<f64>,
-    /// The same for groups alone; by default long enough for a group that waits for devices in each of its phases
+    /// The same for groups only; by default long enough for a group that waits for devices in each of its phases
     #[arg(long, value_name = "SECONDS")]
     pub(crate) group_deadline: Option<f64>,
-    /// The share of devices, and of groups, without whom a deadline does not count
+    /// The share of devices, and of groups, that must be present before a deadline takes effect
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     pub(crate) quorum: f64,
-    /// Let servers acknowledge records before they are on the disk: faster, but not safe from a power cut
+    /// Let servers acknowledge records before they are on disk: faster, but a power cut can lose them
     #[arg(long)]
     pub(crate) no_sync: bool,
-    /// Let a group's link dial another address than the hub's, a proxy say; may be given again
+    /// Connect a group's server to the hub through another address, such as a proxy; can be repeated
     #[arg(long, value_name = "GROUP=ADDRESS")]
     pub(crate) link_through: Vec<String>,
-    /// Threads of each party
+    /// Threads per party
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub(crate) threads: u64,
     /// When the run is over, let hospitals and edges answer `selvedge ask` until Ctrl-C
@@ -458,19 +463,19 @@ pub(crate) struct UpArgs {
 pub(crate) struct EnrolArgs {
     /// Which party
     pub(crate) kind: crate::deploy::config::Kind,
-    /// What it is told: its experiment, its server, its key
+    /// The party's configuration file, node.toml: experiment, server, key
     #[arg(long, value_name = "FILE")]
     pub(crate) config: PathBuf,
-    /// A CSV or Parquet file instead of those that the config names; may be given again. A hospital's first has ids and labels
+    /// A CSV or Parquet file instead of those in the config; can be repeated. A hospital's first has ids and labels
     #[arg(long, value_name = "FILE")]
     pub(crate) table: Vec<PathBuf>,
-    /// Replace the data folder of an earlier enrolment
+    /// Enrol again, replacing the earlier data folder
     #[arg(long)]
     pub(crate) again: bool,
-    /// How it logs, on the error output
+    /// Log format, on standard error
     #[arg(long, value_enum, default_value = "plain")]
     pub(crate) log: crate::deploy::journal::LogFormat,
-    /// Print what was decided as one JSON object
+    /// Print the outcome as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -480,13 +485,13 @@ pub(crate) struct EnrolArgs {
 pub(crate) struct NodeArgs {
     /// Which party
     pub(crate) kind: crate::deploy::config::Kind,
-    /// What it is told: its run, its shard, its server
+    /// The party's configuration file, node.toml: run, shard, server
     #[arg(long, value_name = "FILE")]
     pub(crate) config: PathBuf,
-    /// How it logs, on the error output
+    /// Log format, on standard error
     #[arg(long, value_enum, default_value = "plain")]
     pub(crate) log: crate::deploy::journal::LogFormat,
-    /// Forget records that the server keeps of another run, which can then not be gone on with
+    /// Delete an earlier run's records from the server; that run can then no longer be resumed
     #[arg(long)]
     pub(crate) forget: bool,
     #[command(flatten)]
@@ -496,7 +501,8 @@ pub(crate) struct NodeArgs {
 #[derive(Arguments)]
 #[command(after_help = include_str!("args/help/status.txt").trim_end())]
 pub(crate) struct StatusArgs {
-    /// A folder of `selvedge up`, or a node's address
+    /// A folder written by `selvedge up`, or a node's address
+    #[arg(value_name = "DEPLOYMENT")]
     pub(crate) whom: String,
     /// Print everything as one JSON object
     #[arg(long)]
@@ -508,6 +514,6 @@ fn cloud_servers(text: &str) -> Result<usize, String> {
     match text {
         "1" => Ok(1),
         "3" => Ok(3),
-        _ => Err("expected 1, or 3 for a cluster that goes on with two".into()),
+        _ => Err("expected 1, or 3 for a cluster that keeps running with two".into()),
     }
 }

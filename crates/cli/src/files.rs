@@ -23,7 +23,7 @@ pub(crate) fn read_key(path: &Path) -> Result<PseudonymKey> {
     let mode = fs::metadata(path)?.permissions().mode();
     if mode & 0o077 != 0 {
         bail!(
-            "{}: others can read this secret (mode {:o}): expected mode 600, as `chmod 600` sets it",
+            "{}: this secret is readable by others (mode {:o}): expected mode 600, as set by `chmod 600`",
             path.display(),
             mode & 0o777
         );

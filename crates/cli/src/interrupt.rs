@@ -8,6 +8,9 @@ use std::time::{Duration, Instant};
 /// Set by the first Ctrl-C.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
+/// Set once that was said.
+static SAID: AtomicBool = AtomicBool::new(false);
+
 /// Signals that come together are one wish to stop (`timeout` sends two at once); a later one ends the process.
 const ONE_WISH: Duration = Duration::from_secs(1);
 
@@ -38,6 +41,9 @@ pub(crate) fn goes_on(say: impl FnOnce(&str)) -> ControlFlow<()> {
     if !is_interrupted() {
         return ControlFlow::Continue(());
     }
-    say("Ctrl-C: saving …");
+    // One of several runs says it for all.
+    if !SAID.swap(true, Ordering::SeqCst) {
+        say("Ctrl-C: saving …");
+    }
     ControlFlow::Break(())
 }

@@ -18,9 +18,9 @@ pub(crate) fn check_run(args: &ExperimentArgs, dataset: &Dataset) -> Result<()> 
     };
     let manifest = Manifest::read(path)?;
     // With other settings it is meant to be other data.
-    if args.set.is_empty() && manifest.data.fingerprint != dataset.fingerprint() {
+    if args.set.is_empty() && !dataset.has_fingerprint(&manifest.data.fingerprint) {
         bail!(
-            "the data is not what {} was trained on (fingerprint {}, then {}): point --data-dir at the same files",
+            "the data is not what {} was trained on (fingerprint {} now, {} then): point --data-dir at the same files",
             path.display(),
             dataset.fingerprint(),
             manifest.data.fingerprint
@@ -61,7 +61,7 @@ pub(crate) fn seeds(first: u64, count: u64) -> Result<Vec<u64>> {
 /// An experiment that parties are deployed with.
 pub(crate) fn experiment_file(path: &Path) -> Result<Experiment> {
     SETS.parse(&read_text(path)?, &[])
-        .with_context(|| format!("{} is of no use", path.display()))
+        .with_context(|| format!("{} is invalid", path.display()))
 }
 
 /// Threads to train with: all of the machine's unless it is said how many.

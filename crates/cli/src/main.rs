@@ -4,8 +4,8 @@
 //! args ──► commands ──► selvedge-data (load) ──► selvedge-core (train) ──► run directory
 //! ```
 //!
-//! Exit codes: 0 done, 2 something was wrong (the message says what and what would be right), 130 stopped by
-//! Ctrl-C after saving.
+//! Exit codes: 0 done, 2 something was wrong (the message says what and what would be right), 130 stopped by Ctrl-C
+//! after saving.
 
 mod args;
 mod assessment;

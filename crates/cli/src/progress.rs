@@ -1,15 +1,16 @@
 //! What a person sees while something runs: training at a glance and bars in a terminal, plain lines elsewhere.
 
+mod bar;
 mod glance;
 mod terminal;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use bar::Bar;
 pub(crate) use terminal::has_colours;
 
 use crate::interrupt::goes_on;
 use glance::{Course, Glance, Parties, Present};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use selvedge_core::dataset::Dataset;
 use selvedge_core::run::Interval;
 use selvedge_core::state::Evaluation;
@@ -110,8 +111,8 @@ impl Progress {
         let sent = bytes(ledger.exact() as f64 / self.parties.groups.max(1) as f64);
         let links = glance::shares(ledger, |e| e.link.name());
         parts.push(match links.is_empty() {
-            true => format!("{sent} a group"),
-            false => format!("{sent} a group ({})", links.join(", ")),
+            true => format!("{sent} per group"),
+            false => format!("{sent} per group ({})", links.join(", ")),
         });
         parts.push(Present::of(interval.groups).text(self.parties));
         parts.extend(glance::settings(progress));
@@ -171,68 +172,46 @@ impl Watcher for Progress {
     }
 }
 
-/// A bar, if there is a terminal to draw it in.
-pub(crate) fn terminal_bar(label: &str, template: &str, total: Option<u64>) -> ProgressBar {
-    if !terminal::can_draw() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr_with_hz(10));
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style.progress_chars("━╸─"));
-    }
-    bar.set_prefix(label.to_owned());
-    bar
-}
-
 /// The display of one download, on the error output.
 pub(crate) struct Bytes {
-    label: String,
-    bar: ProgressBar,
+    bar: Bar,
     begun: bool,
-    printed: Instant,
 }
 
 impl Bytes {
     /// A display for a file.
     pub(crate) fn new(label: &str) -> Self {
-        let template = "{prefix} {bar:30.cyan/dim} {msg}  {decimal_bytes_per_sec}  {eta} left";
         Bytes {
-            label: label.to_owned(),
-            bar: terminal_bar(label, template, None),
+            bar: Bar::new(label),
             begun: false,
-            printed: Instant::now(),
         }
     }
 
     /// So many bytes are there, of so many if anybody knows.
     pub(crate) fn update(&mut self, at: u64, total: Option<u64>) {
-        let text = || match total {
-            Some(total) => format!("{} of {}", bytes(at as f64), bytes(total as f64)),
-            None => bytes(at as f64),
-        };
-        if let Some(total) = total {
-            self.bar.set_length(total);
-        }
-        self.bar.set_position(at);
-        self.bar.set_message(text());
         if !self.begun {
             // What an earlier call brought says nothing about the speed of this one.
-            self.bar.reset_eta();
+            self.bar.skip(at);
+            self.begun = true;
         }
-        if self.bar.is_hidden() && self.printed.elapsed() >= LINE_EVERY {
-            self.printed = Instant::now();
-            crate::say(&format!("{}: {}", self.label, text()));
-        }
-        self.begun = true;
+        let speed = self.bar.speed(at);
+        self.bar.update(at, total, || {
+            let total = total.map(|total| format!(" of {}", bytes(total as f64)));
+            let speed = speed.map(|speed| format!("  {}/s", bytes(speed)));
+            [Some(bytes(at as f64)), total, speed]
+                .into_iter()
+                .flatten()
+                .collect()
+        });
     }
 
     /// Something to say beside the bar.
     pub(crate) fn say(&self, text: &str) {
-        self.bar.suspend(|| crate::say(text));
+        self.bar.say(text);
     }
 
     /// Takes the display away.
     pub(crate) fn close(&self) {
-        self.bar.finish_and_clear();
+        self.bar.close();
     }
 }

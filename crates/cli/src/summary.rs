@@ -5,6 +5,7 @@ use selvedge_core::run::Ending;
 use selvedge_core::state::Evaluation;
 use selvedge_run::Finished;
 use selvedge_run::format::{bytes, count, rate, score, seconds};
+use selvedge_run::manifest::EndingInfo;
 use selvedge_run::runs::mean_and_deviation;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -62,7 +63,7 @@ impl Summary {
         let rate = timing.iterations as f64 / timing.seconds.max(1e-9);
         writeln!(
             out,
-            "\nTime    simulated {}, real {} ({} iterations a second, evaluation included)",
+            "\nTime    simulated {}, real {} ({} iterations per second, including evaluation)",
             seconds(progress.clock.seconds()),
             seconds(timing.seconds),
             count(rate.round() as u64)
@@ -83,14 +84,16 @@ impl Summary {
         let segment = &progress.segment;
         let (p, q) = (segment.global_interval, segment.local_interval);
         let eta = rate(segment.learning_rate);
-        format!("{given}, by {mode} now P {p}, Q {q}, η {eta}")
+        format!("{given}, steered by {mode} to P {p}, Q {q}, η {eta}")
     }
 
     fn write_ending(&self, out: &mut String) -> std::fmt::Result {
         match &self.run.ending {
             Ending::Finished => Ok(()),
-            Ending::Reached { key, value } => {
-                writeln!(out, "Stopped: {key} is reached at {value:.4}")
+            Ending::Reached { .. } => {
+                let ending = self.run.manifest.ending.as_ref();
+                let reached = ending.and_then(EndingInfo::reached);
+                writeln!(out, "Stopped: {}", reached.unwrap_or_default())
             }
             Ending::Interrupted => {
                 writeln!(
@@ -109,14 +112,19 @@ impl Summary {
         let headings: String = METRICS.iter().map(heading).collect();
         writeln!(out, "\n{:<18}{headings}", "")?;
         let rows = [
-            ("last", self.run.last()),
+            ("last evaluated", self.run.last()),
             ("best on validation", self.run.chosen()),
         ];
         for (name, e) in rows {
             let Some(e) = e else { continue };
             let value = |metric: &Metric| format!("{:>1$}", score(metric.of(e)), width(metric));
             let values: String = METRICS.iter().map(value).collect();
-            writeln!(out, "{name:<18}{values}   t {}", count(e.t))?;
+            let untrained = if e.t == 0 { ", untrained" } else { "" };
+            writeln!(
+                out,
+                "{name:<18}{values}   iteration {}{untrained}",
+                count(e.t)
+            )?;
         }
         Ok(())
     }
@@ -127,7 +135,7 @@ impl Summary {
         let per_group = |n: f64| bytes(n / groups);
         writeln!(
             out,
-            "\nBytes sent, mean per group: {} in all, {} as the paper counts",
+            "\nBytes sent, mean per group: {} in total, {} by the paper's count",
             per_group(ledger.exact() as f64),
             per_group(ledger.paper())
         )?;

@@ -1,5 +1,5 @@
-//! Every algorithm through the binary: trained, killed and gone on with, evaluated; and algorithms and codecs that there
-//! are none of.
+//! Every algorithm through the binary: trained, killed and gone on with, evaluated; and algorithms and codecs that
+//! there are none of.
 
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 
@@ -59,8 +59,8 @@ fn every_algorithm_trains_the_default_experiment_and_learns() {
     assert_eq!(bills.len(), 9, "no two algorithms send the same");
 }
 
-/// Runs with these settings to the end; then once more, interrupted, gone on with, killed, and gone on with from what the
-/// interruption had saved.
+/// Runs with these settings to the end; then once more, interrupted, gone on with, killed, and gone on with from what
+/// the interruption had saved.
 fn killed_and_resumed(name: &str, set: &[&str]) {
     let place = Place::new(name);
     place.write("mixed.toml", mixed_experiment(3600));
@@ -195,7 +195,7 @@ fn compression_that_does_not_apply_is_said() {
     };
     let says = |algorithm| {
         let ran = place.succeeds(&args(algorithm));
-        ran.stderr.contains("note: hsgd sends everything as it is")
+        ran.stderr.contains("note: hsgd does not compress messages")
     };
     assert!(says("train.algorithm=hsgd"));
     assert!(!says("train.algorithm=c-hsgd"));

@@ -1,5 +1,5 @@
-//! Wrong settings, wrong files, wrong run directories, full disks: each is refused with exit code 2 and a message
-//! that has the value and the remedy, without a panic, and with every file left as it was.
+//! Wrong settings, wrong files, wrong run directories, full disks: each is refused with exit code 2 and a message that
+//! has the value and the remedy, without a panic, and with every file left as it was.
 
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 

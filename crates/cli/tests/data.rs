@@ -201,5 +201,5 @@ fn statistics_are_what_shards_carry() {
     let json: Value = serde_json::from_str(&printed).unwrap();
     assert_eq!(json["rows"], 225);
     assert_eq!(json["classes"], serde_json::json!(["no", "yes"]));
-    assert_eq!(json["fingerprint"].as_str().unwrap().len(), 32);
+    assert_eq!(json["fingerprint"].as_str().unwrap().len(), 64);
 }

@@ -1,5 +1,5 @@
-//! The same experiment gives the same bits: on any instructions and any number of threads, killed and resumed at
-//! any moment.
+//! The same experiment gives the same bits: on any instructions and any number of threads, killed and resumed at any
+//! moment.
 
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 

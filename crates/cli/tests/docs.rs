@@ -1,5 +1,5 @@
-//! The book: generated pages are what the program says, links lead somewhere, commands and keys are as they are written, and
-//! what a page shows is what one gets.
+//! The book: generated pages are what the program says, links lead somewhere, commands and keys are as they are
+//! written, and what a page shows is what one gets.
 
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 

@@ -80,9 +80,9 @@ fn new_patients_get_the_probabilities_that_evaluate_measures() {
     says(
         &ran.stdout,
         &[
-            "400 patients",
+            "400 samples",
             "calibrated on",
-            "validation patients",
+            "validation samples",
             "p.csv",
         ],
     );
@@ -199,8 +199,8 @@ fn what_is_unlike_training_is_told_by_name() {
         .replace(",m,", ",d,");
     place.write("odd.csv", new.replace("p600,north,", "p600,east,9"));
     let ran = place.succeeds(&["predict", "run", "--input", "odd.csv"]);
-    says(&ran.stderr, &["\"sex\": 3 of 3 patients"]);
-    says(&ran.stderr, &["\"age\": 1 of 3 patients"]);
+    says(&ran.stderr, &["\"sex\": 3 of 3 samples have"]);
+    says(&ran.stderr, &["\"age\": 1 of 3 samples"]);
     let rows = table(&ran.stdout);
     assert!(rows[1].join(",").contains("age = 9") && rows[1].join(",").contains("sex = "));
     let strict = [
@@ -340,7 +340,7 @@ fn physionet_2012_is_predicted_from_set_a_to_set_b() {
     let files = data.join("physionet2012");
     let files = files.to_str().unwrap();
     let ran = place.succeeds(&["predict", "run", "--input", files, "--out", "p.csv"]);
-    says(&ran.stdout, &["4,000 patients"]);
+    says(&ran.stdout, &["4,000 samples"]);
     says(&ran.stderr, &["4000 of 8000 rows"]);
     let evaluated = json(
         &place

@@ -60,7 +60,7 @@ fn one_run_is_a_page_of_its_own() {
             "Where the bytes went",
             "device → edge",
             "Labels by group",
-            "The experiment in full",
+            "The full experiment",
             "best on validation",
             "learning_rate = 0.2",
             "finished",
@@ -138,7 +138,7 @@ fn seeds_are_one_series_and_runs_are_named_by_what_differs() {
             "participation=0.2",
             "participation=0.1",
             "2 variants on synthetic that differ in train.participation",
-            "or from the lower to the higher",
+            "or the range of two seeds",
         ],
     );
     assert!(
@@ -165,12 +165,12 @@ fn an_interrupted_comparison_says_what_is_missing() {
     let ran = place.succeeds(&["report", "cmp"]);
     assert!(
         ran.stderr
-            .contains("cmp: 5 of 9 runs are there, none of `later`"),
+            .contains("cmp: 5 of 9 runs have begun, none of `later`"),
         "{}",
         ran.stderr
     );
     let page = fs::read_to_string(place.join("cmp/report.html")).unwrap();
-    assert!(page.contains("cmp: 5 of 9 runs are there, none of `later`."));
+    assert!(page.contains("cmp: 5 of 9 runs have begun, none of `later`."));
     assert!(page.contains("<span>slow</span>") && page.contains("<span>fast</span>"));
 }
 
@@ -183,7 +183,7 @@ fn a_run_that_is_being_written_can_be_seen() {
     fs::remove_file(run.file("ledger.csv")).unwrap();
     place.succeeds(&["report", "run"]);
     let page = fs::read_to_string(place.join("run/report.html")).unwrap();
-    assert!(page.contains("still being trained, or killed: run."));
+    assert!(page.contains("One run is still training, or was killed: run."));
     assert!(!page.contains("Where the bytes went"));
 }
 

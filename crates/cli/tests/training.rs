@@ -1,5 +1,5 @@
-//! Training on generated data through the binary: what it leaves behind, what it prints, and what the commands
-//! around it say of the same run.
+//! Training on generated data through the binary: what it leaves behind, what it prints, and what the commands around
+//! it say of the same run.
 
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 

@@ -87,7 +87,7 @@ fn the_choice_is_written_once_and_trains() {
     let next = "selvedge train mine.toml";
     assert!(said.contains("Choice") && said.contains(next), "{said}");
     let again = with_tiny("tune", &["--apply=mine.toml"]);
-    place.refuses(&again, &["mine.toml is there already"]);
+    place.refuses(&again, &["mine.toml already exists"]);
     // It ends where it was tuned to.
     place.succeeds(&["train", "mine.toml", "--out", "run"]);
     let manifest = Run::at(&place, "run").manifest();
@@ -105,16 +105,16 @@ fn what_cannot_be_tuned_is_refused_with_what_would_be_right() {
     for (arguments, said) in [
         (
             &["--budget=-1"][..],
-            "--budget -1: bytes of one group, above 0",
+            "--budget -1: expected bytes per group, above 0",
         ),
-        (&["--target", "auc=2"], "auc is above 0 and at most 1"),
+        (&["--target", "auc=2"], "expected auc above 0 and at most 1"),
         (
             &["--target", "recall=0.5"],
-            "tune knows loss, auc, f1 and accuracy",
+            "tune supports loss, auc, f1 and accuracy",
         ),
         (
             &["--set", "train.algorithm=jfl"],
-            "the bound is about hsgd and c-hsgd",
+            "the bound covers only hsgd and c-hsgd",
         ),
         (
             &["--target", "auc=0.8", "--budget", "1e6"],

@@ -1,8 +1,8 @@
-//! Who was missing, where and in which phase: an input of the loop, a log of a deployment.
+//! Who was absent, where and in which phase: an input of the loop, a log of a deployment.
 
 use std::collections::HashSet;
 
-/// Answers whether a party was missing.
+/// Answers whether a party was absent.
 pub trait Absences: Send + Sync {
     /// The device missed the exchange at `t`: it is out of the batch and out of the mean.
     fn exchange(&self, t: u64, group: usize, device: u32) -> bool;
@@ -12,7 +12,7 @@ pub trait Absences: Send + Sync {
     fn group(&self, t: u64, group: usize) -> bool;
 }
 
-/// Everybody is there.
+/// Nobody is absent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nobody;
 

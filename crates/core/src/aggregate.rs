@@ -1,9 +1,8 @@
-//! The two aggregations: device models at the edge (line 12 of Algorithm 1), group models at the cloud
-//! (lines 3–4).
+//! The two aggregations: device models at the edge (line 12 of Algorithm 1), group models at the cloud (lines 3–4).
 //!
-//! A rule that [streams](Aggregation::streams), as the mean does, adds models up as they come; others are given all of them
-//! at once. Each number of a mean is its own sum, in the same order whoever computes it: at the edge by blocks of [`BLOCK`]
-//! positions and then over the blocks, at the cloud by groups.
+//! A rule that [streams](Aggregation::streams), as the mean does, adds models up as they arrive; others get all of them
+//! at once. Each number of a mean is its own sum, in the same order whoever computes it: at the edge by blocks of
+//! [`BLOCK`] positions and then over the blocks, at the cloud by groups.
 
 use crate::experiment::TrainSettings;
 use crate::local_steps::BLOCK;
@@ -14,18 +13,18 @@ use selvedge_nn::{simd::Level, vector};
 /// Parameters that one task sums: small enough to share out, large enough to be worth it.
 const STRETCH: usize = 256;
 
-/// How many models become one.
+/// Combines many models into one.
 pub trait Aggregation: Send + Sync {
-    /// Whether an edge may add models up as they come, and divide by their number in the end. Else it holds all of an
-    /// interval's models at the same time: [`Task::numbers`](crate::task::Task::numbers) counts them.
+    /// Whether an edge may add models up as they arrive, and divide by their number at the end. Otherwise it holds all
+    /// of an interval's models at the same time: [`Task::numbers`](crate::task::Task::numbers) counts them.
     fn streams(&self) -> bool {
         false
     }
 
-    /// One model of at least one, each with its weight: at an edge 1, at the cloud the number of the group's devices. `out`
-    /// comes in as the model that there was before; at edges whose devices send steps, and in baselines, as zeros. The cloud
-    /// combines θ0, θ1 and θ2 one after the other. A rule may use threads, but its result must not depend on them. An edge
-    /// does not call a rule that streams.
+    /// Combines one or more models, each with its weight: 1 at an edge, the number of the group's devices at the cloud.
+    /// On entry `out` holds the previous model; at edges whose devices send steps, and in baselines, zeros. The cloud
+    /// combines θ0, θ1 and θ2 one after the other. A rule may use threads, but its result must not depend on them. An
+    /// edge does not call a rule that streams.
     fn combine(&self, level: Level, models: &[(u64, &[f32])], out: &mut [f32]);
 }
 

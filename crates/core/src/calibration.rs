@@ -1,9 +1,9 @@
 //! Probabilities that mean what they say: corrected by what a model said of patients whom training did not see.
 //!
 //! A model that was trained with weights for rare classes, or for too long, calls a risk of 10 % a risk of 30 %. The
-//! correction p′ = softmax(a · ln p + b) has one number for how sure the model is and one for each class; for two classes
-//! this is Platt's. It is the likeliest one for the validation patients, drawn towards no correction by a prior of one
-//! standard deviation, which a few dozen patients outweigh.
+//! correction p′ = softmax(a · ln p + b) has one number for how sure the model is and one for each class; for two
+//! classes this is Platt's. It is the likeliest one for the validation patients, drawn towards no correction by a prior
+//! of one standard deviation, which a few dozen patients outweigh.
 
 use serde::{Deserialize, Serialize};
 
@@ -37,23 +37,35 @@ impl Calibration {
         }
     }
 
-    /// The likeliest correction, given probabilities row after row and what was true.
+    /// The likeliest correction, given probabilities row after row and what was true. Nothing if all samples are of one
+    /// class: the likeliest is then to say that class each time. If some class has no samples there are no biases.
     ///
     /// ```
     /// use selvedge_core::calibration::Calibration;
     /// // It says 90 % each time, and is right three times of four.
     /// let said = [0.9f32, 0.1].repeat(400);
     /// let truth: Vec<u32> = (0..400).map(|i| u32::from(i % 4 == 0)).collect();
-    /// let calibration = Calibration::fit(&said, &truth, 2);
+    /// let calibration = Calibration::fit(&said, &truth, 2).unwrap();
     /// let corrected = calibration.apply(&said[..2]);
     /// assert!((corrected[0] - 0.75).abs() < 0.01);
     /// ```
-    pub fn fit(probabilities: &[f32], labels: &[u32], classes: usize) -> Self {
+    pub fn fit(probabilities: &[f32], labels: &[u32], classes: usize) -> Option<Self> {
+        let mut seen = vec![false; classes];
+        for label in labels {
+            *seen.get_mut(*label as usize)? = true;
+        }
+        if seen.iter().filter(|seen| **seen).count() < 2 {
+            return None;
+        }
+        let biases = match classes <= MOST_CLASSES && seen.iter().all(|seen| *seen) {
+            true => classes,
+            false => 0,
+        };
         let logs: Vec<f64> = probabilities.iter().map(|p| log(*p)).collect();
         let mut found = Calibration::none(classes);
         let mut loss = found.loss(&logs, labels);
         for _ in 0..STEPS {
-            let Some(step) = found.newton_step(&logs, labels) else {
+            let Some(step) = found.newton_step(&logs, labels, biases) else {
                 break;
             };
             // Halved until it helps: far away the parabola is not the function.
@@ -78,7 +90,7 @@ impl Calibration {
                 break;
             }
         }
-        found
+        Some(found)
     }
 
     /// Corrected probabilities, row after row.
@@ -123,15 +135,15 @@ impl Calibration {
     }
 
     /// The way to the bottom of the parabola that touches the loss here.
-    fn newton_step(&self, logs: &[f64], labels: &[u32]) -> Option<Vec<f64>> {
-        let (gradient, mut curvature) = self.derivatives(logs, labels);
+    fn newton_step(&self, logs: &[f64], labels: &[u32], biases: usize) -> Option<Vec<f64>> {
+        let (gradient, mut curvature) = self.derivatives(logs, labels, biases);
         solve(&mut curvature, gradient)
     }
 
-    /// How the loss changes with the scale and each bias, and how that changes.
-    fn derivatives(&self, logs: &[f64], labels: &[u32]) -> (Vec<f64>, Vec<f64>) {
+    /// How the loss changes with the scale and each bias, or none, and how that changes.
+    fn derivatives(&self, logs: &[f64], labels: &[u32], biases: usize) -> (Vec<f64>, Vec<f64>) {
         let classes = self.bias.len();
-        let free = 1 + if classes <= MOST_CLASSES { classes } else { 0 };
+        let free = 1 + biases;
         let mut gradient = vec![0.0; free];
         let mut curvature = vec![0.0; free * free];
         gradient[0] = self.scale - 1.0;
@@ -243,7 +255,7 @@ mod tests {
     fn a_known_distortion_is_undone() {
         for classes in [2, 4] {
             let (said, truth) = distorted(classes, 20_000);
-            let found = Calibration::fit(&said, &truth, classes);
+            let found = Calibration::fit(&said, &truth, classes).unwrap();
             assert!((found.scale - 0.5).abs() < 0.03, "{found:?}");
             for k in 0..classes - 1 {
                 // What was said is 2 l + k, so half of it is too much by half a step.
@@ -266,21 +278,21 @@ mod tests {
             step[at] = -h;
             some.moved(&step, 1.0)
         };
-        let (gradient, _) = some.derivatives(&logs, &truth);
+        let (gradient, _) = some.derivatives(&logs, &truth, 3);
         for (at, slope) in gradient.iter().enumerate() {
             let h = 1e-5;
             let difference = moved(at, h).loss(&logs, &truth) - moved(at, -h).loss(&logs, &truth);
             assert!((slope - difference / (2.0 * h)).abs() < 1e-5);
         }
-        let found = Calibration::fit(&said, &truth, 3);
-        let (gradient, _) = found.derivatives(&logs, &truth);
+        let found = Calibration::fit(&said, &truth, 3).unwrap();
+        let (gradient, _) = found.derivatives(&logs, &truth, 3);
         assert!(gradient.iter().all(|g| g.abs() < 1e-3), "{gradient:?}");
     }
 
     #[test]
     fn two_classes_keep_their_order() {
         let (said, truth) = distorted(2, 300);
-        let found = Calibration::fit(&said, &truth, 2);
+        let found = Calibration::fit(&said, &truth, 2).unwrap();
         let corrected = found.apply(&said);
         for i in 1..300 {
             for j in 0..i {
@@ -293,14 +305,24 @@ mod tests {
     #[test]
     fn nonsense_stays_finite() {
         for (said, truth) in [
-            (vec![], vec![]),
-            (vec![1.0, 0.0], vec![1]),
             (vec![0.0, 1.0, 1.0, 0.0], vec![0, 1]),
-            (vec![0.5; 8], vec![1; 4]),
+            (vec![0.5; 8], vec![1, 1, 0, 1]),
         ] {
-            let found = Calibration::fit(&said, &truth, 2);
+            let found = Calibration::fit(&said, &truth, 2).unwrap();
             assert!(found.scale.is_finite() && found.bias.iter().all(|b| b.is_finite()));
             assert!(found.apply(&said).iter().all(|p| (0.0..=1.0).contains(p)));
         }
+    }
+
+    #[test]
+    fn one_class_calibrates_nothing_and_a_missing_one_has_no_bias() {
+        assert_eq!(Calibration::fit(&[], &[], 2), None);
+        assert_eq!(Calibration::fit(&[1.0, 0.0], &[1], 2), None);
+        assert_eq!(Calibration::fit(&[0.5; 8], &[1; 4], 2), None);
+        let (said, mut truth) = distorted(3, 300);
+        truth.iter_mut().for_each(|label| *label = (*label).min(1));
+        let found = Calibration::fit(&said, &truth, 3).unwrap();
+        assert_eq!(found.bias, [0.0; 3]);
+        assert_ne!(found.scale, 1.0);
     }
 }

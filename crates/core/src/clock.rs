@@ -1,8 +1,8 @@
 //! Simulated time: what the messages and the computation of a run would take on given links.
 //!
-//! Links are per subscriber and full duplex: devices, edges and hospitals have one each, the cloud has
-//! none. Devices send in parallel, groups run in parallel, and the slowest counts where they meet: devices
-//! at the edge, groups at a global aggregation.
+//! Links are per subscriber and full duplex: devices, edges and hospitals have one each, the cloud has none. Devices
+//! send in parallel, groups run in parallel, and the slowest counts where they meet: devices at the edge, groups at a
+//! global aggregation.
 //!
 //! ```text
 //! t_l = θ2 up and down                                    local aggregation
@@ -69,11 +69,10 @@ impl<'a> Rates<'a> {
             largest,
         } = traffic;
         let fixed = s.fixed_up.min(s.fixed_down);
-        let theta0 = bits(sizes.theta0, 1);
         let up = self.sharing(devices) * bits(sizes.zeta2, largest) / s.mobile_up
             + bits(sizes.zeta2, samples) / fixed;
-        let down = (theta0 + bits(sizes.zeta1, samples)) / fixed
-            + (theta0 + bits(sizes.zeta1, largest)) / s.mobile_down;
+        let down = (bits(sizes.theta0, 1) + bits(sizes.zeta1, samples)) / fixed
+            + (bits(sizes.theta0_to_device, 1) + bits(sizes.zeta1, largest)) / s.mobile_down;
         if s.sequential_exchange {
             up + down
         } else {
@@ -97,7 +96,7 @@ impl<'a> Rates<'a> {
             devices, largest, ..
         } = traffic;
         let up = self.sharing(devices) * bits(sizes.zeta2, largest) / s.mobile_up;
-        let down = (bits(sizes.theta0, 1) + bits(sizes.zeta1, largest)) / s.mobile_down;
+        let down = (bits(sizes.theta0_to_device, 1) + bits(sizes.zeta1, largest)) / s.mobile_down;
         if s.sequential_exchange {
             up + down
         } else {
@@ -152,7 +151,7 @@ impl<'a> Rates<'a> {
 /// How far each group has come.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Clock {
-    /// When all groups met last; runs of earlier builds counted from the start.
+    /// When all groups met last; runs of earlier versions counted from the start.
     #[serde(default)]
     met: f64,
     /// How long each has worked since.

@@ -1,5 +1,5 @@
-//! Global aggregation (lines 3–10 of Algorithm 1): what groups send to the cloud, what it makes of it, and what it sends
-//! back.
+//! Global aggregation (lines 3–10 of Algorithm 1): what groups send to the cloud, what it makes of it, and what it
+//! sends back.
 
 use crate::adaptive::{self, Report, Verdict};
 use crate::aggregate;
@@ -35,8 +35,8 @@ pub(crate) fn aggregate(task: &Task<'_>, state: &mut State) {
     gather(task, state, &there, &returned);
 }
 
-/// What the cloud does once the models of those who are there have arrived: the mean, what comes next, and the download.
-/// `returned` are those of them who were absent at the aggregation before.
+/// What the cloud does once the models of those who are there have arrived: the mean, what comes next, and the
+/// download. `returned` are those of them who were absent at the aggregation before.
 pub(crate) fn gather(
     task: &Task<'_>,
     state: &mut State,
@@ -74,8 +74,8 @@ pub(crate) enum Announced {
     Steps([Numbers; 3]),
 }
 
-/// Lets the controller look at the aggregated θ: it may begin a segment, or put the last good model in its place. True if it
-/// did the latter.
+/// Lets the controller look at the aggregated θ: it may begin a segment, or put the last good model in its place. True
+/// if it did the latter.
 fn steer(task: &Task<'_>, state: &mut State, there: &[usize], before: Model) -> bool {
     let State {
         progress,
@@ -95,7 +95,8 @@ fn steer(task: &Task<'_>, state: &mut State, there: &[usize], before: Model) -> 
             if let Some(safe) = safe {
                 theta.copy_from(safe);
             }
-            // What was lost of models that nobody wants is not to be added to others, being as large as they had become.
+            // What was lost of models that nobody wants is not to be added to others, being as large as they had
+            // become.
             let groups = task.dataset.groups.len();
             let widths = task.architecture.widths();
             *residuals = Residuals::none(&task.compression, widths, groups);
@@ -198,8 +199,8 @@ fn mean(task: &Task<'_>, state: &mut State, there: &[usize]) -> Announced {
     }))
 }
 
-/// What the aggregation has sent, and how long it takes. A model that was restored goes whole: groups do not have what a
-/// difference to it would be.
+/// What the aggregation has sent, and how long it takes. A model that was restored goes whole: groups do not have what
+/// a difference to it would be.
 fn account(
     task: &Task<'_>,
     progress: &mut Progress,

@@ -10,15 +10,15 @@ pub struct DeviceCost {
     /// Floating-point operations, as [`selvedge_nn::Cost`] counts them: of each sample, forward and backward through h2
     /// and through h0, whose θ0 is held still; then two for each number of θ2, to update it.
     pub flops: u64,
-    /// Bytes of memory for what the algorithm keeps: θ2; its gradient, if there is more than one sample to sum over; the
-    /// tapes of one sample in h2 and h0; θ0; ζ1 and ζ2 of each sample. Not the samples themselves, nor what makes an
-    /// implementation fast (copies of weights, room to work in).
+    /// Bytes of memory for what the algorithm keeps: θ2; its gradient, if there is more than one sample to sum over;
+    /// the tapes of one sample in h2 and h0; θ0; ζ1 and ζ2 of each sample. Not the samples themselves, nor what makes
+    /// an implementation fast (copies of weights, room to work in).
     pub memory: u64,
 }
 
 impl DeviceCost {
-    /// The cost of a device that owns this many samples, in an algorithm. Where raw data has left the devices, or nobody asks
-    /// them, it is nothing; where they train θ0 too, its gradient and its update come on top.
+    /// The cost of a device that owns this many samples, in an algorithm. Where raw data has left the devices, or they
+    /// are not used, it is zero; where they train θ0 too, its gradient and its update are added.
     pub fn of(architecture: &Architecture, samples: usize, algorithm: Algorithm) -> Self {
         match algorithm {
             Algorithm::Centralised | Algorithm::FedAvg | Algorithm::HospitalOnly => Self::default(),

@@ -1,9 +1,10 @@
 //! What training sees: samples already split by group, by side and by device.
 //!
-//! Readers and generators (crate `selvedge-data`) fill these types; nothing in them says where the
-//! numbers came from.
+//! Readers and generators (crate `selvedge-data`) fill these types; nothing in them says where the numbers came from.
 
+use crate::fingerprint::{Fingerprint, was_mixed};
 use crate::objective::{Target, Targets};
+use rayon::prelude::*;
 use selvedge_nn::{Shape, random::Key};
 
 /// Samples with both sides and the label, one row each.
@@ -15,7 +16,7 @@ pub struct Samples {
     pub x1: Vec<f32>,
     /// Device features, row after row.
     pub x2: Vec<f32>,
-    /// What is to be learnt of them.
+    /// What is to be learnt about them.
     pub y: Targets,
 }
 
@@ -39,14 +40,14 @@ impl Samples {
             if wanted != Some(x.len()) {
                 let (found, each) = (x.len(), shape.len());
                 return Some(format!(
-                    "{name} has {found} numbers, but {rows} rows of {each} each are {rows} × {each}"
+                    "{name} has {found} numbers: expected {rows} × {each}, for {rows} rows of {each} each"
                 ));
             }
         }
         let mut labels = self.y.classes().iter().enumerate();
         let (row, label) = labels.find(|(_, label)| **label as usize >= classes)?;
         Some(format!(
-            "row {row} has the label {label}, but with {classes} classes labels are below {classes}"
+            "row {row} has the label {label}: expected one below {classes}, the number of classes"
         ))
     }
 
@@ -70,8 +71,8 @@ impl Samples {
 pub enum Offsets {
     /// One more entry than devices.
     Listed(Vec<u32>),
-    /// Of a group of which only sizes are known: the first devices own as many as they may, the rest one each. Others'
-    /// devices take no memory so, however many there are.
+    /// For a group of which only sizes are known: the first devices own as many as they may, the rest one each. So the
+    /// devices of other groups take no memory, however many there are.
     MadeUp {
         /// K_m
         devices: usize,
@@ -106,7 +107,7 @@ impl Offsets {
         }
     }
 
-    /// As a list; nothing is listed where it is made up.
+    /// As a list; empty where it is made up.
     pub fn listed(&self) -> &[u32] {
         match self {
             Offsets::Listed(offsets) => offsets,
@@ -124,11 +125,11 @@ impl From<Vec<u32>> for Offsets {
 /// One group: a hospital, its edge and its devices.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// What the group is called in tables.
+    /// The name of the group in tables.
     pub name: String,
-    /// The group's rows, ordered by device and, within a device, as read. A party of a deployment holds its own
-    /// columns of its own group, a gateway only from the first row of its first device to the last of its last; of
-    /// others it knows only how many rows there are.
+    /// The group's rows, ordered by device and, within a device, as read. A party of a deployment holds its own columns
+    /// of its own group, a gateway only from the first row of its first device to the last of its last; of others it
+    /// knows only how many rows there are.
     pub samples: Samples,
     /// Whose rows they are.
     pub offsets: Offsets,
@@ -215,7 +216,7 @@ impl Dataset {
             let (rows, offsets) = (group.samples.len(), group.offsets.listed());
             let ends = offsets.first() == Some(&0) && offsets.last() == Some(&(rows as u32));
             if !ends || !offsets.is_sorted() {
-                let problem = format!("offsets must rise from 0 to its {rows} rows");
+                let problem = format!("offsets must increase from 0 to its {rows} rows");
                 return Some((name(), problem));
             }
         }
@@ -289,6 +290,39 @@ impl Dataset {
 
     /// A fingerprint of every number training sees and of how it is split.
     pub fn fingerprint(&self) -> String {
+        let samples = |kind: &str, s: &Samples| {
+            Fingerprint::of(kind)
+                .numbers(&s.x1)
+                .numbers(&s.x2)
+                .words(s.y.classes().iter().map(|&y| u64::from(y)))
+        };
+        let of_group = |group: &Group| {
+            let offsets = (0..=group.devices()).map(|n| u64::from(group.offsets.at(n)));
+            samples("group", &group.samples).words(offsets).hex()
+        };
+        let held_out = |s: &Samples| samples("held out", s).hex();
+        let groups: Vec<String> = self.groups.par_iter().map(of_group).collect();
+        let (validation, test) =
+            rayon::join(|| held_out(&self.validation), || held_out(&self.test));
+        let dims = |s: Shape| s.dims().into_iter().map(|d| d as u64);
+        let whole = Fingerprint::of("data set")
+            .words([self.classes.len() as u64])
+            .words(dims(self.hospital))
+            .words(dims(self.device));
+        let parts = groups.iter().chain([&validation, &test]);
+        parts.fold(whole, |whole, part| whole.text(part)).hex()
+    }
+
+    /// Whether a stated fingerprint is this set's.
+    pub fn has_fingerprint(&self, stated: &str) -> bool {
+        match was_mixed(stated) {
+            true => self.mixed() == stated,
+            false => self.fingerprint() == stated,
+        }
+    }
+
+    /// The fingerprint that 0.2 and earlier stated.
+    fn mixed(&self) -> String {
         fn samples(key: Key, s: &Samples) -> Key {
             let pair = |x: &[f32]| {
                 let word = |i: usize| x.get(i).map_or(0, |v| u64::from(v.to_bits()));

@@ -17,7 +17,7 @@ pub struct Frozen {
 }
 
 impl Frozen {
-    /// Room for a frozen model.
+    /// Buffers for a frozen model.
     pub fn new(architecture: &Architecture) -> Self {
         Frozen {
             theta0: vec![0.0; architecture.combined.params()],
@@ -50,14 +50,14 @@ const SAMPLES_PER_TASK: usize = 8;
 pub struct Embeddings {
     /// A row for each sample.
     pub zeta: Vec<f32>,
-    /// A tape for each sample, so that the first step need not make it again; empty where that would take too
-    /// much memory.
+    /// A tape for each sample, so that the first step need not compute it again; empty where that would take too much
+    /// memory.
     pub tapes: Vec<f32>,
     keep: bool,
 }
 
 impl Embeddings {
-    /// Room for embeddings, with their tapes or without.
+    /// Buffers for embeddings, with their tapes or without.
     pub fn new(keep: bool) -> Self {
         Embeddings {
             zeta: Vec::new(),

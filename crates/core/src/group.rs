@@ -180,14 +180,14 @@ impl Turnout {
         }
     }
 
-    /// Draws A_m; the drawn devices adopt `θ2[m]` and send ζ2; the hospital sends θ0 and the subset's ζ1. `residual` is
-    /// what compression has lost of the hospital's θ0 before.
+    /// Draws A_m; the drawn devices adopt `θ2[m]` and send ζ2; the hospital sends θ0 and the subset's ζ1. `copy` is the
+    /// edge's copy of the hospital's θ0, where it keeps one.
     pub(crate) fn exchange(
         &mut self,
         task: &Task<'_>,
         (m, t): (usize, u64),
         model: &Model,
-        residual: &mut [f32],
+        copy: &mut [f32],
         workspace: &mut Workspace,
     ) {
         self.draw(task, m, t);
@@ -214,9 +214,12 @@ impl Turnout {
         }
         device_side.embed(device, theta2, &samples.x2, &self.rows);
         frozen.theta0.copy_from_slice(&model.theta0);
-        // If nobody is there to send to, nothing is sent, and what was lost before stays.
+        // If nobody is there to send to, nothing is sent, and the edge's copy stays.
         if self.exchanged.contains(&true) {
-            route(Leg::Theta0).send(&mut frozen.theta0, &[], residual, frame);
+            route(Leg::Theta0).send(&mut frozen.theta0, copy, &mut [], frame);
+            if !copy.is_empty() {
+                copy.copy_from_slice(&frozen.theta0);
+            }
         }
         frozen.prepare(&task.architecture, theta2);
         hospital_side.embed(hospital, &model.theta1, &samples.x1, &self.rows);
@@ -341,8 +344,8 @@ impl Turnout {
     }
 }
 
-/// `θ2[m]` becomes what the models that arrived aggregate to; it stays if none did. Where devices send steps, the edge adds
-/// what those aggregate to to the model that it has, so that what was lost on the way down is not lost to it.
+/// `θ2[m]` becomes what the models that arrived aggregate to; it stays if none did. Where devices send steps, the edge
+/// adds what those aggregate to to the model that it has, so that what was lost on the way down is not lost to it.
 pub(crate) fn aggregate_locally(
     task: &Task<'_>,
     gathering: &mut Gathering,

@@ -7,10 +7,10 @@
 //! ```
 //!
 //! Nothing crosses parties between two exchanges, so the loop ([`run::train`](crate::run::train)) goes from exchange to
-//! exchange. Against the paper's listing: a pass of this loop begins behind its aggregations (lines 3–12), which therefore stand at the
-//! end of the pass before; at t = 0 both are identities. Local aggregation comes before global, both before a
-//! new exchange. The paper's extra update at t = T is dropped, since it is never aggregated. Unselected devices
-//! carry no model of their own (line 15 overwrites them all), so none is kept for them.
+//! exchange. Against the paper's listing: a pass of this loop begins after its aggregations (lines 3–12), which
+//! therefore come at the end of the previous pass; at t = 0 both are identities. Local aggregation comes before global,
+//! both before a new exchange. The paper's extra update at t = T is dropped, since it is never aggregated. Unselected
+//! devices carry no model of their own (line 15 overwrites them all), so none is kept for them.
 //!
 //! C-HSGD is this loop with codecs between the parties ([`Task::compression`]); HSGD's pass everything as it is.
 
@@ -61,13 +61,13 @@ pub(crate) fn steps(
     groups
         .par_iter_mut()
         .zip(&mut state.groups)
-        .zip(&mut state.residuals.hospitals)
+        .zip(&mut state.residuals.edges)
         .zip(&mut state.memories.groups)
         .enumerate()
-        .for_each(|(m, (((group, model), residual), memory))| {
+        .for_each(|(m, (((group, model), copy), memory))| {
             workspaces.with(|workspace| {
                 // Lines 13–21: draw A_m; ζ2 up, θ0 and ζ1 down; all of it frozen for Q steps.
-                group.exchange(task, (m, t), model, residual, workspace);
+                group.exchange(task, (m, t), model, copy, workspace);
                 // Lines 22–26, Q times: the hospital steps on θ0 and θ1, selected devices on θ2.
                 group.local_steps(task, (m, steps), (model, memory), workspace);
                 // Line 12: the edge averages the models of its subset.
@@ -130,7 +130,8 @@ pub(crate) fn compute(task: &Task<'_>, iterations: u64, started: Option<f64>) ->
     }
 }
 
-/// Measured seconds since `started` that one of the data's groups would have taken on one core, for its share of the work.
+/// Measured seconds since `started` that one of the data's groups would have taken on one core, for its share of the
+/// work.
 fn share_of(task: &Task<'_>, started: Option<f64>) -> f64 {
     let elapsed = task
         .stopwatch

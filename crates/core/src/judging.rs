@@ -14,6 +14,10 @@ use crate::task::Task;
 
 /// What comes next.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one at a time, and evaluations do not allocate"
+)]
 pub(crate) enum Judging {
     /// `State::theta` is to be measured.
     Evaluate(Candidate),
@@ -100,8 +104,8 @@ fn is_last(task: &Task<'_>, progress: &Progress) -> bool {
     progress.t == task.experiment.train.iterations || budget(task, progress).is_some()
 }
 
-/// θ or its loss is no longer finite. Who steers goes back to a good model once it hears of the loss; where it will not,
-/// the run does. Without anybody who steers it is over.
+/// θ or its loss is no longer finite. Who steers goes back to a good model once it hears of the loss; where it will
+/// not, the run does. Without anybody who steers it is over.
 fn broken(task: &Task<'_>, state: &mut State) -> Judging {
     match &state.safe {
         Some(safe) if is_last(task, &state.progress) => {
@@ -176,24 +180,19 @@ fn conclude(task: &Task<'_>, state: &mut State, scores: &Scores) -> Evaluation {
     } = state;
     let loss_train = scores.training.mean();
     let HeldOut { losses, tally } = &scores.validation;
-    let validation = (losses.samples() > 0).then(|| {
-        let (loss_validation, metrics) = (losses.mean(), tally.metrics());
-        let score = metrics.auc.unwrap_or(metrics.accuracy);
-        let finite = loss_train.is_finite() && loss_validation.is_finite();
-        if finite && progress.best.is_none_or(|best| score > best.score) {
-            progress.best = Some(Best {
-                t: progress.t,
-                score,
-            });
+    let measured = losses.samples() > 0;
+    let validation = measured.then(|| Validation::new(losses.mean(), &tally.metrics()));
+    let is_finite = |on: &Validation| loss_train.is_finite() && on.loss_validation.is_finite();
+    if let Some(on) = validation.filter(is_finite) {
+        let now = Best {
+            t: progress.t,
+            score: on.score(),
+        };
+        if now.beats(progress.best) {
+            progress.best = Some(now);
             best.get_or_insert_with(|| theta.clone()).copy_from(theta);
         }
-        Validation {
-            loss_validation,
-            auc_validation: metrics.auc,
-            f1_validation: metrics.f1,
-            accuracy_validation: metrics.accuracy,
-        }
-    });
+    }
     progress.evaluated = Some(progress.t);
     let test = &scores.test;
     let per_group = |bytes: f64| bytes / task.given.groups.len() as f64;
@@ -229,7 +228,7 @@ fn budget(task: &Task<'_>, progress: &Progress) -> Option<Ending> {
 /// The target of `[stop]` that is reached, if one is.
 fn target(task: &Task<'_>, evaluation: &Evaluation) -> Option<Ending> {
     task.experiment.stop.targets().find_map(|(metric, target)| {
-        let value = metric.of(evaluation)?;
+        let value = metric.judged(evaluation)?;
         let key = metric.stop?.path;
         metric
             .reaches(value, target)

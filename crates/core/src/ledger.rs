@@ -1,8 +1,8 @@
 //! Every byte that is sent, by link, kind and direction.
 //!
-//! Two counters are kept. `exact` counts every message. `paper` counts what the paper's C(P, Q) does: of
-//! each interval the device models and ζ2 going up and θ0 and ζ1 leaving the hospital, of each global
-//! aggregation θ1 going up. Both are sums over charged messages; closed forms only test them.
+//! Two counters are kept. `exact` counts every message. `paper` counts what the paper's C(P, Q) does: of each interval
+//! the device models and ζ2 going up and θ0 and ζ1 leaving the hospital, of each global aggregation θ1 going up. Both
+//! are sums over charged messages; closed forms only test them.
 
 use crate::clock::Traffic;
 use crate::codec::Codec;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// Bytes of one number on the wire.
 pub const WORD: u64 = 4;
 
-/// Two parties that talk.
+/// Two parties that exchange messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Link {
@@ -49,7 +49,7 @@ pub enum Kind {
     Zeta2,
     /// Features and labels, where an algorithm gives them away.
     Raw,
-    /// A few numbers for whoever steers the run.
+    /// A few numbers for the controller of a steered run.
     Report,
     /// P, Q and η of a new segment.
     Settings,
@@ -66,7 +66,7 @@ pub enum Direction {
 }
 
 impl Link {
-    /// As files write it.
+    /// Its name in files.
     pub fn name(self) -> &'static str {
         match self {
             Link::DeviceEdge => "device-edge",
@@ -90,7 +90,7 @@ impl Link {
 }
 
 impl Kind {
-    /// As files write it.
+    /// Its name in files.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Theta0 => "theta0",
@@ -106,7 +106,7 @@ impl Kind {
 }
 
 impl Direction {
-    /// As files write it.
+    /// Its name in files.
     pub fn name(self) -> &'static str {
         match self {
             Direction::Up => "up",
@@ -118,8 +118,10 @@ impl Direction {
 /// What one message of each kind holds in a group's interval: θ of one device, ζ of one sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Messages {
-    /// θ0, to the edge or to one device.
+    /// θ0, to the edge.
     pub theta0: Payload,
+    /// θ0, to one device.
+    pub theta0_to_device: Payload,
     /// ζ1 of one sample.
     pub zeta1: Payload,
     /// ζ2 of one sample.
@@ -135,6 +137,7 @@ impl Messages {
     pub fn new(w: Widths, codecs: &Compression) -> Self {
         Messages {
             theta0: codecs.payload(Leg::Theta0, w.n0),
+            theta0_to_device: codecs.payload(Leg::Theta0ToDevices, w.n0),
             zeta1: codecs.payload(Leg::Zeta1, w.d1),
             zeta2: codecs.payload(Leg::Zeta2, w.d2),
             theta2_down: codecs.payload(Leg::DeviceModel, w.n2),
@@ -153,12 +156,12 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// So many numbers as they are.
+    /// This many numbers as they are.
     pub fn dense(numbers: usize) -> Self {
         Payload::raw(WORD * numbers as u64)
     }
 
-    /// So many bytes as they are.
+    /// This many bytes as they are.
     pub fn raw(bytes: u64) -> Self {
         Payload {
             bytes,
@@ -166,7 +169,7 @@ impl Payload {
         }
     }
 
-    /// So many numbers in a frame of a codec, whose length follows from these two alone.
+    /// This many numbers in a frame of a codec, whose length follows from these two alone.
     pub fn coded(codec: Codec, numbers: usize) -> Self {
         Payload {
             bytes: codec.frame_len(numbers) as u64,
@@ -212,8 +215,8 @@ fn key(entry: &Entry) -> (Link, Kind, Direction) {
     (entry.link, entry.kind, entry.direction)
 }
 
-/// Whether the paper's C(P, Q) counts such messages. For JFL, which it gives no formula for, the same things are counted
-/// where they travel; raw data is counted, as its figures for TDCD are.
+/// Whether the paper's C(P, Q) counts such messages. For JFL, which it gives no formula for, the same things are
+/// counted where they travel; raw data is counted, as its figures for TDCD are.
 fn in_paper(link: Link, kind: Kind, direction: Direction) -> bool {
     use {Direction::*, Kind::*, Link::*};
     matches!(
@@ -299,7 +302,7 @@ impl Ledger {
             self.charge(EdgeHospital, Theta0, Down, 1, sizes.theta0);
             self.charge(EdgeHospital, Zeta1, Down, 1, zeta1);
         }
-        let theta0 = sizes.theta0.times(devices);
+        let theta0 = sizes.theta0_to_device.times(devices);
         self.charge(DeviceEdge, Theta0, Down, devices, theta0);
         self.charge(DeviceEdge, Zeta1, Down, devices, zeta1);
     }

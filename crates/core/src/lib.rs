@@ -10,8 +10,8 @@
 //!                      │ aggregate     edge: mean of θ2; cloud: mean of θ
 //! ```
 //!
-//! [`hsgd`] is the paper's Algorithm 1. The three modules it is made of work on one party at a time, so that
-//! parties in different processes call the same code as the loop.
+//! [`hsgd`] is the paper's Algorithm 1. The three modules it is made of work on one party at a time, so that parties in
+//! different processes call the same code as the loop.
 //!
 //! ```
 //! use selvedge_core::{dataset::*, experiment::Experiment, run, state::State, task::Task};
@@ -62,6 +62,7 @@ pub mod enrol;
 
 pub mod exchange;
 pub mod experiment;
+pub mod fingerprint;
 pub mod gradient;
 pub mod group;
 pub mod hsgd;

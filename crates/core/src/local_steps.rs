@@ -1,10 +1,10 @@
 //! The gradient steps between two exchanges (lines 22–26 of Algorithm 1).
 //!
-//! The hospital steps on θ0 and θ1 with ζ2 held still; each device steps on its own θ2 with θ0 and ζ1 held
-//! still. Nothing crosses parties, so each takes its Q steps at once.
+//! The hospital steps on θ0 and θ1 with ζ2 held still; each device steps on its own θ2 with θ0 and ζ1 held still.
+//! Nothing crosses parties, so each takes its Q steps at once.
 //!
-//! The hospital's gradient is a sum over the subset in blocks of [`BLOCK`] positions, then over the blocks in
-//! order; an absent device leaves a hole. Threads take whole blocks, so their number changes no bit.
+//! The hospital's gradient is a sum over the subset in blocks of [`BLOCK`] positions, then over the blocks in order; an
+//! absent device leaves a hole. Threads take whole blocks, so their number changes no bit.
 
 use crate::dataset::Samples;
 use crate::exchange::Frozen;
@@ -21,8 +21,8 @@ use std::ops::Range;
 /// Positions of the subset in one block of a sum.
 pub const BLOCK: usize = 32;
 
-/// Blocks whose gradients are held at the same time: it bounds the memory of a hospital with many
-/// selected samples, and leaves enough for any number of threads.
+/// Blocks whose gradients are held at the same time: it bounds the memory of a hospital with many selected samples, and
+/// leaves enough for any number of threads.
 const WAVE: usize = 64;
 
 /// The steps of one interval.
@@ -53,15 +53,15 @@ pub struct Descent<'a> {
     pub weight_decay: f32,
 }
 
-/// What who steps on θ0 and a tower moves, and what the optimiser remembers of them.
+/// The parameters of a party that steps on θ0 and a tower, and the optimiser's memory of them.
 pub struct Stepped<'a> {
     /// θ0
     pub theta0: &'a mut [f32],
     /// The tower.
     pub theta: &'a mut [f32],
-    /// Of θ0.
+    /// The memory of θ0.
     pub memory0: &'a mut [f32],
-    /// Of the tower.
+    /// The memory of the tower.
     pub memory: &'a mut [f32],
 }
 
@@ -88,11 +88,11 @@ pub struct Batch<'a> {
     pub starts: &'a [u32],
     /// Whether the device at a position sent its ζ2.
     pub present: &'a [bool],
-    /// The other side's embeddings, held still: a row for each place in `rows`. Empty where nothing is known of that side:
-    /// then they are zeros.
+    /// The other side's embeddings, held still: a row for each place in `rows`. Empty where nothing is known of that
+    /// side: then they are zeros.
     pub other: &'a [f32],
-    /// What the exchange's forward passes left at each place, if it was kept: then the first step need not make it
-    /// again. Else empty.
+    /// What the exchange's forward passes left at each place, if it was kept: then the first step need not compute it
+    /// again. Otherwise empty.
     pub tapes: &'a [f32],
 }
 
@@ -145,7 +145,7 @@ impl Pass {
     }
 }
 
-/// Buffers of who steps on θ0 and a tower together.
+/// Buffers of a party that steps on θ0 and a tower together.
 #[derive(Debug)]
 pub struct TowerWorkspace {
     prepared0: Vec<f32>,
@@ -199,11 +199,11 @@ impl TowerWorkspace {
     }
 }
 
-/// What the hospital sees of an interval while it steps: the mean loss over its batch, with the devices' embeddings held
+/// What the hospital observes during an interval: the mean loss over its batch, with the devices' embeddings held
 /// still.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Descended {
-    /// Before the first step, everything being fresh: a sample of F.
+    /// Before the first step, with fresh embeddings: a sample of F.
     pub first: f64,
     /// Before the second step, if there is one; else before the first.
     pub second: f64,

@@ -4,14 +4,23 @@
 //! | --- | --- | --- | --- |
 //! | [`DeviceModel`](Leg::DeviceModel) | edge → device, θ2 | whole | no: what was lost is lost to one step |
 //! | [`Zeta2`](Leg::Zeta2), [`Zeta1`](Leg::Zeta1) | device → hospital, hospital → device | whole, sample by sample | no: the subset changes |
-//! | [`Theta0`](Leg::Theta0) | hospital → devices | whole | yes |
+//! | [`Theta0`](Leg::Theta0) | hospital → edge | whole; with `theta0_feedback` a step from the edge's copy | by the step |
+//! | [`Theta0ToDevices`](Leg::Theta0ToDevices) | edge → devices | as it came; with `theta0_feedback` the edge's copy | – |
 //! | [`DeviceStep`](Leg::DeviceStep) | device → edge, θ2 | a step from what the device was sent, if either way is coded | no: devices keep nothing |
 //! | [`Upload`](Leg::Upload), [`Download`](Leg::Download) | group → cloud → group, θ | a step from the last θ, if coded | yes |
 //!
 //! A `Route` is the way of one message. The loop sends in place (`Route::send`): numbers become what the receiver reads
 //! of them. The roles send [`Numbers`] (`Route::pack`, `Route::read`) by the same code; so simulated and deployed runs
-//! agree on whatever is done here. A step that is not finite goes as it is: codecs would make it so, and nobody would see
-//! that the run has diverged.
+//! agree on whatever is done here.
+//!
+//! θ0 is no step, but a whole model, and devices keep nothing between two draws. So what was lost of one θ0 must not be
+//! added to the next: whole weights would pile up, and devices would get them several times too large. Of all messages
+//! with k numbers, the k largest are the closest to θ0; only a receiver who remembers can do better. With
+//! `theta0_feedback` the edge does: the hospital sends the step from the edge's copy, what is lost of it is part of the
+//! next step, and the copy converges to θ0 (EF21).
+//!
+//! A step that is not finite is sent as it is: codecs would make it finite, and nobody
+//! would see that the run has diverged.
 
 use crate::codec::{Codec, LEVELS, with_feedback};
 use crate::experiment::CompressionSettings;
@@ -36,8 +45,10 @@ pub enum Leg {
     DeviceModel,
     /// ζ2 of a sample, device → edge → hospital.
     Zeta2,
-    /// θ0, hospital → edge → devices.
+    /// θ0, hospital → edge.
     Theta0,
+    /// θ0, edge → devices.
+    Theta0ToDevices,
     /// ζ1 of a sample, hospital → edge → device.
     Zeta1,
     /// θ2, device → edge.
@@ -64,6 +75,8 @@ enum Form {
 pub struct Compression {
     /// Of θ0, hospital → edge → devices.
     pub theta0: Codec,
+    /// Whether θ0 goes to the edge as a step from the edge's copy, which devices get whole.
+    pub theta0_feedback: bool,
     /// Of ζ1, hospital → edge → device, sample by sample.
     pub zeta1: Codec,
     /// Of ζ2, device → edge → hospital, sample by sample.
@@ -76,7 +89,7 @@ pub struct Compression {
     pub global_upload: Codec,
     /// Of the cloud's step from the last θ.
     pub global_download: Codec,
-    /// Whether a sender adds what was lost of a model to the next one it sends.
+    /// Whether what was lost of a model on its way to the cloud or back is added to the next one.
     pub error_feedback: bool,
 }
 
@@ -84,6 +97,7 @@ impl Compression {
     /// Everything is sent as it is.
     pub const NONE: Compression = Compression {
         theta0: Codec::None,
+        theta0_feedback: false,
         zeta1: Codec::None,
         zeta2: Codec::None,
         device_upload: Codec::None,
@@ -96,7 +110,7 @@ impl Compression {
     /// The codecs that an experiment names.
     ///
     /// # Errors
-    /// The key that names none, and what would be right.
+    /// The key with an invalid codec, and what would be right.
     pub fn new(settings: &CompressionSettings) -> Result<Self, (&'static str, String)> {
         let levels = settings.levels;
         let codec = |key: &'static str, text: &str| {
@@ -116,6 +130,7 @@ impl Compression {
             |key, text: &Option<String>| codec(key, text.as_deref().unwrap_or(&settings.codec));
         Ok(Compression {
             theta0: or_common("compression.theta0", &settings.theta0)?,
+            theta0_feedback: settings.theta0_feedback,
             zeta1: or_common("compression.zeta1", &settings.zeta1)?,
             zeta2: or_common("compression.zeta2", &settings.zeta2)?,
             device_upload: codec("compression.device_upload", &settings.device_upload)?,
@@ -131,7 +146,8 @@ impl Compression {
         match leg {
             Leg::DeviceModel => self.device_download,
             Leg::Zeta2 => self.zeta2,
-            Leg::Theta0 => self.theta0,
+            Leg::Theta0ToDevices if self.edges_keep_theta0() => Codec::None,
+            Leg::Theta0 | Leg::Theta0ToDevices => self.theta0,
             Leg::Zeta1 => self.zeta1,
             Leg::DeviceStep => self.device_upload,
             Leg::Upload(_) => self.global_upload,
@@ -139,12 +155,13 @@ impl Compression {
         }
     }
 
-    /// In which form a leg's numbers go. Where θ2 is coded either way devices send steps, so that what was lost on the way
-    /// down is not lost to the edge's model.
+    /// In which form a leg's numbers go. Where θ2 is coded either way devices send steps, so that what was lost on the
+    /// way down is not lost to the edge's model.
     fn form(&self, leg: Leg) -> Form {
         let coded = |leg| self.codec(leg) != Codec::None;
         match leg {
             Leg::DeviceStep if coded(leg) || coded(Leg::DeviceModel) => Form::Step,
+            Leg::Theta0 if self.edges_keep_theta0() => Form::StepFrom,
             Leg::Upload(_) | Leg::Download(_) if coded(leg) => Form::StepFrom,
             _ => Form::Whole,
         }
@@ -158,6 +175,19 @@ impl Compression {
     /// Whether models go to the cloud or from it as steps, so that groups must keep what they are steps from.
     pub(crate) fn groups_keep_theta(&self) -> bool {
         self.global_upload != Codec::None || self.global_download != Codec::None
+    }
+
+    /// Whether edges keep a copy of θ0, from which the next one is sent as a step.
+    pub(crate) fn edges_keep_theta0(&self) -> bool {
+        self.theta0_feedback && self.theta0 != Codec::None
+    }
+
+    /// An edge's copy of θ0 before anything was sent: it has none of it yet.
+    pub(crate) fn no_theta0_yet(&self, n0: usize) -> Vec<f32> {
+        match self.edges_keep_theta0() {
+            true => vec![0.0; n0],
+            false => Vec::new(),
+        }
     }
 
     /// What a leg's sender keeps of what was lost of so many numbers: nothing yet.
@@ -175,7 +205,8 @@ impl Compression {
 }
 
 impl Task<'_> {
-    /// The way of the message that belongs to iteration `t` of a group; the cloud's downloads are the same for all groups.
+    /// The way of the message that belongs to iteration `t` of a group; the cloud's downloads are the same for all
+    /// groups.
     pub(crate) fn route(&self, leg: Leg, group: usize, t: u64) -> Route {
         let of = |group: usize, kind: Kind| {
             let key = key(self.experiment.seed, Purpose::Dither);
@@ -188,7 +219,7 @@ impl Task<'_> {
             key: match leg {
                 Leg::DeviceModel => of(group, Kind::Theta2),
                 Leg::Zeta2 => of(group, Kind::Zeta2),
-                Leg::Theta0 => of(group, Kind::Theta0),
+                Leg::Theta0 | Leg::Theta0ToDevices => of(group, Kind::Theta0),
                 Leg::Zeta1 => of(group, Kind::Zeta1),
                 Leg::DeviceStep => of(group, Kind::Theta2).with(UP),
                 Leg::Upload(kind) => of(group, kind).with(UP),
@@ -222,9 +253,9 @@ impl Route {
         self.codec == Codec::None && self.form == Form::Whole
     }
 
-    /// Sends numbers: they become what the receiver has of them. `known` is what both ends hold, where steps are sent; `lost`
-    /// is what the sender keeps of what was lost, where it keeps anything. True if they went as a frame, which is in `frame`
-    /// then.
+    /// Sends numbers: they become what the receiver has of them. `known` is what both ends hold, where steps are sent;
+    /// `lost` is what the sender keeps of what was lost, where it keeps anything. True if they went as a frame, which
+    /// is in `frame` then.
     pub(crate) fn send(
         &self,
         values: &mut [f32],
@@ -298,8 +329,8 @@ impl Route {
         }
     }
 
-    /// What the receiver has of a message of `count` numbers, if it is one. `known` is what both ends hold; who does not hold
-    /// it can read whole models only.
+    /// What the receiver has of a message of `count` numbers, if it is one. `known` is what both ends hold; who does
+    /// not hold it can read whole models only.
     pub(crate) fn read(
         &self,
         sent: &Numbers,
@@ -421,6 +452,55 @@ mod tests {
                     let hides = spoilt && form == Form::Whole && codec != "none";
                     assert_eq!(values[7].is_nan(), spoilt && !hides, "{codec} {form:?}");
                 }
+            }
+        }
+    }
+
+    /// A receiver who keeps nothing gets the largest numbers and never the others; an edge that keeps a copy gets the
+    /// others later. For the dither, what is left of the step shrinks with the step.
+    #[test]
+    fn the_edges_copy_converges_to_a_constant_theta0() {
+        for (case, n) in [(1, 325), (2, 9_414), (3, 7), (4, 1)] {
+            let mut stream = Key::new(case).stream();
+            let theta0: Vec<f32> = (0..n).map(|_| stream.normal()).collect();
+            let far = |read: &[f32]| {
+                let squares = |x: &mut dyn Iterator<Item = f64>| x.map(|x| x * x).sum::<f64>();
+                let off = &mut theta0.iter().zip(read).map(|(a, b)| f64::from(a - b));
+                let all = &mut theta0.iter().map(|x| f64::from(*x));
+                (squares(off) / squares(all)).sqrt()
+            };
+            for codec in ["top-k:128", "dither:16"] {
+                let settings = |feedback| CompressionSettings {
+                    theta0: Some(codec.into()),
+                    theta0_feedback: feedback,
+                    ..CompressionSettings::default()
+                };
+                let route = |feedback, t| {
+                    let path = Compression::new(&settings(feedback)).unwrap();
+                    Route {
+                        codec: path.codec(Leg::Theta0),
+                        form: path.form(Leg::Theta0),
+                        feedback: path.error_feedback,
+                        key: Key::new(9).with(t),
+                    }
+                };
+                let mut copy = vec![0.0; n];
+                let mut before = f64::INFINITY;
+                for t in 0..12 {
+                    let [mut plain, mut sent] = [theta0.clone(), theta0.clone()];
+                    route(false, t).send(&mut plain, &[], &mut [], &mut Vec::new());
+                    route(true, t).send(&mut sent, &copy, &mut [], &mut Vec::new());
+                    copy = sent;
+                    let (now, at_once) = (far(&copy), far(&plain));
+                    let what = format!("{codec}, {n} numbers, message {t}: {now} and {at_once}");
+                    match t {
+                        0 => assert_eq!(copy, plain, "{what}"),
+                        _ => assert!(now < before || now < 1e-6, "{what}"),
+                    }
+                    assert!(t < 1 || now < at_once || at_once < 1e-6, "{what}");
+                    before = now;
+                }
+                assert!(before < 1e-6, "{codec}, {n} numbers: {before}");
             }
         }
     }

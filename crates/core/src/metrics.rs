@@ -1,7 +1,7 @@
-//! How good a model is: from integer counts that groups can add up, or exactly.
+//! The quality of a model: from integer counts that groups can add up, or exactly.
 //!
-//! Nobody in a deployment may pool scores and labels, so AUC is computed from histograms of scores with
-//! 4,096 bins per class. The simulation uses the same, so that a stop on a target is the same stop.
+//! Nobody in a deployment may pool scores and labels, so AUC is computed from histograms of scores with 4,096 bins per
+//! class. The simulation uses the same, so that a stop on a target is the same stop.
 
 use crate::experiment::{ABOVE_0, KeyInfo, SHARE};
 use crate::role::wire::{Reader, Wire, WireError};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// Bins of a class's histogram of scores.
 pub const BINS: usize = 4096;
 
-/// What a run is measured by. All there is to know of a metric is in its row of [`METRICS`].
+/// A metric of a run. Everything about it is in its row of [`METRICS`].
 #[derive(Debug)]
 pub struct Metric {
     /// As in `--target`, tables and curves.
@@ -24,7 +24,7 @@ pub struct Metric {
     pub words: &'static str,
     /// Whether it is over the test samples, and not over those of training.
     pub tested: bool,
-    /// Which values are better.
+    /// Whether lower or higher values are better.
     pub better: Better,
     /// The key that ends a run at a value of it, if it can be a target.
     pub stop: Option<KeyInfo>,
@@ -36,9 +36,9 @@ pub struct Metric {
 /// Which values of a metric are better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
-    /// Those below.
+    /// Lower ones.
     Lower,
-    /// Those above; they lie between 0 and 1.
+    /// Higher ones; they lie between 0 and 1.
     Higher,
 }
 
@@ -53,17 +53,27 @@ impl Metric {
         METRICS.iter().filter(|metric| metric.stop.is_some())
     }
 
-    /// Its value; nothing where it was not measured. All but the training loss are over the test samples, without which
-    /// they are numbers without a meaning.
+    /// Its value; none where it was not measured. All but the training loss are over the test samples, and mean nothing
+    /// without any.
     pub fn of(&self, evaluation: &Evaluation) -> Option<f64> {
         (self.read)(evaluation).filter(|value| value.is_finite())
     }
 
-    /// Its value over the validation samples where there are any and it is measured there.
-    pub fn validated(&self, evaluation: &Evaluation) -> Option<f64> {
+    /// Its value over the samples that choices are made by: those of validation where there are any, else those of the
+    /// test; the training loss is over the training samples.
+    pub fn judged(&self, evaluation: &Evaluation) -> Option<f64> {
         match (self.on_validation, &evaluation.validation) {
-            (Some(read), Some(validation)) => read(validation),
+            (Some(read), Some(validation)) => read(validation).filter(|value| value.is_finite()),
             _ => self.of(evaluation),
+        }
+    }
+
+    /// Which samples those are: `training`, `validation` or `test`.
+    pub fn judged_on(&self, has_validation: bool) -> &'static str {
+        match (self.tested, self.on_validation.is_some() && has_validation) {
+            (false, _) => "training",
+            (true, true) => "validation",
+            (true, false) => "test",
         }
     }
 
@@ -84,8 +94,8 @@ impl Metric {
     }
 }
 
-/// The rows of all metrics. The second list are those that follow from what is counted of held-out samples: they are the
-/// fields of [`Metrics`], in the order of `metrics.jsonl`. Older runs lack a new one: its type is `Option<f64>`.
+/// The rows of all metrics. The second list are those that follow from what is counted of held-out samples: they are
+/// the fields of [`Metrics`], in the order of `metrics.jsonl`. Older runs lack a new one: its type is `Option<f64>`.
 macro_rules! metrics {
     (
         $($own:literal, $own_title:literal, $own_heading:literal, $own_words:literal, $tested:literal, $own_read:expr,
@@ -116,15 +126,19 @@ macro_rules! metrics {
                 stop: Some(KeyInfo {
                     path: concat!("stop.", stringify!($name)),
                     values: SHARE,
-                    meaning: concat!("end when the test ", $heading, " is at least this"),
+                    meaning: concat!(
+                        "end when the ",
+                        $heading,
+                        " is at least this, on validation samples or, without any, on test samples"
+                    ),
                 }),
                 read: |e| e.loss_test.and(e.test.$name.into()),
                 on_validation: metrics!(@validation $($validation)?),
             },)*
         ];
 
-        /// Quality of a model on some samples. Precision, recall and F1 are means over the classes, by argmax,
-        /// with 0/0 = 0.
+        /// Quality of a model on some samples. Precision, recall and F1 are means over the classes, by argmax, with 0/0
+        /// = 0 for a class that is never guessed; absent if a class has no samples, since nobody knows its share then.
         #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
         pub struct Metrics {
             $($(#[doc = $doc])+ pub $name: $type,)*
@@ -145,7 +159,7 @@ macro_rules! metrics {
                     found.and_then(|(_, value)| *value)
                 };
                 Ok(Metrics {
-                    $($name: <$type as Field>::of(value(stringify!($name)))?,)*
+                    $($name: value(stringify!($name)),)*
                 })
             }
         }
@@ -169,38 +183,21 @@ metrics! {
     "loss_test", "Test loss", "test loss", "test loss", true, |e| e.loss_test, None;
 
     of what is counted:
-    /// Mean over the classes of the one-vs-rest area under the ROC curve; absent where no class has
-    /// both positives and negatives.
+    /// Mean over the classes of the one-vs-rest area under the ROC curve; absent where no class has both positives and
+    /// negatives.
     auc: Option<f64>, "AUC", "AUC", |c: &Counted| c.auc, auc_validation;
     /// Mean precision.
-    precision: f64, "Precision", "precision", |c: &Counted| c.mean(Counted::precision);
+    precision: Option<f64>, "Precision", "precision", |c: &Counted| c.mean(Counted::precision), precision_validation;
     /// Mean recall.
-    recall: f64, "Recall", "recall", |c: &Counted| c.mean(Counted::recall);
+    recall: Option<f64>, "Recall", "recall", |c: &Counted| c.mean(Counted::recall), recall_validation;
     /// Mean F1.
-    f1: f64, "F1", "F1", |c: &Counted| c.mean(Counted::f1), f1_validation;
-    /// Share of samples whose largest probability is the right one.
-    accuracy: f64, "Accuracy", "accuracy", Counted::accuracy, accuracy_validation;
+    f1: Option<f64>, "F1", "F1", |c: &Counted| c.mean(Counted::f1), f1_validation;
+    /// Share of samples whose largest probability is the right one; absent without samples.
+    accuracy: Option<f64>, "Accuracy", "accuracy", Counted::accuracy, accuracy_validation;
 }
 
-/// What a field of [`Metrics`] is made of; one that is always there must be.
-trait Field: Sized {
-    fn of(value: Option<f64>) -> Result<Self, WireError>;
-}
-
-impl Field for Option<f64> {
-    fn of(value: Option<f64>) -> Result<Self, WireError> {
-        Ok(value)
-    }
-}
-
-impl Field for f64 {
-    fn of(value: Option<f64>) -> Result<Self, WireError> {
-        value.ok_or(WireError::Short("a metric"))
-    }
-}
-
-/// A sum of losses. Kept in whole numbers of a small unit, it is the same in whatever order and by whomever they are added:
-/// a deployment finds the simulation's mean to the bit.
+/// A sum of losses. Kept in whole multiples of a small unit, it does not depend on the order of additions or on who
+/// makes them: a deployment gets the simulation's mean to the bit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LossSum {
     /// In units of 2⁻⁴⁸.
@@ -252,7 +249,7 @@ impl LossSum {
         }
     }
 
-    /// The mean; no number if there are none.
+    /// The mean; NaN if there are none.
     pub fn mean(&self) -> f64 {
         self.total() / self.samples as f64
     }
@@ -325,8 +322,8 @@ impl Tally {
         self.classes
     }
 
-    /// All counts one after the other, for the wire: those that are not zero, with their places. Most are zero, and whole
-    /// stretches of them are passed over at once.
+    /// All counts one after the other, for the wire: those that are not zero, with their places. Most are zero, and
+    /// whole stretches of them are passed over at once.
     pub(crate) fn counts(&self) -> impl Iterator<Item = (usize, u64)> {
         static ZEROS: [u64; 512] = [0; 512];
         let parts = [
@@ -352,7 +349,8 @@ impl Tally {
         }
     }
 
-    /// Whether so many samples can have been counted: each has one true class, one largest score, and one bin of each class.
+    /// Whether so many samples can have been counted: each has one true class, one largest score, and one bin of each
+    /// class.
     pub(crate) fn is_of(&self, samples: u64) -> bool {
         let sum = |counts: &[u64]| {
             let add = |sum: u64, count: &u64| sum.checked_add(*count);
@@ -424,8 +422,10 @@ impl Counted<'_> {
         self.confusion[truth][guess] as f64
     }
 
-    fn mean(&self, of: fn(&Self, usize) -> f64) -> f64 {
-        self.classes().map(|c| of(self, c)).sum::<f64>() / self.confusion.len() as f64
+    fn mean(&self, of: fn(&Self, usize) -> f64) -> Option<f64> {
+        let is_there = |c: usize| self.confusion[c].iter().any(|count| *count > 0);
+        let all = self.classes().all(is_there);
+        all.then(|| self.classes().map(|c| of(self, c)).sum::<f64>() / self.confusion.len() as f64)
     }
 
     fn precision(&self, c: usize) -> f64 {
@@ -447,10 +447,10 @@ impl Counted<'_> {
         ratio(2.0 * precision * recall, precision + recall)
     }
 
-    fn accuracy(&self) -> f64 {
-        let right = self.classes().map(|c| self.count(c, c)).sum();
+    fn accuracy(&self) -> Option<f64> {
+        let right: f64 = self.classes().map(|c| self.count(c, c)).sum();
         let all: u64 = self.confusion.iter().copied().flatten().sum();
-        ratio(right, all as f64)
+        (all > 0).then(|| right / all as f64)
     }
 }
 
@@ -459,7 +459,7 @@ fn ratio(part: f64, whole: f64) -> f64 {
     if whole == 0.0 { 0.0 } else { part / whole }
 }
 
-/// The class that a row of probabilities speaks for: of equal ones the first.
+/// The class with the largest probability in a row; the first in a tie.
 pub fn argmax(row: &[f32]) -> usize {
     let mut best = 0;
     for (i, p) in row.iter().enumerate() {
@@ -470,8 +470,8 @@ pub fn argmax(row: &[f32]) -> usize {
     best
 }
 
-/// The chance that a positive scores above a negative, ties counting half, from (positives, negatives)
-/// by rising score. `None` without both.
+/// The chance that a positive scores above a negative, ties counting half, from (positives, negatives) by rising score.
+/// `None` without both.
 pub(crate) fn area(counts: impl Iterator<Item = (u64, u64)>) -> Option<f64> {
     let (mut positives, mut negatives, mut halves) = (0u64, 0u64, 0u128);
     for (p, n) in counts {

@@ -15,7 +15,7 @@ pub struct Architecture {
     pub hospital: Network,
     /// h2, over the device's features.
     pub device: Network,
-    /// The side whose embedding is zero, where an algorithm knows nothing of it.
+    /// The side whose embedding is zero, where an algorithm does not use it.
     pub blind_to: Option<Side>,
 }
 
@@ -54,7 +54,7 @@ impl Architecture {
         })
     }
 
-    /// The same networks on other instructions: the results are the same to the bit.
+    /// The same networks with another instruction set: the results are the same to the bit.
     #[must_use]
     pub fn with_level(self, level: Level) -> Self {
         Architecture {
@@ -83,7 +83,7 @@ impl Architecture {
         }
     }
 
-    /// The instructions they run on.
+    /// The instruction set they use.
     pub fn level(&self) -> Level {
         self.combined.level()
     }
@@ -156,7 +156,7 @@ pub enum ArchitectureError {
     },
     /// The last layer has the wrong width.
     #[error(
-        "model.combined gives {out} numbers, but the data has {classes} classes: end it with {{ linear = {{ out = {classes} }} }}"
+        "model.combined outputs {out} numbers, but the data has {classes} classes: end it with {{ linear = {{ out = {classes} }} }}"
     )]
     Classes {
         /// What it gives.
@@ -207,7 +207,7 @@ impl Model {
         [&self.theta0, &self.theta1, &self.theta2]
     }
 
-    /// θ0, θ1, θ2, to be changed.
+    /// θ0, θ1, θ2, mutable.
     pub fn parts_mut(&mut self) -> [&mut Vec<f32>; 3] {
         [&mut self.theta0, &mut self.theta1, &mut self.theta2]
     }

@@ -1,4 +1,4 @@
-//! The objective: what a model is to learn of a sample, how far it is from it, and what is counted to judge it.
+//! The objective: what a model is to learn about a sample, the loss, and the counts by which it is judged.
 //!
 //! ```text
 //!  combined model ──► logits ──► loss and its gradient by the logits     training
@@ -11,7 +11,7 @@ use crate::task::TaskError;
 use selvedge_nn::loss;
 use selvedge_nn::simd::Level;
 
-/// What is known of one sample.
+/// What is known about one sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Target {
     /// Its class.
@@ -24,7 +24,7 @@ impl From<u32> for Target {
     }
 }
 
-/// What is known of samples, row after row.
+/// What is known about samples, row after row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Targets {
     /// Their classes, as indices into [`Dataset::classes`](crate::dataset::Dataset::classes).
@@ -50,12 +50,12 @@ impl FromIterator<u32> for Targets {
 }
 
 impl Targets {
-    /// Of how many samples.
+    /// The number of samples.
     pub fn len(&self) -> usize {
         self.classes().len()
     }
 
-    /// Whether of none.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -86,7 +86,7 @@ impl Targets {
 
 /// What a model is to learn.
 pub trait Objective: Send + Sync {
-    /// What it is called in manifests, so that nobody uses a model as what it was not trained for.
+    /// Its name in manifests, so that a model is not used for what it was not trained for.
     fn name(&self) -> &str;
 
     /// How many logits the combined model must give.
@@ -103,17 +103,17 @@ pub trait Objective: Send + Sync {
         d_logits: &mut [f32],
     ) -> f64;
 
-    /// What is said of a sample, from its logits: as many numbers.
+    /// The probabilities for a sample, from its logits: as many numbers.
     fn probabilities(&self, level: Level, logits: &[f32], out: &mut [f32]);
 
-    /// Counts of what is said of samples, from which metrics are made: none yet.
+    /// An empty tally of predictions, from which metrics are computed.
     fn tally(&self) -> Tally;
 
-    /// The factor of each class's loss, as manifests show it.
+    /// The weight of each class in the loss, for manifests.
     fn class_weights(&self) -> &[f32];
 }
 
-/// What the usual objective is called.
+/// The name of the usual objective.
 pub const SOFTMAX: &str = "softmax";
 
 /// One class of several: softmax and cross-entropy.
@@ -123,7 +123,7 @@ pub struct Softmax {
 }
 
 impl Softmax {
-    /// Classes that all count the same.
+    /// All classes have the same weight.
     pub fn new(classes: usize) -> Self {
         Softmax {
             weights: vec![1.0; classes],
@@ -169,7 +169,7 @@ impl Objective for Softmax {
     }
 }
 
-/// The objective that an experiment names, for classes of which there are so many training rows.
+/// The objective that an experiment names, for classes with these numbers of training rows.
 ///
 /// # Errors
 /// If the class weights do not fit the classes.
@@ -181,7 +181,7 @@ pub fn objective_of(
     Ok(Box::new(Softmax { weights }))
 }
 
-/// The objective of an experiment whose model is used and not trained, so that no class has a weight.
+/// The objective of an experiment whose model is used and not trained, so without class weights.
 pub fn objective_of_trained(_: &TrainSettings, classes: usize) -> Box<dyn Objective> {
     Box::new(Softmax::new(classes))
 }

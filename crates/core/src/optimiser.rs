@@ -6,12 +6,12 @@
 //! | edge | θ2 | from θ2 to what its devices' models aggregate to | [`Memories::groups`], in its record |
 //! | cloud | θ | from θ to what the groups' models aggregate to | [`Memories::cloud`], in its record |
 //!
-//! Edge and cloud step along a *pseudo-gradient*, the difference between the model that they had and the aggregated one, with a
-//! rate of 1; one that is [plain](Optimiser::is_plain) takes the aggregated model as it is, to the bit. Devices remember nothing
-//! from interval to interval, and step by plain descent, which is fused into the kernels.
+//! Edge and cloud step along a *pseudo-gradient*, the difference between the model that they had and the aggregated
+//! one, with a rate of 1; one that is [plain](Optimiser::is_plain) takes the aggregated model as it is, to the bit.
+//! Devices remember nothing from interval to interval, and step by plain descent, which is fused into the kernels.
 //!
-//! Of the baselines, fedavg, tdcd and centralised step at hospital and edge like hsgd, hospital-only at its hospital; jfl and
-//! device-only by plain descent. The cloud steps wherever groups are averaged, so not in tdcd and centralised.
+//! Of the baselines, fedavg, tdcd and centralised step at hospital and edge like hsgd, hospital-only at its hospital;
+//! jfl and device-only by plain descent. The cloud steps wherever groups are averaged, so not in tdcd and centralised.
 
 use crate::experiment::TrainSettings;
 use crate::model::{Model, Widths};
@@ -35,17 +35,17 @@ pub struct Step<'a> {
 
 /// How a gradient becomes a step.
 pub trait Optimiser: Send + Sync {
-    /// How many numbers it remembers from step to step for so many parameters. They begin as zeros, and are zeros again where
-    /// a group begins anew.
+    /// How many numbers it remembers from step to step for this many parameters. They begin as zeros, and are reset to
+    /// zeros when a group starts over.
     fn remembers(&self, parameters: usize) -> usize;
 
-    /// Whether a step of rate 1 along a pseudo-gradient ends at the aggregated model. It is then adopted to the bit, without
-    /// rounding a difference.
+    /// Whether a step of rate 1 along a pseudo-gradient ends at the aggregated model. It is then adopted to the bit,
+    /// without rounding a difference.
     fn is_plain(&self) -> bool {
         false
     }
 
-    /// Takes a step. Each parameter by itself, in whatever order: results must not depend on threads.
+    /// Takes a step. Each parameter is independent of the others: results must not depend on threads.
     fn step(&self, level: Level, step: Step<'_>, memory: &mut [f32]);
 }
 
@@ -102,7 +102,7 @@ impl Optimisers {
     }
 }
 
-/// What the optimisers of a run remember. Of no width where they remember nothing.
+/// What the optimisers of a run remember. Empty where they remember nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Memories {
     /// Of each group: its hospital's of θ0 and θ1, its edge's of θ2.

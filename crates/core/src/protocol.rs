@@ -1,7 +1,7 @@
-//! Parties that talk to each other, as state machines without input and output: what happens to one goes in, what it wants of
-//! the world comes out. Whoever trains ([`role`](crate::role)), asks for predictions ([`Asker`](crate::role::Asker)) or enrols
-//! ([`enrol`](crate::enrol)) is one; the driver that brings them messages, keeps their records and sends what they say is the
-//! same for all.
+//! Parties that exchange messages, as state machines without input and output: events go in, actions come out. A party
+//! that trains ([`role`](crate::role)), asks for predictions ([`Asker`](crate::role::Asker)) or enrols
+//! ([`enrol`](crate::enrol)) is one; the driver that delivers their messages, keeps their records and sends what they
+//! want to send is the same for all.
 
 use crate::run::Ending;
 use crate::state::Evaluation;
@@ -46,22 +46,22 @@ pub enum Phase {
     Evaluation,
 }
 
-/// What happens to a party.
+/// An event for a party.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event<M> {
     /// A message arrives.
     Received(Party, M),
     /// Time is up for a phase that began at this iteration.
     Deadline(Phase, u64),
-    /// Somebody is there, perhaps again, and may have forgotten what it was told.
+    /// A party has appeared, perhaps again, and may have forgotten what it was told.
     Appeared(Party),
-    /// What the party asked for itself ([`Outbox::go_on`]).
+    /// The party asked for it itself ([`Outbox::go_on`]).
     GoOn,
     /// Nothing has happened for a while.
     Retry,
 }
 
-/// Who was missing.
+/// An absence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Absence {
     /// In which phase.
@@ -75,30 +75,30 @@ pub struct Absence {
     pub device: Option<u32>,
 }
 
-/// What a party wants of the world.
+/// What a party wants to be done.
 #[derive(Clone, Debug)]
 pub struct Outbox<M> {
-    /// What must be kept before anything else here is done.
+    /// The record, to be kept before anything else here is done.
     pub record: Option<Vec<u8>>,
-    /// Messages to be sent.
+    /// Messages to send.
     pub messages: Vec<(Party, M)>,
-    /// Phases that somebody may end by a deadline from now on.
+    /// Phases that a deadline may end from now on.
     pub phases: Vec<(Phase, u64)>,
-    /// Phases that are over: their deadlines are of no use any more.
+    /// Phases that are over: their deadlines no longer apply.
     pub over: Vec<(Phase, u64)>,
-    /// Who was decided to be absent.
+    /// Parties that were declared absent.
     pub absences: Vec<Absence>,
-    /// Whether the cloud has decided on an aggregation, or says again what it has decided last.
+    /// Whether the cloud has decided on an aggregation, or repeats its last decision.
     pub aggregated: bool,
-    /// What the cloud has found.
+    /// The cloud's evaluations.
     pub evaluations: Vec<Evaluation>,
-    /// Whether there is more to do at once, once this is done: [`Event::GoOn`].
+    /// Whether there is more to do right after this: [`Event::GoOn`].
     pub go_on: bool,
     /// How the run has ended, as the cloud sees it.
     pub ending: Option<Ending>,
     /// For how many patients a prediction was answered or passed on.
     pub answered: u64,
-    /// Whether something came of it that a party waits for which is in no run: so the others are not gone.
+    /// Whether a party outside a run made progress: so the others are still there.
     pub news: bool,
 }
 
@@ -129,13 +129,13 @@ impl<M> Outbox<M> {
 /// What a party is doing, for people.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Doing {
-    /// The iteration that comes next.
+    /// The next iteration.
     pub t: u64,
-    /// In words.
+    /// A description.
     pub what: String,
-    /// For whom it waits.
+    /// The parties it waits for.
     pub missing: Vec<Party>,
-    /// Whether it waits for a quorum, its deadline being over.
+    /// Whether it waits for a quorum although its deadline has passed.
     pub below_quorum: bool,
 }
 
@@ -144,25 +144,25 @@ pub struct Doing {
 pub struct Packet {
     /// All of it.
     pub bytes: Vec<u8>,
-    /// What it is called, for who counts.
+    /// Its name, for counters.
     pub kind: &'static str,
-    /// Whether it is there to measure a model, and not to train one.
+    /// Whether it serves to evaluate a model, not to train one.
     pub is_of_evaluation: bool,
-    /// Whether its sender waits for something: what comes of it may be lost, and is asked for again after a while.
+    /// Whether its sender waits for an answer: it may be lost, and is then sent again after a while.
     pub is_awaited: bool,
 }
 
-/// Why bytes are of no use to a party.
+/// Why bytes cannot be used by a party.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub struct Unread {
-    /// In a word or two, for who counts.
+    /// In a word or two, for counters.
     pub why: &'static str,
     /// What is wrong with them.
     pub problem: String,
 }
 
-/// A party that talks.
+/// A party that exchanges messages.
 pub trait Protocol {
     /// What it says and hears.
     type Message;
@@ -170,50 +170,50 @@ pub trait Protocol {
     /// Who it is.
     fn party(&self) -> Party;
 
-    /// Whether it has to find anything again after a crash.
+    /// Whether it needs records to recover from a crash.
     fn keeps_records(&self) -> bool {
         false
     }
 
-    /// Whether it has to say that it is there: others may not know, or may have been told something else before.
+    /// Whether it has to announce itself: others may not know of it, or may have heard something else before.
     fn greets(&self) -> bool {
         false
     }
 
-    /// Begins, with the record that it has left, if it has.
+    /// Begins, from its last record if there is one.
     ///
     /// # Errors
-    /// If that is no record of this party.
+    /// If that is not a record of this party.
     fn begin(
         &mut self,
         record: Option<&[u8]>,
         outbox: &mut Outbox<Self::Message>,
     ) -> Result<(), Unread>;
 
-    /// What happens, and what it does about it.
+    /// Handles an event.
     fn handle(&mut self, event: Event<Self::Message>, outbox: &mut Outbox<Self::Message>);
 
-    /// A message as it is sent in a run; of no run, the number says nothing.
+    /// Encodes a message for a run; outside a run, the number means nothing.
     fn encode(&self, run: u64, message: &Self::Message) -> Packet;
 
-    /// The message that somebody has sent.
+    /// Decodes a message.
     ///
     /// # Errors
-    /// If it is none, or one of another run.
+    /// If it is invalid, or belongs to another run.
     fn decode(&self, run: u64, bytes: &[u8]) -> Result<Self::Message, Unread>;
 
     /// What it is doing, for people.
     fn doing(&self) -> Doing;
 
-    /// What it waits for, in a word, and at which iteration: for who measures how long that takes.
+    /// What it waits for, in a word, and at which iteration: for measuring how long that takes.
     fn stage(&self) -> (&'static str, u64) {
         ("talking", 0)
     }
 
-    /// Whether it is over for it: it has nothing more to hear or to say.
+    /// Whether it is finished: it has nothing more to receive or to send.
     fn is_over(&self) -> bool;
 
-    /// Whether it knows that it has ended, though others may not.
+    /// Whether it knows that the end is reached, though others may not.
     fn has_ended(&self) -> bool {
         self.is_over()
     }

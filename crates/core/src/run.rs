@@ -28,13 +28,13 @@ pub enum Ending {
     Reached {
         /// Its key.
         key: &'static str,
-        /// What it has become.
+        /// The value reached.
         value: f64,
     },
     /// The callback asked for it.
     Interrupted,
-    /// A loss or a weight is no longer a finite number. `State::theta` is the last model that was evaluated and
-    /// found good.
+    /// A loss or a weight is no longer a finite number. `State::theta` is the last model that was evaluated and found
+    /// good.
     Diverged {
         /// The iteration at which that was seen.
         t: u64,
@@ -45,7 +45,7 @@ pub enum Ending {
 
 /// What the callback sees after each interval.
 pub struct Interval<'a> {
-    /// The run as it is now; saving it is saving the run.
+    /// The run as it is now; saving this saves the run.
     pub state: &'a State,
     /// The groups, with who took part.
     pub groups: &'a [Turnout],
@@ -62,7 +62,7 @@ impl<'a> Interval<'a> {
     }
 }
 
-/// Trains from `state` to the end with the experiment's algorithm. `after` is called behind the evaluation at t = 0 and
+/// Trains from `state` to the end with the experiment's algorithm. `after` is called after the evaluation at t = 0 and
 /// after every interval.
 ///
 /// # Errors
@@ -126,8 +126,8 @@ impl<E, F> Watch<'_, F>
 where
     F: FnMut(Interval<'_>) -> Result<ControlFlow<()>, E>,
 {
-    /// Before the first interval: the evaluation at t = 0, unless the run goes on from a later state. Some if the run is
-    /// over already.
+    /// Before the first interval: the evaluation at t = 0, unless the run goes on from a later state. Some if the run
+    /// is over already.
     fn begin(&mut self, state: &mut State) -> Result<Option<Ending>, E> {
         if let Some(ending) = ended(&state.progress) {
             return Ok(Some(ending));

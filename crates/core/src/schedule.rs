@@ -14,12 +14,12 @@ pub struct Segment {
     pub local_interval: u64,
     /// η0
     pub learning_rate: f64,
-    /// T0: the learning rate is halved every so many iterations, counted from `start`.
+    /// T0: the learning rate is halved every T0 iterations, counted from `start`.
     pub halve_every: Option<u64>,
 }
 
 impl Segment {
-    /// What a run begins with.
+    /// The first segment of a run.
     pub fn first(train: &TrainSettings) -> Self {
         Segment {
             start: 0,
@@ -36,7 +36,7 @@ impl Segment {
         }
     }
 
-    /// The same with P and Q that fit into the iterations that are left.
+    /// The same with P and Q cut to fit into the remaining iterations.
     #[must_use]
     pub fn cut(self, left: u64) -> Self {
         let global_interval = self.global_interval.clamp(1, left.max(1));
@@ -51,8 +51,8 @@ impl Segment {
         }
     }
 
-    /// Whether there can be such a segment in a run of so many iterations, with a local aggregation or an exchange at `t`.
-    /// All else here takes it for granted: what comes from outside is asked this first.
+    /// Whether this is a valid segment of a run of this many iterations, with a local aggregation or an exchange at
+    /// `t`. All other methods assume it: check segments from outside first.
     pub fn is_sound(&self, t: u64, iterations: u64) -> bool {
         let Segment {
             start,
@@ -79,7 +79,8 @@ impl Segment {
             && self.global_interval <= iterations - t
     }
 
-    /// Whether it goes on from an aggregation at `global`, and `t` is in the global interval that begins there or at its end.
+    /// Whether it goes on from an aggregation at `global`, and `t` is in the global interval that begins there or at
+    /// its end.
     pub fn leads_from(&self, global: u64, t: u64, iterations: u64) -> bool {
         self.goes_on_from(global, iterations)
             && self.is_sound(t, iterations)

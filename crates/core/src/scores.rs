@@ -10,7 +10,7 @@ use rayon::prelude::*;
 /// Samples a task takes at once.
 const BLOCK: usize = 64;
 
-/// What a model says of some samples.
+/// The predictions of a model for some samples.
 #[derive(Clone, Debug)]
 pub struct Predictions {
     /// The sum of all losses, without class weights and regulariser.
@@ -184,7 +184,7 @@ impl HeldOut {
     }
 }
 
-/// What a model scores with the samples of some groups. Scores of groups add up to those of all, in any order.
+/// The scores of a model on the samples of some groups. Scores of groups add up to those of all, in any order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scores {
     /// Over training samples.

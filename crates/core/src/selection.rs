@@ -3,7 +3,7 @@
 use crate::keys::{Purpose, key};
 use selvedge_nn::random::Key;
 
-/// What is to be drawn.
+/// What to draw.
 #[derive(Clone, Copy, Debug)]
 pub struct Draw {
     /// For this group.
@@ -36,7 +36,7 @@ impl Draw {
 ///
 /// Any party must be able to recompute the draw, so it may depend on nothing but its arguments.
 pub trait Selection: Send + Sync {
-    /// Puts `draw.count` different numbers below `draw.devices` into `subset`, in rising order.
+    /// Puts `draw.count` different numbers below `draw.devices` into `subset`, in increasing order.
     fn select(&self, draw: Draw, subset: &mut Vec<u32>);
 }
 
@@ -72,8 +72,8 @@ impl Selection for Uniform {
             }
             return;
         }
-        // Draw until there are enough different ones. By symmetry no subset is preferred, and the work
-        // does not grow with the number of devices.
+        // Draw until there are enough different ones. By symmetry no subset is preferred, and the work does not grow
+        // with the number of devices.
         while subset.len() < count {
             while subset.len() < count {
                 subset.push(stream.below(devices as u64) as u32);

@@ -1,4 +1,4 @@
-//! What a run is at the end of an interval: enough to go on from there to the same bits.
+//! The state of a run at the end of an interval: enough to resume from there to the same bits.
 
 use crate::adaptive::Controller;
 use crate::clock::Clock;
@@ -21,23 +21,24 @@ pub struct State {
     pub theta: Model,
     /// `θ[m]` of each group.
     pub groups: Vec<Model>,
-    /// The last model whose loss was seen to be finite: what is left of a run that diverges.
+    /// The last model with a finite loss: the result of a run that diverges.
     pub good: Model,
-    /// The last model whose loss over fresh patients was good, where somebody steers.
+    /// The last model whose loss on fresh patients was good, in a steered run.
     pub safe: Option<Model>,
     /// The model with the best validation score so far.
     pub best: Option<Model>,
-    /// What compression has lost of models so far.
+    /// What compression has lost of models so far, and what edges hold instead of them.
     pub residuals: Residuals,
     /// What optimisers remember.
     pub memories: Memories,
 }
 
-/// What compression has lost of the models that each sender has sent, to be added to the next.
+/// What compression has lost of the models that each sender has sent, to be added to the next; and what the receiver
+/// of θ0 has got of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Residuals {
-    /// Of each hospital's θ0; empty where nothing is lost.
-    pub hospitals: Vec<Vec<f32>>,
+    /// Each edge's copy of its hospital's θ0; empty where edges keep none.
+    pub edges: Vec<Vec<f32>>,
     /// Of each group's uploads to the cloud; no groups where nothing is lost.
     pub uploads: Vec<Model>,
     /// Of the cloud's downloads; of no width where nothing is lost.
@@ -62,7 +63,7 @@ impl Residuals {
             groups
         };
         Residuals {
-            hospitals: vec![compression.nothing_lost(Leg::Theta0, widths.n0); groups],
+            edges: vec![compression.no_theta0_yet(widths.n0); groups],
             uploads: vec![upload; uploading],
             cloud: of(Leg::Download),
         }
@@ -72,7 +73,7 @@ impl Residuals {
 impl Residuals {
     /// A group was absent: what it has sent since was not used, and it begins anew.
     pub(crate) fn forget(&mut self, group: usize) {
-        self.hospitals[group].fill(0.0);
+        self.edges[group].fill(0.0);
         let upload = self.uploads.get_mut(group).map(Model::parts_mut);
         upload.into_iter().flatten().for_each(|lost| lost.fill(0.0));
     }
@@ -81,7 +82,7 @@ impl Residuals {
 /// Everything in a [`State`] but the models.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
-    /// The iteration that comes next.
+    /// The next iteration.
     pub t: u64,
     /// The segment it belongs to.
     pub segment: Segment,
@@ -91,7 +92,7 @@ pub struct Progress {
     pub evaluated: Option<u64>,
     /// The iteration and the score of the best model.
     pub best: Option<Best>,
-    /// Who steers the run, if anybody does.
+    /// The controller, if the run is steered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller: Option<Controller>,
     /// The target or budget that ended the run, once one has.
@@ -116,8 +117,18 @@ pub struct Reached {
 pub struct Best {
     /// When it was.
     pub t: u64,
-    /// Its AUC, or accuracy where AUC is undefined.
+    /// Its [score](Validation::score).
     pub score: f64,
+}
+
+impl Best {
+    /// Whether it is to be chosen instead of another, or of none. The initial model has learnt nothing: what is as good
+    /// as that is better.
+    pub fn beats(self, other: Option<Best>) -> bool {
+        other.is_none_or(|other| {
+            self.score > other.score || (other.t == 0 && self.score >= other.score)
+        })
+    }
 }
 
 impl State {
@@ -178,9 +189,22 @@ pub struct Evaluation {
 }
 
 impl Validation {
-    /// What the best model is chosen by: AUC, or accuracy where AUC is undefined.
+    /// The loss and the metrics over some samples.
+    pub(crate) fn new(loss: f64, metrics: &Metrics) -> Self {
+        Validation {
+            loss_validation: loss,
+            auc_validation: metrics.auc,
+            precision_validation: metrics.precision,
+            recall_validation: metrics.recall,
+            f1_validation: metrics.f1,
+            accuracy_validation: metrics.accuracy.unwrap_or_default(),
+        }
+    }
+
+    /// The score by which the best model is chosen, higher is better: AUC or, where a class is missing, the loss,
+    /// negative, which is below every AUC.
     pub fn score(&self) -> f64 {
-        self.auc_validation.unwrap_or(self.accuracy_validation)
+        self.auc_validation.unwrap_or(-self.loss_validation)
     }
 }
 
@@ -191,8 +215,14 @@ pub struct Validation {
     pub loss_validation: f64,
     /// AUC.
     pub auc_validation: Option<f64>,
+    /// Precision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precision_validation: Option<f64>,
+    /// Recall.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recall_validation: Option<f64>,
     /// F1.
-    pub f1_validation: f64,
+    pub f1_validation: Option<f64>,
     /// Accuracy.
     pub accuracy_validation: f64,
 }

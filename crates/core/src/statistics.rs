@@ -1,22 +1,23 @@
-//! What training rows show about their columns, and how every row is scaled by it.
+//! Statistics of the columns of training rows, and the scaling of every row by them.
 //!
-//! Means, deviations and percentiles are measured on training rows only, in a fixed order and in `f64`, and then applied
-//! to every row, the held-out ones included. [`Statistics`] is all of it: what `selvedge data stats` writes and every
-//! party of a deployment is given.
+//! Means, deviations and percentiles are measured on training rows only, in a fixed order and in `f64`, and then
+//! applied to every row, the held-out ones included. [`Statistics`] is all of it: what `selvedge data stats` writes and
+//! every party of a deployment is given.
 
+use crate::fingerprint::{Fingerprint, was_mixed};
 use selvedge_nn::{Shape, random::Key};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 
-/// A mean and a deviation, and what lies beyond them: the numbers that scale one column, or a whole table.
+/// A mean and a deviation, and bounds to clip to: the numbers that scale one column, or a whole table.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Unchecked")]
 pub struct Scale {
-    /// Taken off.
+    /// Subtracted from values.
     pub mean: f64,
-    /// Divided by.
+    /// Values are divided by it.
     pub deviation: f64,
-    /// The least and the greatest value that is taken for what it is.
+    /// The bounds to which values are clipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clip: Option<[f64; 2]>,
 }
@@ -40,13 +41,13 @@ impl TryFrom<Unchecked> for Scale {
         } = scale;
         if !mean.is_finite() || !deviation.is_finite() || deviation <= 0.0 {
             return Err(format!(
-                "a scale of mean {mean} and deviation {deviation}: expected finite numbers, the deviation above 0"
+                "a scale with mean {mean} and deviation {deviation}: expected finite numbers, the deviation above 0"
             ));
         }
         let turned = |[low, high]: &[f64; 2]| low.partial_cmp(high).is_none_or(Ordering::is_gt);
         if let Some([low, high]) = clip.filter(turned) {
             return Err(format!(
-                "a scale that clips to [{low}, {high}]: expected the least value first"
+                "a scale that clips to [{low}, {high}]: expected the lower bound first"
             ));
         }
         Ok(Scale {
@@ -87,7 +88,7 @@ impl Scale {
         }
     }
 
-    /// Where nothing varies in training there is nothing to learn, so nothing that comes later counts either.
+    /// A column that is constant in training has nothing to learn from, so later values are ignored too.
     pub fn still(self, mut values: impl Iterator<Item = f32>) -> Self {
         let first = values.next().unwrap_or_default();
         match values.all(|value| value == first) {
@@ -99,8 +100,7 @@ impl Scale {
         }
     }
 
-    /// The same of values brought back between their 1st and their 99th percentile, the ones of rank ⌈n/100⌉ from either
-    /// end.
+    /// The same for values clipped to their 1st and 99th percentiles, those of rank ⌈n/100⌉ from either end.
     pub fn of_clipped(values: &[f32]) -> Self {
         if values.is_empty() {
             return Scale::IDENTITY.still(std::iter::empty());
@@ -145,7 +145,7 @@ pub struct SideStatistics {
 }
 
 impl SideStatistics {
-    /// Of numbers that are used as they are.
+    /// For numbers that are used unscaled.
     pub fn unscaled(shape: Shape) -> Self {
         SideStatistics {
             names: Vec::new(),
@@ -166,7 +166,7 @@ impl SideStatistics {
         match !self.scales.is_empty() && fits && self.scales.iter().all(sound) {
             true => Ok(()),
             false => Err(format!(
-                "{} scales for the shape {:?}: expected one for all or one for each column, with finite numbers and deviations that are not 0",
+                "{} scales for the shape {:?}: expected one for all or one for each column, with finite numbers and non-zero deviations",
                 self.scales.len(),
                 self.shape
             )),
@@ -189,18 +189,18 @@ impl SideStatistics {
     }
 }
 
-/// What training rows show, and what the classes are called: an input of every party.
+/// The statistics of training rows, and the names of the classes: an input of every party.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Statistics {
-    /// The set.
+    /// The name of the data set.
     pub set: String,
     /// How many training rows were measured.
     pub rows: usize,
     /// The names of the classes.
     pub classes: Vec<String>,
-    /// What hospitals scale by.
+    /// The scaling of hospitals.
     pub hospital: SideStatistics,
-    /// What devices scale by.
+    /// The scaling of devices.
     pub device: SideStatistics,
 }
 
@@ -219,21 +219,22 @@ impl Statistics {
     /// From such a file.
     ///
     /// # Errors
-    /// If it is not one, or its fingerprint is not its own.
+    /// If it is invalid, or does not match its fingerprint.
     pub fn from_json(mut value: serde_json::Value) -> Result<Self, String> {
         let stated = value
             .as_object_mut()
             .and_then(|all| all.remove("fingerprint"));
-        let statistics: Statistics = serde_json::from_value(value)
-            .map_err(|error| format!("{error}: expected what `selvedge data stats` wrote"))?;
+        let statistics: Statistics = serde_json::from_value(value).map_err(|error| {
+            format!("{error}: expected a file written by `selvedge data stats`")
+        })?;
         for side in [&statistics.hospital, &statistics.device] {
             side.check()?;
         }
-        let own = statistics.fingerprint();
         match stated.as_ref().and_then(|stated| stated.as_str()) {
-            Some(stated) if stated == own => Ok(statistics),
+            Some(stated) if statistics.has_fingerprint(stated) => Ok(statistics),
             stated => Err(format!(
-                "its fingerprint is {own}, but it says {}: it was changed",
+                "its fingerprint is {}, but it states {}: it was changed",
+                statistics.fingerprint(),
                 stated.unwrap_or("none")
             )),
         }
@@ -241,7 +242,24 @@ impl Statistics {
 
     /// A fingerprint of every number and name.
     pub fn fingerprint(&self) -> String {
-        let text = serde_json::to_string(self).unwrap_or_default();
+        Fingerprint::of("statistics").text(&self.text()).hex()
+    }
+
+    /// Whether a stated fingerprint is its own.
+    pub fn has_fingerprint(&self, stated: &str) -> bool {
+        match was_mixed(stated) {
+            true => self.mixed() == stated,
+            false => self.fingerprint() == stated,
+        }
+    }
+
+    fn text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// The fingerprint that 0.2 and earlier stated.
+    fn mixed(&self) -> String {
+        let text = self.text();
         let word = |bytes: &[u8]| {
             let mut word = [0; 8];
             word[..bytes.len()].copy_from_slice(bytes);

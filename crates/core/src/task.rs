@@ -9,15 +9,17 @@ use crate::keys::{Purpose, key};
 use crate::ledger::WORD;
 use crate::local_steps::Descent;
 use crate::message_path::Compression;
+use crate::metrics::{Metric, Tally};
 use crate::model::{Architecture, ArchitectureError, Widths};
 use crate::objective::{Objective, objective_of};
 use crate::optimiser::{Optimiser, Optimisers, Sgd};
 use crate::schedule::Segment;
 use crate::selection::{Draw, Selection, Uniform, subset_size};
+use crate::state::Validation;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// What training is to be done.
+/// A training task.
 pub struct Task<'a> {
     /// The experiment, resolved.
     pub experiment: &'a Experiment,
@@ -27,19 +29,19 @@ pub struct Task<'a> {
     pub dataset: Cow<'a, Dataset>,
     /// Its networks.
     pub architecture: Architecture,
-    /// What they are to learn.
+    /// What they learn.
     pub objective: Box<dyn Objective>,
     /// How gradients become steps.
     pub optimisers: Optimisers,
-    /// How many models become one.
+    /// How models are aggregated.
     pub aggregation: Aggregations,
-    /// What messages go through.
+    /// The codecs of messages.
     pub compression: Compression,
     /// |A_m| of each group.
     pub selected: Vec<usize>,
-    /// Who is drawn.
+    /// How devices are drawn.
     pub selection: Box<dyn Selection>,
-    /// Who is absent; only hsgd and c-hsgd ask.
+    /// Who is absent; only hsgd and c-hsgd use it.
     pub absences: Box<dyn Absences>,
     /// Seconds since any fixed moment, for `time.compute = "measured"`.
     pub stopwatch: Option<fn() -> f64>,
@@ -59,7 +61,7 @@ pub struct Sizes {
     pub devices: Vec<usize>,
     /// |A_m| of each group that trains; one where an algorithm merges all.
     pub selected: Vec<usize>,
-    /// The factor of each class's loss.
+    /// The weight of each class in the loss.
     pub class_weights: Vec<f32>,
     /// Training samples over which `loss_train` is computed.
     pub loss_samples: usize,
@@ -68,7 +70,7 @@ pub struct Sizes {
     pub cost: DeviceCost,
 }
 
-/// A task that cannot be done.
+/// Why a task is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum TaskError {
     /// The networks do not fit the data.
@@ -84,31 +86,43 @@ pub enum TaskError {
         /// How many there must be.
         classes: usize,
     },
-    /// A class weight that is no weight.
+    /// An invalid class weight.
     #[error(
-        "train.class_weights = {weights:?}: every factor must be 0 or more, and one of them above 0"
+        "train.class_weights = {weights:?}: expected factors of 0 or more, at least one above 0"
     )]
     ClassWeightValue {
         /// What is listed.
         weights: Vec<f32>,
     },
-    /// A codec that is none.
+    /// An invalid codec.
     #[error("{problem}")]
     Compression {
         /// The key and what would be right.
         problem: String,
     },
-    /// A target that nothing can reach.
+    /// A target that cannot be reached.
     #[error(
-        "{key} is a target on test samples, but data.test = 0 leaves none: set data.test above 0"
+        "{key} is a target on validation or test samples, but there are none: set data.validation or data.test above 0"
     )]
     NoTest {
         /// The target.
         key: &'static str,
     },
-    /// Counts of labels that are of other data.
+    /// A target that is not defined where it is judged.
     #[error(
-        "{counted} counts of labels, but the data has {classes} classes: give one count for each class"
+        "{key} cannot be reached: no {part} samples have the label {label:?}, and without any it is not defined; hold out more samples, or use stop.loss or stop.accuracy"
+    )]
+    Undefined {
+        /// The target.
+        key: &'static str,
+        /// The samples that it is judged on.
+        part: &'static str,
+        /// The first class that they lack.
+        label: String,
+    },
+    /// Label counts that do not fit the data.
+    #[error(
+        "{counted} label counts, but the data has {classes} classes: give one count for each class"
     )]
     LabelCounts {
         /// How many were given.
@@ -119,7 +133,7 @@ pub enum TaskError {
     /// There is nobody to train.
     #[error("the data has no groups: give it at least one")]
     NoGroups,
-    /// Numbers that are not what the data says of itself.
+    /// Data that is inconsistent with its description.
     #[error("{part}: {problem}")]
     Samples {
         /// Where.
@@ -128,16 +142,16 @@ pub enum TaskError {
         problem: String,
     },
     /// An objective for another network.
-    #[error("the objective wants {wanted} logits, and the combined model gives {given}")]
+    #[error("the objective needs {wanted} logits, but the combined model outputs {given}")]
     Logits {
         /// How many the objective wants.
         wanted: usize,
         /// How many there are.
         given: usize,
     },
-    /// An optimiser of whose steps nobody knows what they promise.
+    /// An optimiser that steering cannot judge.
     #[error(
-        "train.adaptive judges steps of plain descent, and hospitals have another optimiser: set it to \"off\""
+        "train.adaptive needs plain gradient descent, but hospitals use another optimiser: set it to \"off\""
     )]
     Steered,
     /// A group without devices.
@@ -161,15 +175,17 @@ pub enum TaskError {
 }
 
 impl<'a> Task<'a> {
-    /// The task of an experiment: everybody is there, and devices are drawn as the experiment says.
+    /// The task of an experiment: nobody is absent, and devices are drawn as the experiment states.
     ///
     /// # Errors
-    /// If the data is not what it says of itself, the networks or the class weights do not fit it, or a group is empty.
+    /// If the data is inconsistent, the networks or the class weights do not fit it, or a group is empty.
     pub fn new(experiment: &'a Experiment, dataset: &'a Dataset) -> Result<Self, TaskError> {
-        check_targets(experiment, dataset.test.len())?;
+        let held_out = dataset.validation.len() + dataset.test.len();
+        check_targets(experiment, held_out)?;
         if let Some((part, problem)) = dataset.problem() {
             return Err(TaskError::Samples { part, problem });
         }
+        check_defined(experiment, dataset)?;
         Self::of_party(experiment, dataset, &dataset.label_counts())
     }
 
@@ -248,7 +264,7 @@ impl<'a> Task<'a> {
     /// Refuses seams that do not fit each other.
     ///
     /// # Errors
-    /// Those that do not.
+    /// The seams that do not fit.
     pub fn check_seams(&self) -> Result<(), TaskError> {
         let (wanted, given) = (self.objective.logits(), self.architecture.combined.output());
         if wanted != given.len() {
@@ -262,7 +278,7 @@ impl<'a> Task<'a> {
         Ok(())
     }
 
-    /// Its networks, and what they are to learn.
+    /// Its networks and its objective.
     pub fn networks(&self) -> (&Architecture, &dyn Objective) {
         (&self.architecture, &*self.objective)
     }
@@ -339,21 +355,57 @@ impl<'a> Task<'a> {
         (groups + 64) * model + 64 * tapes + selected * (d1 + d2) as u128 + held + memories
     }
 
-    /// The first segment. Who steers begins with P = Q, by strategy 1.
+    /// The first segment. A steered run begins with P = Q, by strategy 1.
     pub fn segment(&self) -> Segment {
         Segment::first(&self.experiment.train)
     }
 }
 
-/// Refuses a target on test samples of which there are none.
+/// Refuses a target on held-out samples if there are none.
 ///
 /// # Errors
 /// The target's key.
-pub fn check_targets(experiment: &Experiment, test_samples: usize) -> Result<(), TaskError> {
+pub fn check_targets(experiment: &Experiment, held_out: usize) -> Result<(), TaskError> {
     let mut targets = experiment.stop.targets().map(|(metric, _)| metric);
-    let tested = targets.find(|metric| metric.tested && test_samples == 0);
+    let tested = targets.find(|metric| metric.tested && held_out == 0);
     match tested.and_then(|metric| metric.stop) {
         Some(key) => Err(TaskError::NoTest { key: key.path }),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a target that is not defined on the samples it is judged on, since a class has none there.
+fn check_defined(experiment: &Experiment, dataset: &Dataset) -> Result<(), TaskError> {
+    let (part, samples) = match dataset.validation.is_empty() {
+        true => ("test", &dataset.test),
+        false => ("validation", &dataset.validation),
+    };
+    let (labels, classes) = (samples.y.classes(), &dataset.classes);
+    let lacks = |class: &usize| !labels.contains(&(*class as u32));
+    let Some(lacking) = (0..classes.len()).find(lacks) else {
+        return Ok(());
+    };
+    // What a model that is always right would be told.
+    let mut right = vec![0.0; labels.len() * classes.len()];
+    for (row, label) in right.chunks_exact_mut(classes.len()).zip(labels) {
+        row[*label as usize] = 1.0;
+    }
+    let mut tally = Tally::new(classes.len());
+    tally.add(&right, labels);
+    let found = Validation::new(0.0, &tally.metrics());
+    let is_defined = |metric: &Metric| {
+        metric
+            .on_validation
+            .is_none_or(|read| read(&found).is_some())
+    };
+    let mut targets = experiment.stop.targets().map(|(metric, _)| metric);
+    let undefined = targets.find(|metric| metric.tested && !is_defined(metric));
+    match undefined.and_then(|metric| metric.stop) {
+        Some(key) => Err(TaskError::Undefined {
+            key: key.path,
+            part,
+            label: classes[lacking].clone(),
+        }),
         None => Ok(()),
     }
 }

@@ -76,6 +76,7 @@ fn absences_and_compression_together_go_on_from_any_interval_to_the_same_bits() 
     for_seeds(0..12, |seed| {
         let mut e = with_codecs(experiment(seed, [24, 6, 2], TANH));
         e.compression.error_feedback = seed % 3 > 0;
+        e.compression.theta0_feedback = seed % 2 > 0;
         e.train.participation = 0.4;
         let data = dataset(seed, &Plan::of_groups(&[3, 8, 2]));
         let mut task = task(&e, &data);
@@ -175,12 +176,12 @@ fn error_feedback_on_what_groups_upload_gets_much_further_than_none() {
     });
 }
 
-/// Residuals of a state: of θ0 at each hospital, of each group's uploads, of the cloud.
+/// What a state holds for compression: each edge's copy of θ0, residuals of each group's uploads, of the cloud.
 fn residuals(state: &State) -> (Vec<Vec<u32>>, Vec<Vec<u32>>, Vec<u32>) {
     let lost = &state.residuals;
     let bits = |x: &Vec<f32>| x.iter().map(|x| x.to_bits()).collect();
     (
-        lost.hospitals.iter().map(bits).collect(),
+        lost.edges.iter().map(bits).collect(),
         lost.uploads.iter().map(model_bits).collect(),
         model_bits(&lost.cloud),
     )
@@ -189,6 +190,7 @@ fn residuals(state: &State) -> (Vec<Vec<u32>>, Vec<Vec<u32>>, Vec<u32>) {
 #[test]
 fn who_sends_nothing_keeps_what_compression_has_lost_and_who_is_absent_begins_anew() {
     let mut e = with_codecs(experiment(3, [24, 6, 2], TANH));
+    e.compression.theta0_feedback = true;
     e.train.participation = 1.0;
     let data = dataset(3, &Plan::of_groups(&[4, 5, 3]));
     let mut task = task(&e, &data);

@@ -1,5 +1,5 @@
-//! C-HSGD once more, in f64 and without a backward pass: who sees what of which message. Top-k everywhere, because what it
-//! sends can be said in a line.
+//! C-HSGD once more, in f64 and without a backward pass: who sees what of which message. Top-k everywhere, because what
+//! it sends can be said in a line.
 
 mod common;
 
@@ -60,6 +60,7 @@ struct Bits {
     global_upload: Option<u32>,
     global_download: Option<u32>,
     feedback: bool,
+    theta0_feedback: bool,
 }
 
 impl Bits {
@@ -74,6 +75,7 @@ impl Bits {
             global_upload: f,
             global_download: g,
             feedback: draw.below(3) > 0,
+            theta0_feedback: draw.below(2) > 0,
         }
     }
 
@@ -91,24 +93,29 @@ impl Bits {
             global_upload: name(self.global_upload),
             global_download: name(self.global_download),
             error_feedback: self.feedback,
+            theta0_feedback: self.theta0_feedback,
             ..CompressionSettings::default()
         }
     }
 }
 
-/// A group, with what its hospital and its uploads have lost.
+/// A group, with its edge's copy of θ0 and what its uploads have lost.
 struct Group {
     theta: Theta,
-    lost0: Vec<f64>,
+    copy0: Vec<f64>,
     lost: Theta,
 }
 
 /// One interval of a group.
 fn interval(world: &World<'_>, bits: Bits, m: usize, first: u64, group: &mut Group) {
     let e = world.task.experiment;
-    let Group { theta, lost0, .. } = group;
+    let Group { theta, copy0, .. } = group;
     let received2 = sent(bits.device_download, &theta[2]);
-    let frozen0 = sent_with(bits.theta0, &theta[0], lost0, bits.feedback);
+    let frozen0 = match bits.theta0_feedback {
+        true => plus(copy0, &sent(bits.theta0, &minus(&theta[0], copy0))),
+        false => sent(bits.theta0, &theta[0]),
+    };
+    copy0.clone_from(&frozen0);
     let devices = drawn(world.task, m, first);
     let zeta1 = |row: &usize| {
         let zeta = world.zeta(1, &theta[1], &world.row(m, *row).0);
@@ -150,7 +157,7 @@ fn c_hsgd(task: &Task<'_>, bits: Bits) -> Vec<Theta> {
     let mut lost_by_cloud = zeros.clone();
     let group = |_| Group {
         theta: global.clone(),
-        lost0: zeros[0].clone(),
+        copy0: zeros[0].clone(),
         lost: zeros.clone(),
     };
     let mut groups: Vec<Group> = task.dataset.groups.iter().map(group).collect();

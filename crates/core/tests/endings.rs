@@ -49,18 +49,22 @@ const TARGETS: [Key; 6] = [
     (
         "stop.precision",
         |s, x| s.set_target("precision", x),
-        |e| e.test.precision,
+        |e| e.test.precision.unwrap_or(0.0),
     ),
     (
         "stop.recall",
         |s, x| s.set_target("recall", x),
-        |e| e.test.recall,
+        |e| e.test.recall.unwrap_or(0.0),
     ),
-    ("stop.f1", |s, x| s.set_target("f1", x), |e| e.test.f1),
+    (
+        "stop.f1",
+        |s, x| s.set_target("f1", x),
+        |e| e.test.f1.unwrap_or(0.0),
+    ),
     (
         "stop.accuracy",
         |s, x| s.set_target("accuracy", x),
-        |e| e.test.accuracy,
+        |e| e.test.accuracy.unwrap_or(0.0),
     ),
 ];
 

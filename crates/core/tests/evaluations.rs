@@ -73,10 +73,8 @@ fn an_empty_test_set_has_no_loss_and_takes_no_target() {
     assert_eq!(run.ending, Ending::Finished);
     for e in &run.log.evaluations {
         assert!(e.loss_train.is_finite() && e.loss_test.is_none() && e.test.auc.is_none());
-        assert_eq!(
-            (e.test.precision, e.test.recall, e.test.f1, e.test.accuracy),
-            (0.0, 0.0, 0.0, 0.0)
-        );
+        let metrics = [e.test.precision, e.test.recall, e.test.f1, e.test.accuracy];
+        assert_eq!(metrics, [None; 4]);
     }
 }
 

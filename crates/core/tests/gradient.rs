@@ -1,6 +1,6 @@
-//! Probes of real networks: a gradient that is measured and not applied, against finite differences of the loss, against
-//! the step that training takes, and against probes of single devices. Also with several samples per device, class
-//! weights and weight decay.
+//! Probes of real networks: a gradient that is measured and not applied, against finite differences of the loss,
+//! against the step that training takes, and against probes of single devices. Also with several samples per device,
+//! class weights and weight decay.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Joint predictions, driven in memory: whatever is lost, doubled or late and whoever is killed, what a gateway is told is what
-//! the whole model says of the whole row, bit for bit. A failure prints the seed that replays it.
+//! Joint predictions, driven in memory: whatever is lost, doubled or late and whoever is killed, what a gateway is told
+//! is what the whole model says of the whole row, bit for bit. A failure prints the seed that replays it.
 
 mod common;
 

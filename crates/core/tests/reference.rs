@@ -238,8 +238,8 @@ fn a_device_without_samples_brings_nothing_into_the_mean() {
     assert!(error < 1e-6, "θ2 is {got:?}, not {left_out:?} or {stays:?}");
 }
 
-/// One interval of one group, with Q > 1: each update is rebuilt from finite differences of the loss at the
-/// arguments that the exchange froze.
+/// One interval of one group, with Q > 1: each update is rebuilt from finite differences of the loss at the arguments
+/// that the exchange froze.
 #[test]
 fn stale_updates_are_finite_differences_at_the_frozen_arguments() {
     for_seeds(0..10, |seed| {

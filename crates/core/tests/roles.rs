@@ -1,6 +1,6 @@
-//! The four roles, driven in memory: whatever order messages arrive in, doubled, late or lost, whoever is absent, and whoever
-//! crashes and comes back with its record alone, the run is the loop's, bit for bit. A failure prints the seed that replays
-//! it.
+//! The four roles, driven in memory: whatever order messages arrive in, doubled, late or lost, whoever is absent, and
+//! whoever crashes and comes back with its record alone, the run is the loop's, bit for bit. A failure prints the seed
+//! that replays it.
 
 mod common;
 
@@ -343,6 +343,7 @@ fn any_experiment(stream: &mut Stream, seed: u64) -> (Experiment, Dataset) {
         let c = &mut e.compression;
         c.codec = codec(stream);
         c.error_feedback = stream.below(2) == 0;
+        c.theta0_feedback = stream.below(2) == 0;
         c.device_download = codec(stream);
         c.device_upload = codec(stream);
         c.global_download = codec(stream);
@@ -389,7 +390,8 @@ fn same_as_the_loop(seed: u64, weather: Weather) -> Story {
     let mut stream = stream(seed);
     let (mut experiment, dataset) = any_experiment(&mut stream, seed);
     if weather.deadline == 0 {
-        // Who is absent is not measured, and may have been what a target is reached by; nor are its bytes counted in time.
+        // Who is absent is not measured, and may have been what a target is reached by; nor are its bytes counted in
+        // time.
         match stream.below(6) {
             0 => experiment.stop.set_target("accuracy", 0.6),
             1 => experiment.stop.bytes = Some(1000.0),
@@ -586,6 +588,7 @@ fn stored_records_are_gone_on_from() {
     e.train.adaptive = Adaptive::Gain;
     let c = &mut e.compression;
     c.codec = "dither:16".into();
+    c.theta0 = Some("none".into());
     for codec in [
         &mut c.device_download,
         &mut c.device_upload,

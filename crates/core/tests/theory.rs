@@ -26,8 +26,8 @@ fn narrow(theta: &Theta) -> Model {
     }
 }
 
-/// The gradient of the mean loss over rows with every part live: one backward pass from the logits through the
-/// combined model into both towers.
+/// The gradient of the mean loss over rows with every part live: one backward pass from the logits through the combined
+/// model into both towers.
 fn whole_gradient(
     a: &Architecture,
     data: &Dataset,

@@ -1,5 +1,5 @@
-//! Messages as bytes: every message comes back to the bit, in one form only, and nothing else is a message. A failure prints
-//! the seed that replays it.
+//! Messages as bytes: every message comes back to the bit, in one form only, and nothing else is a message. A failure
+//! prints the seed that replays it.
 
 mod common;
 
@@ -235,8 +235,8 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// One small message of each kind, and its bytes behind the head. If this fails, the format has changed: then [`VERSION`]
-/// must change too, since parties of two versions could not talk.
+/// One small message of each kind, and its bytes behind the head. If this fails, the format has changed: then
+/// [`VERSION`] must change too, since parties of two versions could not talk.
 #[test]
 fn the_format_is_as_it_was() {
     let dense = |values: &[f32]| Numbers::Dense(values.into());

@@ -3,11 +3,10 @@
 use std::io;
 use std::path::PathBuf;
 
-/// Why a data set could not be loaded. Every message names the place, the value found there and
-/// what would be right.
+/// Why a data set could not be loaded. Every message names the place, the value found there and what would be right.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
-    /// A key of the `[data]` table has a value that cannot work.
+    /// A key of the `[data]` table has an invalid value.
     #[error("data.{key} = {value}: {expected}")]
     Setting {
         /// The key, as written in the experiment.
@@ -18,18 +17,18 @@ pub enum DataError {
         expected: String,
     },
 
-    /// The set lives in files, and there is no folder, or nothing in it.
+    /// The data set is read from files, but the folder or the file is missing.
     #[error("{problem}; set SELVEDGE_DATA or --data-dir to the folder that holds {file}\n{origin}")]
     Missing {
-        /// What was looked for in vain.
+        /// What was not found.
         problem: String,
-        /// The file, below the data folder.
+        /// The file, relative to the data folder.
         file: String,
         /// Where the set comes from, and what works without it.
         origin: &'static str,
     },
 
-    /// The file as a whole is not what it should be.
+    /// The file as a whole is invalid.
     #[error("{}: {problem}", .file.display())]
     File {
         /// The file.
@@ -38,7 +37,7 @@ pub enum DataError {
         problem: String,
     },
 
-    /// One line of the file is not what it should be.
+    /// One line of the file is invalid.
     #[error("{}, line {line}: {problem}", .file.display())]
     Line {
         /// The file.
@@ -49,8 +48,8 @@ pub enum DataError {
         problem: String,
     },
 
-    /// One value of the file is not what it should be.
-    #[error("{}, line {line}, column {column}: {value:?} is not {expected}", .file.display())]
+    /// One value of the file is invalid.
+    #[error("{}, line {line}, column {column}: {}", .file.display(), wrong(.value, .expected))]
     Value {
         /// The file.
         file: PathBuf,
@@ -58,14 +57,14 @@ pub enum DataError {
         line: usize,
         /// The column's name.
         column: String,
-        /// What stands there.
+        /// The value found there.
         value: String,
         /// What would be right.
         expected: String,
     },
 
     /// The same in a file without lines.
-    #[error("{}, row {row}, column {column}: {value:?} is not {expected}", .file.display())]
+    #[error("{}, row {row}, column {column}: {}", .file.display(), wrong(.value, .expected))]
     Row {
         /// The file.
         file: PathBuf,
@@ -73,7 +72,7 @@ pub enum DataError {
         row: u64,
         /// The column's name.
         column: String,
-        /// What stands there.
+        /// The value found there.
         value: String,
         /// What would be right.
         expected: String,
@@ -89,8 +88,16 @@ pub enum DataError {
     },
 }
 
+/// What is wrong with a value, and what would be right.
+fn wrong(value: &str, expected: &str) -> String {
+    match value {
+        "" => format!("it is empty: expected {expected}"),
+        _ => format!("{value:?} is not {expected}"),
+    }
+}
+
 impl DataError {
-    /// The file as a whole is not what it should be.
+    /// The file as a whole is invalid.
     pub(crate) fn file(file: impl Into<PathBuf>, problem: impl Into<String>) -> Self {
         DataError::File {
             file: file.into(),
@@ -98,7 +105,7 @@ impl DataError {
         }
     }
 
-    /// One line of the file is not what it should be.
+    /// One line of the file is invalid.
     pub(crate) fn line(file: impl Into<PathBuf>, line: usize, problem: impl Into<String>) -> Self {
         DataError::Line {
             file: file.into(),

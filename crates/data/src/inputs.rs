@@ -1,4 +1,4 @@
-//! What a model's inputs are: all that it takes to read patients whom training has not seen as it read its own.
+//! A model's inputs: everything needed to read new patients as training read its own.
 
 use crate::statistics::{SideStatistics, Statistics};
 use serde::{Deserialize, Serialize};
@@ -16,14 +16,14 @@ pub struct Column {
     pub series: bool,
 }
 
-/// What one side's numbers are.
+/// The inputs of one side.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SideInputs {
     /// The columns as the files name them, where the set is a table.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<Column>,
-    /// The least and the greatest value that training has seen: of each named column, or of all numbers. Nothing where it
-    /// has seen none, or where nobody may know.
+    /// The least and the greatest value in training: of each named column, or of all numbers. None where there was no
+    /// value, or where nobody may know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranges: Vec<Option<[f32; 2]>>,
 }
@@ -51,14 +51,14 @@ impl SideInputs {
     }
 }
 
-/// What both sides' numbers are, and how they are scaled.
+/// The inputs of both sides, and how they are scaled.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inputs {
     /// What training rows showed, and the names of the classes.
     pub statistics: Statistics,
-    /// Of the hospital.
+    /// The hospital's inputs.
     pub hospital: SideInputs,
-    /// Of the device.
+    /// The device's inputs.
     pub device: SideInputs,
 }
 

@@ -1,11 +1,11 @@
 //! Data sets: readers, splits and generators.
 //!
-//! [`load`] turns the `[data]` table of an experiment into a [`Dataset`]: rows split by group, by side
-//! (hospital | device) and by device, with a validation and a test set apart, standardised with what
-//! training rows alone show. The result depends on the settings, the seed and the bytes of the data
-//! files, and on nothing else: not on threads, the order of rows in a file or the machine.
+//! [`load`] turns the `[data]` table of an experiment into a [`Dataset`]: rows split by group, by side (hospital |
+//! device) and by device, with separate validation and test sets, standardised with the statistics of training rows
+//! only. The result depends on the settings, the seed and the bytes of the data files, and on nothing else: not on
+//! threads, the order of rows in a file or the machine.
 //!
-//! A new set is a module with a reader and a row of what there is to know of it, and its place in `ALL`.
+//! A new data set is a module with a reader and a description of the set, and an entry in `ALL`.
 //!
 //! ```
 //! use selvedge_core::experiment::DataSettings;
@@ -67,26 +67,26 @@ static ALL: [&DataSet; 7] = [
     &shards::SET,
 ];
 
-/// A set that was loaded.
+/// A loaded data set.
 #[derive(Debug)]
 pub struct Loaded {
     /// The set, split and scaled.
     pub dataset: Dataset,
     /// What it was scaled by.
     pub statistics: Statistics,
-    /// What its sides' numbers are, and between which they lie in training.
+    /// The inputs of both sides, and their ranges in training.
     pub sides: [SideInputs; 2],
-    /// Which rows of each group, of validation and of the test are of one patient: those of the same number. Nothing where
-    /// the files do not say it.
+    /// Which rows of each group, of validation and of test belong to one patient: those with the same number. Empty
+    /// where the files do not state it.
     pub persons: Vec<Vec<u32>>,
-    /// The group of each test row, where the files say it.
+    /// The group of each test row, where the files state it.
     pub groups_of_test: Option<Vec<u32>>,
-    /// What a user should be told about it: rows that were left out, for instance.
+    /// Notes for the user: rows that were left out, for instance.
     pub notes: Vec<String>,
 }
 
 impl Loaded {
-    /// What a model that is trained on it must know to read other patients.
+    /// What a model trained on it needs to read other patients.
     pub fn inputs(&self) -> Inputs {
         let [hospital, device] = self.sides.clone();
         Inputs {
@@ -122,12 +122,12 @@ impl From<Dataset> for Loaded {
     }
 }
 
-/// Loads or generates the set that `settings` name.
+/// Loads or generates the data set that `settings` name.
 ///
 /// `data_dir` is the folder with one sub-folder per set; sets made of files need it.
 ///
 /// # Errors
-/// If a setting cannot work, or a file is missing or not what it should be.
+/// If a setting is invalid, or a file is missing or malformed.
 pub fn load(
     settings: &DataSettings,
     seed: u64,
@@ -136,7 +136,7 @@ pub fn load(
     load_with_notes(settings, seed, data_dir).map(|loaded| loaded.dataset)
 }
 
-/// The same, with what it was scaled by and what a user should be told about it.
+/// The same, with the statistics that it was scaled by and notes for the user.
 ///
 /// # Errors
 /// As [`load`].

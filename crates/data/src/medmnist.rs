@@ -1,8 +1,8 @@
 //! `medmnist`: any set of grey images in MedMNIST's `.npz` layout, OrganAMNIST among them.
 //!
-//! The hospital holds the centre of an image (22 × 22 of 28 × 28), the device the frame of 3 pixels around it, as an image
-//! of full size with an empty centre; or the other way around (`data.vertical = "frame"`). Together they are the image.
-//! The publisher's own test and validation images are used as such.
+//! The hospital holds the centre of an image (22 × 22 of 28 × 28), the device the frame of 3 pixels around it, as an
+//! image of full size with an empty centre; or the other way around (`data.vertical = "frame"`). Together they are the
+//! image. The publisher's own test and validation images are used as such.
 
 use crate::DataError;
 use crate::files::npy::{self, Kind};
@@ -19,7 +19,7 @@ use selvedge_nn::{ConvSpec, LayerSpec, Shape};
 use std::io::{BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
-const ORIGIN: &str = "`selvedge data fetch organamnist` gets MedMNIST's OrganAMNIST; \
+const ORIGIN: &str = "`selvedge data fetch organamnist` downloads MedMNIST's OrganAMNIST; \
                       `--set data.set=synthetic-organamnist` runs without files";
 
 pub(crate) static SET: DataSet = DataSet {
@@ -242,7 +242,7 @@ impl Images {
             || (self.side > 0 && height != self.side)
         {
             return Err(format!(
-                "array {array:?} has the shape {:?}: expected {count} square images, as many as labels, all of one size, {} to {} pixels a side",
+                "array {array:?} has the shape {:?}: expected {count} square images, as many as there are labels, all of one size, {} to {} pixels wide",
                 header.shape,
                 SIDES.start(),
                 SIDES.end()
@@ -255,7 +255,7 @@ impl Images {
             })
         {
             return Err(format!(
-                "array {array:?} has {:?}: expected grey values of one byte",
+                "array {array:?} has {:?}: expected one-byte grey values",
                 header.kind
             ));
         }
@@ -291,7 +291,7 @@ impl Images {
         let (header, unpacking) = npy::open(archive, array)?;
         let ([count] | [count, 1]) = header.shape[..] else {
             return Err(format!(
-                "array {array:?} has the shape {:?}: expected one label per image (sets with several labels per image are not supported)",
+                "array {array:?} has the shape {:?}: expected one label per image (data sets with several labels per image are not supported)",
                 header.shape
             ));
         };

@@ -1,16 +1,15 @@
 //! `mimic3`: in-hospital mortality in the layout of mimic3-benchmarks. 48 hours of 17 channels, as 48 × 76 numbers.
 //!
-//! The benchmark's discretiser: hour `⌊t − 10⁻⁶⌋` gets the last value of each channel; an hour without one takes the value
-//! before, or the channel's normal value where there is none. Five channels are categories, one-hot by their exact text.
-//! Behind the values stand 17 masks: what was really measured. Its normaliser scales the twelve other channels, by the
-//! numbers of a file if one is there (`*normalizer*.json`), else by what training rows show.
+//! The benchmark's discretiser: hour `⌊t − 10⁻⁶⌋` gets the last value of each channel; an hour without one takes the
+//! value before, or the channel's normal value where there is none. Five channels are categories, one-hot by their
+//! exact text. Behind the values stand 17 masks: what was really measured. Its normaliser scales the twelve other
+//! channels, by the numbers of a file if one is there (`*normalizer*.json`), else by what training rows show.
 //!
-//! The hospital holds columns 0 to 37 and the device 38 to 75, or with `data.vertical = "channel"` the first and the last
-//! channels whole, with their masks.
+//! The hospital holds columns 0 to 37 and the device 38 to 75, or with `data.vertical = "channel"` the first and the
+//! last channels whole, with their masks.
 
 use crate::DataError;
 use crate::files::collection::{self, Text, file_of};
-use crate::files::fields::fields;
 #[cfg(feature = "fuzz")]
 use crate::fuzz::{self, Target};
 use crate::inputs::Inputs;
@@ -394,79 +393,51 @@ pub(crate) fn key_of(name: &str) -> String {
 pub(crate) fn discretise(text: &Text) -> Result<Vec<f32>, DataError> {
     let wrong =
         |line, column: &str, value: &str, expected: &str| text.wrong(line, column, value, expected);
-    let cut = |line, problem: &str| text.wrong_line(line, problem);
-    let mut lines = text
-        .text
-        .lines()
-        .enumerate()
-        .map(|(i, line)| (i + 1, line.trim_end_matches('\r')));
-    let header = lines
-        .next()
-        .map_or("", |(_, line)| line.trim_start_matches('\u{feff}'));
-    let header: Vec<&str> = fields(header).map(|field| field.unwrap_or("")).collect();
-    // The channel of each column.
-    let mut channel_of = vec![None; header.len()];
-    for (number, channel) in CHANNELS.iter().enumerate() {
-        let Some(at) = header.iter().position(|name| *name == channel.name) else {
-            return Err(cut(
-                1,
-                &format!(
-                    "no column {:?}: expected Hours and the benchmark's 17 channels",
-                    channel.name
-                ),
-            ));
-        };
-        channel_of[at] = Some(number);
-    }
+    let csv = text.csv()?;
+    let header = csv.columns();
+    // The column of the hours, and that of each channel.
     if header[0] != "Hours" {
-        return Err(wrong(1, "1", header[0], "\"Hours\""));
+        return Err(wrong(1, "1", &header[0], "\"Hours\""));
+    }
+    let mut wanted = vec![0];
+    for channel in CHANNELS.iter() {
+        let Some(at) = header.iter().position(|name| *name == channel.name) else {
+            let problem = format!(
+                "no column {:?}: expected Hours and the benchmark's 17 channels",
+                channel.name
+            );
+            return Err(text.wrong_line(1, problem));
+        };
+        wanted.push(at);
     }
     let mut values = vec![0.0; STEPS * WIDTH];
     let mut seen = vec![false; STEPS * CHANNELS.len()];
-    for (number, line) in lines.filter(|(_, line)| !line.is_empty()) {
-        let mut step = 0;
-        let mut count = 0;
-        for field in fields(line) {
-            let Ok(field) = field else {
-                return Err(cut(
-                    number,
-                    "quotes that make no sense: expected plain values",
-                ));
-            };
-            if count == 0 {
-                let hours: f64 = field
-                    .parse()
-                    .ok()
-                    .filter(|h: &f64| h.is_finite() && *h >= 0.0)
-                    .ok_or_else(|| {
-                        wrong(number, "Hours", field, "hours since admission, 0 or more")
-                    })?;
-                // What is a millionth late still belongs to the last hour.
-                step = ((hours - 1e-6) as usize).min(STEPS - 1);
-                if hours > STEPS as f64 + 1e-6 {
-                    count = header.len();
-                    break;
-                }
-            } else if let (Some(Some(channel)), false) = (channel_of.get(count), field.is_empty()) {
-                let begin = step * WIDTH + begins(*channel);
-                let columns = &mut values[begin..begin + CHANNELS[*channel].width()];
-                CHANNELS[*channel]
-                    .write(field, columns)
-                    .map_err(|expected| wrong(number, CHANNELS[*channel].name, field, expected))?;
-                seen[step * CHANNELS.len() + channel] = true;
+    csv.read(&wanted, &mut |line, cells| {
+        let line = line as usize;
+        let hours = cells[0].text();
+        let hours = hours
+            .parse()
+            .ok()
+            .filter(|h: &f64| h.is_finite() && *h >= 0.0)
+            .ok_or_else(|| wrong(line, "Hours", hours, "hours since admission, 0 or more"))?;
+        if hours > STEPS as f64 + 1e-6 {
+            return Ok(());
+        }
+        // What is a millionth late still belongs to the last hour.
+        let step = ((hours - 1e-6) as usize).min(STEPS - 1);
+        for (number, (channel, cell)) in CHANNELS.iter().zip(&cells[1..]).enumerate() {
+            let field = cell.text();
+            if field.is_empty() {
+                continue;
             }
-            count += 1;
+            let begin = step * WIDTH + begins(number);
+            channel
+                .write(field, &mut values[begin..begin + channel.width()])
+                .map_err(|expected| wrong(line, channel.name, field, expected))?;
+            seen[step * CHANNELS.len() + number] = true;
         }
-        if count != header.len() {
-            return Err(cut(
-                number,
-                &format!(
-                    "{count} values (a line cut short?): expected {}",
-                    header.len()
-                ),
-            ));
-        }
-    }
+        Ok(())
+    })?;
     fill_gaps(&mut values, &seen);
     Ok(values)
 }
@@ -609,35 +580,26 @@ fn rows_of(
 pub(crate) fn read_list(list: &Text) -> Result<Vec<(String, u32)>, DataError> {
     let wrong =
         |line, column: &str, value: &str, expected: &str| list.wrong(line, column, value, expected);
-    let mut rows = Vec::new();
-    for (index, line) in list.text.lines().enumerate() {
-        let line = line.trim_end_matches('\r').trim_start_matches('\u{feff}');
-        let mut values = line.split(',');
-        let (stay, died) = (
-            values.next().unwrap_or_default(),
-            values.next_back().unwrap_or_default(),
-        );
-        if index == 0 {
-            if stay != "stay" || died != "y_true" {
-                return Err(wrong(1, "1", line, "the header stay,y_true"));
-            }
-        } else if !line.is_empty() {
-            let died = match died {
-                "0" => 0,
-                "1" => 1,
-                other => return Err(wrong(index + 1, "y_true", other, "0 or 1")),
-            };
-            if !stay.ends_with("_timeseries.csv") || stay.contains('/') {
-                return Err(wrong(
-                    index + 1,
-                    "stay",
-                    stay,
-                    "the name of a stay's file, like 10114_episode1_timeseries.csv",
-                ));
-            }
-            rows.push((stay.to_owned(), died));
-        }
+    let csv = list.csv()?;
+    let (columns, last) = (csv.columns(), csv.columns().len() - 1);
+    if columns[0] != "stay" || columns[last] != "y_true" {
+        return Err(wrong(1, "1", &columns.join(","), "the header stay,y_true"));
     }
+    let mut rows = Vec::new();
+    csv.read(&[0, last], &mut |line, cells| {
+        let (line, stay) = (line as usize, cells[0].text());
+        let died = match cells[1].text() {
+            "0" => 0,
+            "1" => 1,
+            other => return Err(wrong(line, "y_true", other, "0 or 1")),
+        };
+        if !stay.ends_with("_timeseries.csv") || stay.contains('/') {
+            let expected = "the name of a stay's file, like 10114_episode1_timeseries.csv";
+            return Err(wrong(line, "stay", stay, expected));
+        }
+        rows.push((stay.to_owned(), died));
+        Ok(())
+    })?;
     Ok(rows)
 }
 

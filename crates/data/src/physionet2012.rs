@@ -1,13 +1,13 @@
 //! `physionet2012`: PhysioNet/CinC Challenge 2012, sets a and b. 48 hours of 8,000 stays in intensive care; who died in
 //! hospital? The open stand-in for MIMIC-III's mortality.
 //!
-//! Each stay becomes 48 hourly steps: the last value of the hour, carried forward, and beside it whether the hour had one.
-//! A wearable can measure ten of the channels; the hospital holds the other 27, and with `data.vertical = "statics"` age,
-//! sex, height, ward and weight at admission at every step too. Training is on set a, the test on set b.
+//! Each stay becomes 48 hourly steps: the last value of the hour, carried forward, and beside it whether the hour had
+//! one. A wearable can measure ten of the channels; the hospital holds the other 27, and with `data.vertical =
+//! "statics"` age, sex, height, ward and weight at admission at every step too. Training is on set a, the test on set
+//! b.
 
 use crate::DataError;
 use crate::files::collection::{self, Text, file_of, is_archive};
-use crate::files::fields::fields;
 #[cfg(feature = "fuzz")]
 use crate::fuzz::{self, Target};
 use crate::inputs::Inputs;
@@ -81,8 +81,8 @@ fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<Rows, DataEr
     rows(path, stays, Some(&outcomes), statics)
 }
 
-/// Reads stays that training has not seen: folders or archives of them, whatever the set is called, or single files. Their
-/// outcomes lie among them or beside them.
+/// Reads stays that training has not seen: folders or archives of them, whatever the set is called, or single files.
+/// Their outcomes lie among them or beside them.
 fn read_new(
     settings: &DataSettings,
     _: &Inputs,
@@ -369,26 +369,14 @@ impl Stay {
         let mut device = Grid::new(DEVICE.len(), 0);
         let mut at_admission = [f32::NAN; STATICS.len()];
         let mut id = None;
-        for (index, line) in text.text.lines().enumerate() {
-            let number = index + 1;
-            let line = line.trim_end_matches('\r');
-            if index == 0 {
-                if line.trim_start_matches('\u{feff}') != "Time,Parameter,Value" {
-                    return Err(wrong(1, "1", line, "the header Time,Parameter,Value"));
-                }
-                continue;
-            }
-            if line.is_empty() {
-                continue;
-            }
-            let mut found = fields(line);
-            let mut next = || found.next().and_then(Result::ok);
-            let (Some(time), Some(name), Some(value), None) = (next(), next(), next(), next())
-            else {
-                return Err(
-                    text.wrong_line(number, "not three values: expected Time,Parameter,Value")
-                );
-            };
+        let csv = text.csv()?;
+        if csv.columns() != ["Time", "Parameter", "Value"] {
+            let header = csv.columns().join(",");
+            return Err(wrong(1, "1", &header, "the header Time,Parameter,Value"));
+        }
+        csv.read(&[0, 1, 2], &mut |line, cells| {
+            let number = line as usize;
+            let [time, name, value] = [0, 1, 2].map(|column| cells[column].text());
             let minutes = minutes(time).ok_or_else(|| {
                 wrong(
                     number,
@@ -397,20 +385,20 @@ impl Stay {
                     "a time, hours and minutes like 07:35, up to 48:00",
                 )
             })?;
-            let written = value.trim();
+            let written = value;
             let value = match written.parse::<f32>() {
                 Ok(value) if value.is_finite() => value,
-                _ => return Err(wrong(number, "Value", value, "a number")),
+                _ => return Err(wrong(number, "Value", written, "a number")),
             };
             if name == "RecordID" {
                 // An f32 would round a long one to another's.
                 let exact: f64 = written.parse().unwrap_or(f64::NAN);
                 id = Some(exact as u32).filter(|id| f64::from(*id) == exact);
-                continue;
+                return Ok(());
             }
             // Less than nothing is how the set says that nothing was measured.
             if value < 0.0 {
-                continue;
+                return Ok(());
             }
             let step = (minutes / 60).min(STEPS - 1);
             if let Some(at) = STATICS
@@ -420,7 +408,7 @@ impl Stay {
             {
                 at_admission[at] = value;
                 if name != "Weight" {
-                    continue;
+                    return Ok(());
                 }
             }
             if let Some(channel) = DEVICE.iter().position(|n| *n == name) {
@@ -435,7 +423,8 @@ impl Stay {
                     "one of the challenge's 42 parameters, like HR or Creatinine",
                 ));
             }
-        }
+            Ok(())
+        })?;
         let Some(id) = id else {
             return Err(DataError::file(
                 &text.place,
@@ -482,52 +471,29 @@ pub(crate) fn read_outcomes(
 ) -> Result<(), DataError> {
     let wrong =
         |line, column: &str, value: &str, expected: &str| text.wrong(line, column, value, expected);
-    let header: Vec<&str> = text
-        .text
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .trim_end_matches('\r')
-        .split(',')
-        .collect();
+    let csv = text.csv()?;
+    let columns = csv.columns();
     let column = |name: &str| {
-        header
-            .iter()
-            .position(|n| *n == name)
-            .ok_or_else(|| wrong(1, "1", &header.join(","), &format!("a header with {name}")))
+        let place = columns.iter().position(|n| *n == name);
+        place.ok_or_else(|| wrong(1, "1", &columns.join(","), &format!("a header with {name}")))
     };
-    let (id_at, died_at) = (column("RecordID")?, column("In-hospital_death")?);
-    for (index, line) in text
-        .text
-        .lines()
-        .enumerate()
-        .skip(1)
-        .filter(|(_, line)| !line.trim().is_empty())
-    {
-        let values: Vec<&str> = line.trim_end_matches('\r').split(',').collect();
-        let value = |at: usize| values.get(at).copied().unwrap_or_default();
-        let id: u32 = value(id_at).parse().map_err(|_| {
-            wrong(
-                index + 1,
-                "RecordID",
-                value(id_at),
-                "a RecordID, like 132539",
-            )
-        })?;
-        let died = match value(died_at) {
+    let wanted = [column("RecordID")?, column("In-hospital_death")?];
+    csv.read(&wanted, &mut |line, cells| {
+        let (line, id) = (line as usize, cells[0].text());
+        let wrong_id = |expected| wrong(line, "RecordID", id, expected);
+        let id: u32 = id
+            .parse()
+            .map_err(|_| wrong_id("a RecordID, like 132539"))?;
+        let died = match cells[1].text() {
             "0" => 0,
             "1" => 1,
-            other => return Err(wrong(index + 1, "In-hospital_death", other, "0 or 1")),
+            other => return Err(wrong(line, "In-hospital_death", other, "0 or 1")),
         };
-        if outcomes.insert(id, died).is_some() {
-            return Err(wrong(
-                index + 1,
-                "RecordID",
-                value(id_at),
-                "a new RecordID: it has an outcome already",
-            ));
+        match outcomes.insert(id, died) {
+            None => Ok(()),
+            Some(_) => Err(wrong_id("a new RecordID: it has an outcome already")),
         }
-    }
+    })?;
     Ok(())
 }
 

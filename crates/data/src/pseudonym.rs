@@ -1,4 +1,4 @@
-//! What patients are called outside of the place that knows who they are.
+//! Names for patients outside the place that knows who they are.
 
 use hmac::{Hmac, KeyInit, Mac};
 use selvedge_core::enrol::hex;
@@ -55,12 +55,12 @@ impl PseudonymKey {
         hex(&self.0)
     }
 
-    /// What the patient of that id is called: the first half of an HMAC-SHA-256.
+    /// The pseudonym of the patient with that id: the first half of an HMAC-SHA-256.
     pub fn pseudonym(&self, id: &str) -> String {
         self.mac("patient", id)
     }
 
-    /// A name for the key itself, which says nothing of it.
+    /// An identifier of the key, which reveals nothing about it.
     pub fn name(&self) -> String {
         self.mac("key", "")
     }

@@ -1,4 +1,4 @@
-//! What a reader gives: all rows of a set, both sides, before anybody is dealt any.
+//! The output of a reader: all rows of a data set, both sides, before they are assigned to groups.
 //!
 //! ```text
 //! reader ──► Rows ──► split (who gets which) ──► statistics (of training rows) ──► Dataset
@@ -8,6 +8,7 @@ use crate::inputs::{Column, SideInputs};
 use crate::split::{self, Split};
 use crate::statistics::{self, Scaling, Statistics};
 use crate::{DataError, Loaded};
+use rayon::prelude::*;
 use selvedge_core::dataset::{Dataset, Group, Samples};
 use selvedge_core::experiment::DataSettings;
 use selvedge_nn::Shape;
@@ -77,7 +78,8 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Rows that are still to be listed, of patients who stand alone and of whom the file names neither columns nor groups.
+    /// Rows that are still to be listed, of patients who stand alone and of whom the file names neither columns nor
+    /// groups.
     pub(crate) fn new(
         set: &str,
         file: impl Into<PathBuf>,
@@ -136,7 +138,7 @@ impl fmt::Display for Part {
             Part::Open => "anything",
             Part::Training => "training",
             Part::Validation => "validation",
-            Part::Test => "the test",
+            Part::Test => "testing",
         })
     }
 }
@@ -226,10 +228,11 @@ impl Dealt {
         let [_, of_test] = self.held_out;
         let groups = self.dataset.groups.iter_mut().map(|g| &mut g.samples);
         let held_out = [&mut self.dataset.validation, &mut self.dataset.test];
-        for samples in groups.chain(held_out) {
+        let parts: Vec<&mut Samples> = groups.chain(held_out).collect();
+        parts.into_par_iter().for_each(|samples| {
             statistics.hospital.apply(&mut samples.x1);
             statistics.device.apply(&mut samples.x2);
-        }
+        });
         Loaded {
             dataset: self.dataset,
             statistics: self.statistics,

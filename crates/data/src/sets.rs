@@ -1,4 +1,5 @@
-//! What there is to know of each data set, one row for each: a set's module has its row, and `ALL` in `lib.rs` lists them.
+//! What there is to know of each data set, one row for each: a set's module has its row, and `ALL` in `lib.rs` lists
+//! them.
 
 #[cfg(feature = "fuzz")]
 use crate::fuzz::Target;
@@ -20,7 +21,8 @@ pub(crate) struct DataSet {
     pub(crate) verticals: &'static [&'static str],
     /// Whether its rows are pieces of recordings, which `data.split = "recording"` keeps together.
     pub(crate) has_recordings: bool,
-    /// What an experiment has where it says nothing else: layers, classes, and the paper's seconds of computation (Table IV).
+    /// What an experiment has where it says nothing else: layers, classes, and the paper's seconds of computation
+    /// (Table IV).
     pub(crate) usual: fn(&DataSettings) -> Usual,
     /// Generated sets of its shape.
     pub(crate) twins: &'static [Twin],
@@ -130,7 +132,7 @@ pub(crate) fn find(name: &str) -> Option<(&'static DataSet, Option<&'static Twin
     ALL.iter().find_map(find)
 }
 
-/// The data sets that there are: experiments are read by its methods.
+/// All data sets; experiments are read by its methods.
 ///
 /// ```
 /// use selvedge_data::SETS;
@@ -180,8 +182,8 @@ static NAMES: LazyLock<Vec<&str>> = LazyLock::new(|| {
     ALL.iter().map(|set| set.name).chain(twins).collect()
 });
 
-/// What a comparison on a set or its twin aims at where nobody says it: values of metrics, in the order in which they are
-/// shown. Nothing where the set has none.
+/// The default targets of a comparison on a data set or its twin: values of metrics, in the order in which they are
+/// shown. Empty where the set has none.
 pub fn usual_targets(set: &str) -> &'static [(&'static str, f64)] {
     find(set).map_or(&[], |(set, _)| set.targets)
 }
@@ -192,7 +194,7 @@ pub(crate) fn single<'a>(set: &str, files: &'a [PathBuf]) -> Result<&'a Path, Da
         [file] => Ok(file),
         _ => Err(DataError::File {
             file: files.get(1).cloned().unwrap_or_default(),
-            problem: format!("a second file: expected one, since the run is of {set:?}"),
+            problem: format!("a second file: expected only one, since the run uses {set:?}"),
         }),
     }
 }

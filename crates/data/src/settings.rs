@@ -43,7 +43,7 @@ pub(crate) fn check(settings: &DataSettings) -> Result<(), DataError> {
     let (set, _) = sets::find(&settings.set).ok_or_else(|| unknown_set(settings))?;
     if settings.split == "recording" && !set.has_recordings {
         let expected = format!(
-            "only {:?} has recordings: expected another split; data.table.patient keeps a patient's rows together",
+            "only {:?} has recordings: expected a different split; data.table.patient keeps a patient's rows together",
             sets::with_recordings().join(", ")
         );
         return Err(wrong("split", "\"recording\"", expected));
@@ -97,7 +97,7 @@ pub(crate) fn find_file(
     }
     let Some(dir) = data_dir else {
         return Err(missing(format!(
-            "data.set = {:?} is read from files, and no folder is given",
+            "data.set = {:?} is read from files, but no data folder is given",
             settings.set
         )));
     };

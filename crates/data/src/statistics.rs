@@ -1,6 +1,7 @@
 //! What the training rows of a set show about their columns, measured in a fixed order and in `f64`.
 
 use crate::rows::{Rows, Side};
+use rayon::prelude::*;
 pub(crate) use selvedge_core::statistics::{Scale, SideStatistics, Statistics};
 
 /// How a side is brought to one size.
@@ -8,8 +9,8 @@ pub(crate) use selvedge_core::statistics::{Scale, SideStatistics, Statistics};
 pub(crate) enum Scaling {
     /// One mean and one deviation for both sides together: all columns are moments of one signal.
     Together,
-    /// Each column, or each feature of a step, for itself: those that are marked. What is missing becomes the mean, that
-    /// is zero; others and their gaps are left alone, gaps as zero.
+    /// Each column, or each feature of a step, for itself: those that are marked. What is missing becomes the mean,
+    /// that is zero; others and their gaps are left alone, gaps as zero.
     Columns {
         /// Which columns are scaled; the others are masks or one-hot.
         scaled: Vec<bool>,
@@ -23,17 +24,19 @@ pub(crate) enum Scaling {
 /// Measures the training rows of a set.
 pub(crate) fn measure<I: Iterator<Item = usize> + Clone>(
     rows: &Rows,
-    training: impl Fn() -> I,
+    training: impl Fn() -> I + Sync,
 ) -> Statistics {
-    let together = Scale::of(training().flat_map(|row| {
-        let sides = [&rows.hospital, &rows.device].into_iter();
-        sides.flat_map(move |side| side.row(row).iter().copied())
-    }));
+    let both = [&rows.hospital, &rows.device];
+    let is_together = |side: &&Side| side.scaling == Scaling::Together;
+    let together = both.iter().any(is_together).then(|| {
+        let of_row = |row| both.into_iter().flat_map(move |side| side.row(row));
+        Scale::of(training().flat_map(of_row).copied())
+    });
     let side = |side: &Side| SideStatistics {
         names: side.names.clone(),
         shape: side.shape.dims(),
         scales: match &side.scaling {
-            Scaling::Together => vec![together],
+            Scaling::Together => together.into_iter().collect(),
             Scaling::Given(scales) => scales.clone(),
             Scaling::Columns { scaled, clipped } => columns(side, scaled, *clipped, &training),
         },
@@ -48,8 +51,9 @@ pub(crate) fn measure<I: Iterator<Item = usize> + Clone>(
     }
 }
 
-/// For each column of a side that has a name, the share of values that were not measured. Where a column's mask is there
-/// too it knows, since gaps may have been filled; else the reader may have counted them, in all rows, before it did so.
+/// For each column of a side that has a name, the share of values that were not measured. Where a column's mask is
+/// there too it knows, since gaps may have been filled; else the reader may have counted them, in all rows, before it
+/// did so.
 fn missing<I: Iterator<Item = usize>>(side: &Side, training: &impl Fn() -> I) -> Vec<f64> {
     let width = side.names.len();
     let mask = |name: &String| {
@@ -82,7 +86,7 @@ fn columns<I: Iterator<Item = usize> + Clone>(
     side: &Side,
     scaled: &[bool],
     clipped: bool,
-    training: &impl Fn() -> I,
+    training: &(impl Fn() -> I + Sync),
 ) -> Vec<Scale> {
     let width = scaled.len();
     let column = |at: usize| {
@@ -94,5 +98,5 @@ fn columns<I: Iterator<Item = usize> + Clone>(
         (true, false) => Scale::of(column(at)).still(column(at)),
         (true, true) => Scale::of_clipped(&column(at).collect::<Vec<_>>()),
     };
-    scaled.iter().enumerate().map(scale).collect()
+    scaled.par_iter().enumerate().map(scale).collect()
 }

@@ -88,14 +88,14 @@ fn labels_may_be_known_or_not_and_numbers_are_scaled_as_they_were() {
             .collect();
         assert_eq!(numbers, called);
         assert_eq!(format!("{:032x}", asked.key), key().name());
-        assert!(asked.notes[0].contains("categories that training has not seen"));
+        assert!(asked.notes[0].contains("categories not seen in training"));
     }
     let gateway = read("device", false, "id,hr\nz,78\ny,70\ny,71\n").unwrap();
     assert_eq!(
         (&gateway.ids[..], &gateway.x[..]),
         (&["z".to_owned()][..], &[1.0][..])
     );
-    assert!(gateway.notes[0].starts_with("1 ids are twice in a file"));
+    assert!(gateway.notes[0].starts_with("1 id occurs twice in a file"));
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn tables_with_other_columns_are_refused() {
     for (hospital, text, part) in [
         (true, "id,age\na,50\n", "no column \"sex\""),
         (true, "age,sex\n50,f\n", "no column \"id\""),
-        (true, "id,age,sex\n", "expected patients"),
+        (true, "id,age,sex\n", "no rows of data"),
         (false, "id,pulse\na,50\n", "no column \"hr\""),
         (false, "id,hr\na,fast\n", "fast"),
     ] {

@@ -44,8 +44,8 @@ fn terms(missing: &str) -> Terms {
     enrol::terms(&experiment.data, experiment.seed).unwrap()
 }
 
-/// Two groups of 20 patients; the hospitals have three files, and a patient twice; each gateway has one, that of group 1
-/// without any `spo2`.
+/// Two groups of 20 patients; the hospitals have three files, and a patient twice; each gateway has one, that of group
+/// 1 without any `spo2`.
 fn write_tables(folder: &Path, gap_of: usize) {
     for m in 0..2 {
         let (mut labs, mut ages) = (
@@ -249,7 +249,10 @@ fn a_gap_is_refused_only_where_it_counts_and_named_only_at_home() {
         assert!(at_home.contains("\"0-3\" has no \"lab_a\""), "{at_home}");
         for party in [Party::Edge(0), Party::Gateway(0, 0), Party::Cloud] {
             let told = parties[&party].failure().unwrap();
-            assert!(told.contains(" is of no use; it says why itself"), "{told}");
+            assert!(
+                told.contains(" is invalid; the reason is shown there"),
+                "{told}"
+            );
             assert!(!told.contains("0-3"), "{told}");
         }
     }

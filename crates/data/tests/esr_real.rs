@@ -95,7 +95,7 @@ fn validation_and_several_samples_per_device() {
     assert_eq!(dataset.test.len(), 2_295);
     assert_eq!(
         notes,
-        ["5 of 9205 training rows are left out, so that all groups are equally large"]
+        ["5 of 9205 training rows are left out to make all groups the same size"]
     );
 }
 

@@ -180,7 +180,7 @@ fn ranges_that_are_not_there_are_refused() {
     let folder = Folder::new();
     let out = small_cut(&folder);
     for devices in [0..0, 20..20, 7..3, 0..21, 20..21, 3..u32::MAX] {
-        let asked = format!("from {} to before {}", devices.start, devices.end);
+        let asked = format!("devices {} to {} (exclusive)", devices.start, devices.end);
         let party = gateway(devices, true);
         let parts = ["shards.json: group 1 has 20 devices", &asked, "below 20"];
         refused(&out, party.clone(), &parts);
@@ -218,7 +218,7 @@ fn files_of_other_gateways_are_refused() {
             refused(&first, gateway(asked.clone(), held_out), &parts);
         }
     }
-    let parts = ["group-1/devices.npz: ", "7 to 19", "without held-out rows"];
+    let parts = ["group-1/devices.npz: ", "7 to 19", "no held-out rows"];
     refused(&second, gateway(7..20, true), &parts);
     // Held-out rows that nobody asks for are left out.
     let read = read_party(&first, gateway(0..7, false)).unwrap();
@@ -268,7 +268,7 @@ fn damaged_files_are_refused() {
     let bytes = fs::read(&file).unwrap();
     for end in (0..bytes.len()).step_by(41).chain([bytes.len() - 1]) {
         fs::write(&file, &bytes[..end]).unwrap();
-        let parts = ["group-1/devices.npz: ", "not a whole ZIP archive"];
+        let parts = ["group-1/devices.npz: ", "not a complete ZIP archive"];
         refused(&own, party.clone(), &parts);
     }
     for name in [

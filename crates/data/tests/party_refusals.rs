@@ -144,7 +144,7 @@ fn an_index_that_does_not_fit_is_refused() {
             "shards.json",
             "version 1",
             "expected 2",
-            "cut the shards again",
+            "make the shards again",
         ],
     );
     let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
@@ -154,7 +154,11 @@ fn an_index_that_does_not_fit_is_refused() {
         ("/labels", "[1, 2]", &["3 rows", "expected 120"]),
         ("/labels", "[0, 120]", &["hospital.npz", "class 0"]),
         ("/labels", "[18446744073709551615, 121]", &["expected 120"]),
-        ("/labels", "null", &["shards.json", "expected what"]),
+        (
+            "/labels",
+            "null",
+            &["shards.json", "expected a file written by"],
+        ),
         ("/largest", "1", &["20 to 20 rows"]),
         ("/largest", "99", &["largest = 99", "at most 21"]),
         ("/groups/2/rows", "39", &["119 rows", "120", "stats.json"]),

@@ -1,4 +1,5 @@
-//! Patients for a trained model: each set's readers give them as training saw them, without labels, and say what is odd.
+//! Patients for a trained model: each set's readers give them as training saw them, without labels, and say what is
+//! odd.
 
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 
@@ -201,9 +202,9 @@ fn what_is_missing_new_or_out_of_range_is_told_by_name() {
     assert_eq!(
         told,
         [
-            unmeasured(0, "all of the device's"),
-            unmeasured(1, "all of the hospital's"),
-            unmeasured(1, "all of the device's"),
+            unmeasured(0, "the whole device side"),
+            unmeasured(1, "the whole hospital side"),
+            unmeasured(1, "the whole device side"),
         ]
     );
 }

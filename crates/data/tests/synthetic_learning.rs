@@ -1,7 +1,7 @@
 //! What the generated set teaches: both sides are needed, and all groups are better than one.
 //!
-//! The learner is a plain two-tower network in `f64`, written here so that the claim does not rest
-//! on the code that the set is meant to exercise.
+//! The learner is a plain two-tower network in `f64`, written here so that the claim does not rest on the code that the
+//! set is meant to exercise.
 
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 

@@ -160,12 +160,17 @@ fn several_rows_of_a_patient_are_one_device() {
     let with_part = format!("{settings}part = \"use\"\n");
     let loaded = load(&[("t.csv", &used)], &with_part).unwrap();
     assert_eq!(loaded.dataset.training_samples(), 5);
-    assert!(loaded.notes.join("").contains("no rows are for the test"));
+    assert!(
+        loaded
+            .notes
+            .join("")
+            .contains("no rows are held out for testing")
+    );
     let conflict = used.replace("c,p1,3,3,0,train", "c,p1,3,3,0,test");
     refused(
         &[("t.csv", &conflict)],
         &with_part,
-        &["\"a\" and \"c\"", "training", "the test"],
+        &["\"a\" and \"c\"", "training", "testing"],
     );
     let conflict = used.replace("c,p1,3,3,0,train", "c,p1,3,3,0,other");
     let by_group = format!("{settings}group = \"use\"\n");
@@ -219,9 +224,9 @@ fn time_series_in_long_form() {
     );
     let notes = loaded.notes.join("\n");
     for part in [
-        "1 measurements lie outside",
-        "1 ids of further files",
-        "1 patients are known to one side only",
+        "1 measurement falls outside the time window",
+        "1 id of further files",
+        "1 patient is known to only one side",
     ] {
         assert!(notes.contains(part), "{part} is not in {notes}");
     }
@@ -247,7 +252,7 @@ fn time_series_in_long_form() {
     let left_out = load(&files, LONG_SETTINGS).unwrap();
     assert_eq!(left_out.dataset.training_samples(), 2);
     let refusing = format!("{LONG_SETTINGS}one_sided = \"refuse\"\n");
-    refused(&files, &refusing, &["labels.csv", "1 patients", "\"9\""]);
+    refused(&files, &refusing, &["labels.csv", "1 patient is", "\"9\""]);
 }
 
 #[test]
@@ -373,7 +378,7 @@ fn errors_name_the_file_the_row_and_the_column() {
         (
             "no label",
             with("97,no", "97,"),
-            &["line 2, column died: \"\" is not a label"],
+            &["line 2, column died: it is empty: expected a label"],
         ),
         (
             "no id",
@@ -390,7 +395,7 @@ fn errors_name_the_file_the_row_and_the_column() {
         (
             "no rows",
             FLAT.lines().next().unwrap().into(),
-            &["a header and no rows"],
+            &["a header but no rows"],
         ),
         ("column twice", with("spo2", "hr"), &["\"hr\" twice"]),
         ("one label", with("yes", "no"), &["at least two"]),

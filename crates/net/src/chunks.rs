@@ -4,18 +4,18 @@
 //! piece   "C"  message (8 bytes)  index (4)  count (4)  bytes
 //! ```
 //!
-//! What is small goes as it is. Pieces of one message come one behind the other, since servers keep a sender's order; whoever
-//! has missed one waits for the whole to be sent again.
+//! Small messages are sent as they are. Pieces of one message arrive one after the other, since servers keep a sender's
+//! order; a receiver that has missed one waits for the whole message to be sent again.
 
 use bytes::Bytes;
 
-/// Bytes of one piece, without its head.
+/// Bytes of one piece, without its header.
 pub const PIECE: usize = 512 * 1024;
 
 const HEAD: usize = 17;
 const MARK: u8 = b'C';
 
-/// A message as it is to be sent.
+/// The pieces in which a message is sent.
 pub fn split(message: Vec<u8>) -> Vec<Bytes> {
     if message.len() <= PIECE {
         return vec![message.into()];
@@ -55,22 +55,22 @@ pub struct Joiner {
     next: u32,
 }
 
-/// Why something that arrived is nothing.
+/// Why something that arrived cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unusable {
-    /// No piece of anything, or one that cannot be.
+    /// It is not a piece, or an invalid one.
     Malformed,
-    /// Larger than anything that could be meant.
+    /// It is too large.
     Oversized,
-    /// The pieces do not make what they say.
+    /// The pieces do not add up to the message they announce.
     Torn,
 }
 
 impl Joiner {
-    /// Takes what arrived; gives a message once one is whole. No message is longer than `most` bytes.
+    /// Takes a piece; returns a message once it is complete. No message is longer than `most` bytes.
     ///
     /// # Errors
-    /// If it is of no use; the next may be.
+    /// If it cannot be used; later ones may still be.
     pub fn take(&mut self, arrived: &Bytes, most: usize) -> Result<Option<Bytes>, Unusable> {
         if arrived.first() != Some(&MARK) {
             return match arrived.len() <= most {

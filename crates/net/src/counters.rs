@@ -15,17 +15,17 @@ pub struct Counters {
     pub sent: u64,
     /// Bytes of them.
     pub sent_bytes: u64,
-    /// Of these, messages sent again since no answer came.
+    /// Of these, messages sent again because no answer came.
     pub again: u64,
     /// Bytes of them.
     pub again_bytes: u64,
-    /// Bytes sent to measure models: not part of training.
+    /// Bytes sent to evaluate models: not part of training.
     pub evaluation_bytes: u64,
     /// Messages that were received.
     pub received: u64,
     /// Bytes of them.
     pub received_bytes: u64,
-    /// What was received and was of no use, by why.
+    /// Messages received and refused, by reason.
     pub refused: BTreeMap<String, u64>,
     /// Patients for whom a prediction was answered, or passed on.
     #[serde(default)]
@@ -34,7 +34,7 @@ pub struct Counters {
     pub records: u64,
     /// Bytes of them.
     pub record_bytes: u64,
-    /// Times that the connection was lost.
+    /// Times the connection was lost.
     pub disconnects: u64,
     /// Seconds that processors have computed.
     pub computed: f64,
@@ -74,7 +74,7 @@ impl Durations {
         self.sum += other.sum;
     }
 
-    /// The duration that a share of the last ones is below.
+    /// A quantile of the last ones.
     pub fn quantile(&self, share: f64) -> f64 {
         let mut sorted = self.last.clone();
         sorted.sort_unstable_by(f32::total_cmp);
@@ -85,7 +85,7 @@ impl Durations {
 }
 
 impl Counters {
-    /// Counts something that was of no use.
+    /// Counts a message that was refused.
     pub fn refuse(&mut self, why: &str) {
         *self.refused.entry(why.into()).or_default() += 1;
     }
@@ -108,7 +108,7 @@ impl Counters {
         }
     }
 
-    /// As Prometheus reads it.
+    /// In Prometheus's text format.
     pub fn to_prometheus(&self, t: u64, connected: bool) -> String {
         let mut text = String::new();
         let mut put = |name: &str, kind: &str, help: &str, labels: &str, value: f64| {
@@ -123,7 +123,7 @@ impl Counters {
             ("bytes_sent", "Bytes of messages sent.", self.sent_bytes),
             (
                 "messages_sent_again",
-                "Messages sent again since no answer came.",
+                "Messages sent again because no answer came.",
                 self.again,
             ),
             (
@@ -133,7 +133,7 @@ impl Counters {
             ),
             (
                 "evaluation_bytes_sent",
-                "Bytes sent to measure models.",
+                "Bytes sent to evaluate models.",
                 self.evaluation_bytes,
             ),
             ("messages_received", "Messages received.", self.received),
@@ -151,7 +151,7 @@ impl Counters {
             ("record_bytes", "Bytes of records kept.", self.record_bytes),
             (
                 "disconnects",
-                "Times that the connection was lost.",
+                "Times the connection was lost.",
                 self.disconnects,
             ),
         ];
@@ -161,11 +161,11 @@ impl Counters {
         }
         let (name, help) = ("computed_seconds_total", "Seconds spent computing.");
         put(name, "counter", help, "", self.computed);
-        let help = "The iteration that comes next.";
+        let help = "The next iteration.";
         put("iteration", "gauge", help, "", t as f64);
-        let (reached, help) = (u8::from(connected), "Whether the server is reached.");
+        let (reached, help) = (u8::from(connected), "Whether the server is connected.");
         put("connected", "gauge", help, "", f64::from(reached));
-        let (name, mut help) = ("messages_refused_total", "Received and of no use.");
+        let (name, mut help) = ("messages_refused_total", "Messages received and refused.");
         for (why, count) in &self.refused {
             let labels = format!("{{why=\"{why}\"}}");
             put(name, "counter", help, &labels, *count as f64);

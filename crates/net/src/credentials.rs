@@ -1,4 +1,4 @@
-//! Certificates by which parties know a server, and keys by which a server knows a party.
+//! Certificates that identify servers to parties, and keys that identify parties to servers.
 //!
 //! Nothing here shows a secret in its `Debug` output.
 
@@ -10,7 +10,7 @@ use rcgen::{
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::fs::{self, OpenOptions, Permissions};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -42,25 +42,25 @@ pub enum CredentialError {
         /// What the library said.
         source: rcgen::Error,
     },
-    /// A server without a name cannot be checked by anybody.
+    /// A server without a name cannot be verified.
     #[error("a server's certificate needs at least one host name or address")]
     NoHosts,
     /// A seed is not that of a user.
-    #[error("not the seed of a user key: {0}")]
+    #[error("not the seed of a NATS user key: {0}")]
     Seed(String),
 }
 
-/// Random bytes, good enough for secrets.
+/// Random bytes, suitable for secrets.
 ///
 /// # Errors
 /// If the system has none.
 pub fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
-    fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes))?;
+    getrandom::fill(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Writes a text that only its owner may read: mode 0600, also where the file was there before with another one.
+/// Writes a text that only its owner may read: mode 0600, also if the file existed with another mode.
 pub fn write_secret(path: &Path, text: &str) -> Result<(), CredentialError> {
     let write = || {
         let mut file = OpenOptions::new()
@@ -101,7 +101,7 @@ pub struct Issued {
     pub certificate: String,
     /// The key, a secret.
     pub key: String,
-    /// A name for the public half of the key: SHA-256 in hexadecimal digits.
+    /// The fingerprint of the public key: SHA-256 in hexadecimal digits.
     pub fingerprint: String,
 }
 
@@ -232,7 +232,7 @@ impl Identity {
         Self::of(&KeyPair::new_user())
     }
 
-    /// The key that belongs to a seed which was stored; space around it is not part of it.
+    /// The key of a stored seed; surrounding white space is ignored.
     pub fn from_seed(seed: &str) -> Result<Self, CredentialError> {
         let pair =
             KeyPair::from_seed(seed.trim()).map_err(|e| CredentialError::Seed(e.to_string()))?;

@@ -1,15 +1,15 @@
-//! How long a party waits for those who are late: the one place where that is said.
+//! How long a party waits for others; defined only here.
 //!
-//! A phase's time begins when the first of those who are awaited is there, so computing takes as long as it takes, and only
-//! stragglers are waited for. Whoever is missing at the end of it is absent for that phase, if enough others are there
-//! ([`Quorum`]); else the party waits on, and says so. Without deadlines everybody is waited for, for ever: then the model is
-//! that of a simulation in which nobody is absent.
+//! A deadline starts when the first of the awaited parties is there, so computing takes as long as it takes, and only
+//! stragglers are cut off. Whoever is missing at the deadline is absent for that phase, if enough others are there
+//! ([`Quorum`]); otherwise the party keeps waiting, and reports it. Without deadlines a party waits for everybody
+//! indefinitely: the model is then that of a simulation in which nobody is absent.
 
 use selvedge_core::role::{Phase, Quorum};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Seconds for each phase; none where it has no end.
+/// Seconds for each phase; none where there is no deadline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Deadlines {
@@ -19,7 +19,7 @@ pub struct Deadlines {
     pub upload: Option<f64>,
     /// Until all groups have sent their models to the cloud.
     pub global: Option<f64>,
-    /// Until all groups have measured a model.
+    /// Until all groups have evaluated a model.
     pub evaluation: Option<f64>,
     /// The share of drawn devices that must be there.
     pub device_quorum: f64,
@@ -61,7 +61,7 @@ impl Deadlines {
         for (key, value) in seconds {
             if let Some(value) = value.filter(|v| !(*v > 0.0 && *v <= 1e7)) {
                 return Err(format!(
-                    "deadlines.{key} = {value}: choose seconds above 0, at most 10,000,000, or leave it out"
+                    "deadlines.{key} = {value}: choose a number of seconds above 0, at most 10,000,000, or leave it out"
                 ));
             }
         }

@@ -1,5 +1,5 @@
-//! One connection to a server, to see whether a party could take part: is it reached, does it know this key, what time is it
-//! there?
+//! One connection to a server, to check whether a party could take part: can it be reached, does it know this key, what
+//! time is it there?
 
 use crate::credentials::Identity;
 use crate::subjects::WHO_AM_I;
@@ -13,7 +13,7 @@ use time::format_description::well_known::Rfc3339;
 /// How long each answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a server says of a party.
+/// What a server knows about a party.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Known {
     /// The server's name.
@@ -24,7 +24,7 @@ pub struct Known {
     pub user: String,
     /// The party's account there.
     pub account: String,
-    /// Seconds for a question and its answer.
+    /// Seconds for a request and its response.
     pub round_trip: f64,
     /// Seconds by which this machine's clock is ahead of the server's.
     pub clock_ahead: f64,
@@ -49,10 +49,10 @@ struct User {
     account: String,
 }
 
-/// Connects to one server as a party, asks who it is there, and leaves.
+/// Connects to one server as a party, asks which user it is there, and disconnects.
 ///
 /// # Errors
-/// In words for people: what was tried, and what came of it.
+/// A message for people: what failed, and what to do about it.
 pub fn examine(access: &Access, server: &str, party: Party) -> Result<Known, String> {
     Identity::from_seed(&access.seed).map_err(|e| e.to_string())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -71,10 +71,10 @@ pub fn examine(access: &Access, server: &str, party: Party) -> Result<Known, Str
         let asked = Instant::now();
         let question = client.request(WHO_AM_I, "".into());
         let answer = match tokio::time::timeout(PATIENCE, question).await {
-            Ok(answer) => answer.map_err(|e| format!("it does not say who we are: {e}"))?,
+            Ok(answer) => answer.map_err(|e| format!("it does not identify this party: {e}"))?,
             Err(_) => {
                 return Err(
-                    "it lets us in, but does not answer this party: is it another's folder?".into(),
+                    "it accepts the connection but does not answer this party: is this another party's folder?".into(),
                 );
             }
         };
@@ -83,9 +83,9 @@ pub fn examine(access: &Access, server: &str, party: Party) -> Result<Known, Str
             .duration_since(UNIX_EPOCH)
             .map_or(0.0, |since| since.as_secs_f64());
         let answer: Answer = serde_json::from_slice(&answer.payload)
-            .map_err(|e| format!("it says who we are in words that are not understood: {e}"))?;
+            .map_err(|e| format!("its answer about this party's identity cannot be read: {e}"))?;
         let there = seconds(&answer.server.time)
-            .ok_or_else(|| format!("its time {:?} is none", answer.server.time))?;
+            .ok_or_else(|| format!("its time {:?} is invalid", answer.server.time))?;
         Ok(Known {
             server: answer.server.name,
             version: answer.server.ver,
@@ -102,11 +102,11 @@ fn explain(problem: &str) -> String {
     let hint = [
         (
             "UnknownIssuer",
-            "its certificate is of another authority: is it the consortium's server?",
+            "its certificate is from a different authority: is it the consortium's server?",
         ),
         (
             "NotValidForName",
-            "its certificate is for another host name",
+            "its certificate is for a different host name",
         ),
         (
             "Expired",
@@ -118,9 +118,9 @@ fn explain(problem: &str) -> String {
         ),
         (
             "Connection refused",
-            "nobody listens there: is the server started?",
+            "nothing is listening there: is the server running?",
         ),
-        ("failed to lookup", "the host's name is not known here"),
+        ("failed to lookup", "the host name cannot be resolved here"),
     ];
     let found = hint.iter().find(|(part, _)| problem.contains(part));
     match found {

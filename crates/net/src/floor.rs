@@ -1,6 +1,7 @@
 //! What the same traffic costs with nothing but NATS: messages of the same sizes between the same parties over the same
-//! servers, in the same order, with records of the same sizes kept in the same places. No bytes mean anything, and nothing is
-//! computed. A deployment cannot be faster than this; `selvedge bench --deployed` says how much slower it is.
+//! servers, in the same order, with records of the same sizes kept in the same places. The bytes mean nothing, and
+//! nothing is computed. A deployment cannot be faster than this; `selvedge bench --deployed` shows how much slower it
+//! is.
 
 use crate::chunks::{Joiner, PIECE, split};
 use crate::counters::Durations;
@@ -47,9 +48,9 @@ pub struct Sizes {
     pub cloud_record: usize,
 }
 
-/// What is to be measured.
+/// What to measure.
 pub struct Plan {
-    /// How each party gets to its server: the cloud, and a hospital, an edge and a gateway for each group.
+    /// How each party connects to its server: the cloud, and a hospital, an edge and a gateway for each group.
     pub parties: Vec<(Party, Access)>,
     /// Of messages and records.
     pub sizes: Sizes,
@@ -126,7 +127,8 @@ impl Peer {
     }
 
     async fn send(&self, to: Party, size: usize) -> Result<(), FloorError> {
-        let subject = subject(self.party, to).ok_or_else(|| failed("they do not talk"))?;
+        let subject = subject(self.party, to)
+            .ok_or_else(|| failed("these parties do not exchange messages"))?;
         for piece in split(vec![0; size.max(1)]) {
             let published = self.client.publish(subject.clone(), piece);
             published.await.map_err(failed)?;
@@ -136,7 +138,7 @@ impl Peer {
 
     async fn receive(&mut self, from: Party) -> Result<(), FloorError> {
         let Some((subscriber, joiner)) = self.incoming.get_mut(&from) else {
-            return Err(failed("they do not talk"));
+            return Err(failed("these parties do not exchange messages"));
         };
         let whole = async {
             while let Some(message) = subscriber.next().await {
@@ -144,10 +146,10 @@ impl Peer {
                     return Ok(());
                 }
             }
-            Err(failed("the connection is gone"))
+            Err(failed("the connection was lost"))
         };
         let waited = tokio::time::timeout(PATIENCE, whole).await;
-        waited.map_err(|_| failed(format!("{} hears nothing of {from}", self.party)))?
+        waited.map_err(|_| failed(format!("{} hears nothing from {from}", self.party)))?
     }
 
     async fn keep(&mut self, size: usize) -> Result<(), FloorError> {

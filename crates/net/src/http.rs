@@ -11,6 +11,9 @@ use tokio::time::timeout;
 /// A request that is longer is none.
 const LONGEST: usize = 8 * 1024;
 
+/// More headers than this are none that a browser or a monitor sends.
+const MOST_HEADERS: usize = 100;
+
 /// How long a request may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -36,24 +39,20 @@ pub(crate) async fn serve(
 
 async fn answer(mut stream: TcpStream, snapshot: &Mutex<Snapshot>) -> std::io::Result<()> {
     let mut request = Vec::new();
-    while !request.windows(4).any(|end| end == b"\r\n\r\n") {
+    let path = loop {
         let mut some = [0; 1024];
         let read = stream.read(&mut some).await?;
         request.extend_from_slice(&some[..read]);
         if read == 0 || request.len() > LONGEST {
             return Ok(());
         }
-    }
-    let line = request.split(|b| *b == b'\r').next().unwrap_or_default();
-    let line = String::from_utf8_lossy(line);
-    let mut words = line.split(' ');
-    let path = match (words.next(), words.next()) {
-        (Some("GET"), Some(path)) => path.split('?').next().unwrap_or_default(),
-        _ => "",
+        if let Some(path) = path(&request) {
+            break path;
+        }
     };
     let (status, kind, body) = {
         let snapshot = snapshot.lock().unwrap_or_else(PoisonError::into_inner);
-        respond(path, &snapshot)
+        respond(&path, &snapshot)
     };
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
@@ -62,6 +61,20 @@ async fn answer(mut stream: TcpStream, snapshot: &Mutex<Snapshot>) -> std::io::R
     stream.write_all(head.as_bytes()).await?;
     stream.write_all(body.as_bytes()).await?;
     stream.shutdown().await
+}
+
+/// What is asked for, once the request is whole; nothing that exists, if it is malformed or no GET.
+fn path(request: &[u8]) -> Option<String> {
+    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+    let mut parsed = httparse::Request::new(&mut headers);
+    match parsed.parse(request) {
+        Ok(httparse::Status::Partial) => None,
+        Ok(httparse::Status::Complete(_)) if parsed.method == Some("GET") => {
+            let path = parsed.path.unwrap_or_default();
+            Some(path.split('?').next().unwrap_or_default().to_owned())
+        }
+        _ => Some(String::new()),
+    }
 }
 
 fn respond(path: &str, snapshot: &Snapshot) -> (&'static str, &'static str, String) {
@@ -76,7 +89,7 @@ fn respond(path: &str, snapshot: &Snapshot) -> (&'static str, &'static str, Stri
         "/healthz" => (
             "503 Service Unavailable",
             text,
-            "the server is not reached\n".into(),
+            "the server cannot be reached\n".into(),
         ),
         "/status" => match serde_json::to_string(snapshot) {
             Ok(body) => ("200 OK", "application/json", body),

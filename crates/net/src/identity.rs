@@ -13,9 +13,9 @@ pub struct RunIdentity {
     pub wire: u8,
     /// The experiment's identity: a line for each key that does not have its default.
     pub experiment: String,
-    /// The fingerprint of what data is scaled by.
+    /// The fingerprint of the statistics that data is scaled by.
     pub statistics: String,
-    /// The fingerprint of the data as it was cut.
+    /// The fingerprint of the whole data set.
     pub data: String,
 }
 
@@ -46,7 +46,7 @@ impl RunIdentity {
             .next_u64()
     }
 
-    /// In what it differs from another, for people: `here` and `there`, a line each.
+    /// The differences from another, for people: `here` and `there`, one per line.
     pub fn differences(&self, other: &RunIdentity) -> Vec<String> {
         let mut lines = Vec::new();
         if self.wire != other.wire {

@@ -1,15 +1,16 @@
 //! A party's records, in JetStream: what it must find again after a crash.
 //!
-//! A party has one stream, and in it one subject with its last record. Each write names the one before it, and the server
-//! refuses it if that is not the last any more. So nobody writes twice, and a second copy of a party is found out:
+//! A party has one stream, and in it one subject with its last record. Each write names the one before it, and the
+//! server refuses it if that is no longer the last. So nothing is written twice, and a second copy of a party is
+//! detected:
 //!
-//! - who starts writes the last record again, as its own, and is from then on the only one who can go on;
-//! - a copy that was started before is refused at its next write, and ends.
+//! - a process that starts writes the last record again, as its own, and is from then on the only one that can continue;
+//! - a copy that was started earlier is refused at its next write, and ends.
 //!
 //! A write whose answer does not come may still have happened: what is there is read and compared.
 //!
-//! Large records lie in pieces beside it, named by their content, and the record names them. Those of a record that was
-//! replaced are purged.
+//! Large records are stored in separate pieces, named by their content, and the record refers to them. Pieces of
+//! replaced records are purged.
 
 use crate::chunks::{PIECE, name};
 use crate::subjects;
@@ -32,15 +33,15 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// What a cluster says that does not know enough of its servers yet.
 const NO_PEERS: jetstream::ErrorCode = jetstream::ErrorCode::CLUSTER_NO_PEERS;
 
-/// Why records are of no use.
+/// Why records cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// Another copy of this party has written since.
-    #[error("another copy of this party has taken over: only one can go on")]
+    #[error("another copy of this party has taken over: only one can run")]
     Superseded,
     /// What is kept belongs to another run.
     #[error(
-        "the server keeps records of {name} of another run ({theirs}, this one is {ours}): if it is this run and selvedge was upgraded since, finish it with the version that began it; if that run is over, forget them with --forget; else use another server"
+        "the server keeps records of {name} from another run ({theirs}, this one is {ours}): if it is this run and selvedge was upgraded since, finish it with the version that began it; if that run is over, discard them with --forget; otherwise use another server"
     )]
     OtherRun {
         /// The party.
@@ -66,10 +67,10 @@ pub enum RecordError {
         /// What it says.
         problem: String,
     },
-    /// The system gives no random numbers.
+    /// The system provides no random numbers.
     #[error("cannot read random numbers: {0}")]
     Random(std::io::Error),
-    /// Somebody wants the party to stop.
+    /// The party is to stop.
     #[error("stopped")]
     Stopped,
 }
@@ -109,8 +110,8 @@ enum Content {
     Pieces(Pieces),
 }
 
-/// Where the pieces of a record are. Each start of a party has its own places, so that what an earlier one purges late is
-/// not what a later one has written.
+/// Where the pieces of a record are. Each start of a party has its own places, so that what an earlier one purges late
+/// is not what a later one has written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pieces {
     epoch: u64,
@@ -171,11 +172,11 @@ impl Head {
 }
 
 impl Records {
-    /// Opens the records of a party, makes them its own, and gives the last one; `replicas` servers keep each. Tries until a
-    /// server answers.
+    /// Opens the records of a party, takes them over, and returns the last one; `replicas` servers keep each. Tries
+    /// until a server answers.
     ///
     /// # Errors
-    /// If they are of another run (unless those are to be forgotten), damaged, or refused.
+    /// If they are from another run (unless these are to be discarded), damaged, or refused.
     pub async fn open(
         client: &Client,
         (party, run): (&str, u64),
@@ -200,7 +201,8 @@ impl Records {
         let (mut epoch, mut content) = (0, Content::Nothing);
         if let Some((sequence, bytes)) = records.last(world).await? {
             records.sequence = sequence;
-            let head = Head::parse(&bytes).ok_or_else(|| records.damaged("it has no head"))?;
+            let head =
+                Head::parse(&bytes).ok_or_else(|| records.damaged("its header is missing"))?;
             if head.run == run {
                 (epoch, content) = (head.epoch, head.content);
             } else if !forget {
@@ -307,11 +309,11 @@ impl Records {
         }
         match name(&whole) == pieces.name {
             true => Ok(whole),
-            false => Err(self.damaged("its pieces do not fit")),
+            false => Err(self.damaged("its pieces do not match")),
         }
     }
 
-    /// Keeps a record in the place of the last one. Tries until a server answers.
+    /// Replaces the last record. Tries until a server answers.
     ///
     /// # Errors
     /// If another copy of the party has written since, or the server refuses.
@@ -466,7 +468,7 @@ fn random() -> Result<u64, RecordError> {
     Ok(u64::from_le_bytes(bytes))
 }
 
-/// What is to be known while a server is waited for.
+/// Context for waiting for a server.
 pub struct World<'a> {
     stop: &'a AtomicBool,
     notice: &'a dyn Fn(&str),
@@ -474,7 +476,7 @@ pub struct World<'a> {
 }
 
 impl<'a> World<'a> {
-    /// Until somebody wants to stop; what is waited for is told to `notice`, less and less often.
+    /// Waits until `stop` is set; reports to `notice`, less and less often.
     pub fn new(stop: &'a AtomicBool, notice: &'a dyn Fn(&str)) -> Self {
         World {
             stop,

@@ -1,6 +1,6 @@
 //! Names of what is sent: `<link>.<group>.<from>.<to>`, and of what is kept: `record.<name>.…`.
 //!
-//! Servers give rights by these names, so the functions here are the only place where they are put together.
+//! Servers grant rights by these names, so they are only ever built by the functions here.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ pub const EDGE: &str = "edge";
 /// The one cloud.
 pub const CLOUD: &str = "cloud";
 
-/// Whom a party asks who it is: its server.
+/// Where a party asks its server which user it is.
 pub const WHO_AM_I: &str = "$SYS.REQ.USER.INFO";
 
 /// Where a message travels.
@@ -90,7 +90,7 @@ pub fn group_name(group: usize) -> String {
     format!("group-{group}")
 }
 
-/// Whether a party may be called so: a name is one token of a subject, and no wildcard.
+/// Whether this is a valid name of a party: one token of a subject, and no wildcard.
 pub fn is_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= 64

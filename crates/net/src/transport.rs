@@ -1,7 +1,7 @@
 //! A party's connection to its server: what it hears, and what it says.
 //!
-//! Messages are lost without a word when the connection is down, so roles send again what they wait for. Connecting is tried
-//! for ever.
+//! Messages are lost silently while the connection is down, so roles send again what they wait for. Connecting is
+//! retried indefinitely.
 
 use crate::chunks::{self, Joiner, Unusable};
 use crate::subjects::{self, CLOUD, EDGE, HOSPITAL};
@@ -14,7 +14,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
-/// How a party gets to its server.
+/// How a party connects to its server.
 #[derive(Clone)]
 pub struct Access {
     /// `host:port` of one or more servers.
@@ -26,8 +26,8 @@ pub struct Access {
 }
 
 impl Access {
-    /// How many servers keep each record: all of a cluster of three, so that it outlives one of them.
-    /// How a party connects.
+    /// How many servers keep each record: all of a cluster of three, so that it outlives one of them. How a party
+    /// connects.
     pub(crate) fn options(&self, party: Party) -> ConnectOptions {
         let name = name(party);
         ConnectOptions::with_nkey(self.seed.clone())
@@ -71,10 +71,10 @@ pub(crate) type Stopping<'a> = &'a dyn Fn() -> bool;
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub enum TransportError {
-    /// The system gives no threads.
+    /// Threads cannot be started.
     #[error("cannot start threads: {0}")]
     Threads(std::io::Error),
-    /// The address, certificate or key is of no use.
+    /// The address, certificate or key is invalid.
     #[error("cannot connect to {servers}: {problem}")]
     Connect {
         /// Where to.
@@ -94,7 +94,7 @@ pub fn name(party: Party) -> String {
     }
 }
 
-/// The subject of what one party says to another; nothing if they do not talk.
+/// The subject of messages from one party to another; none if they do not exchange messages.
 pub fn subject(from: Party, to: Party) -> Option<String> {
     use Party::{Cloud, Edge, Gateway, Hospital};
     match (from, to) {
@@ -109,7 +109,7 @@ pub fn subject(from: Party, to: Party) -> Option<String> {
     }
 }
 
-/// Whom a party talks with, among so many groups and gateways of its group.
+/// The parties that a party exchanges messages with, given the numbers of groups and of gateways per group.
 pub fn neighbours(party: Party, groups: usize, gateways: usize) -> Vec<Party> {
     match party {
         Party::Cloud => (0..groups)
@@ -125,8 +125,8 @@ pub fn neighbours(party: Party, groups: usize, gateways: usize) -> Vec<Party> {
 }
 
 impl Transport {
-    /// Connects a party, and listens to its neighbours. No message is longer than `most` bytes. Tries until a server answers,
-    /// and says why none does; nothing if it is to stop before.
+    /// Connects a party, and listens to its neighbours. No message is longer than `most` bytes. Tries until a server
+    /// answers, and says why none does; nothing if it is to stop before.
     pub(crate) fn open(
         access: &Access,
         own: Party,
@@ -151,7 +151,7 @@ impl Transport {
             .collect::<Result<_, _>>()
             .map_err(|e: std::io::Error| failed(e.to_string()))?;
         crate::credentials::Identity::from_seed(&access.seed)
-            .map_err(|e| failed(format!("the party's key is of no use: {e}")))?;
+            .map_err(|e| failed(format!("the party's key is invalid: {e}")))?;
         std::fs::read(&access.authority)
             .map_err(|e| failed(format!("{}: {e}", access.authority.display())))?;
         let told = sender.clone();

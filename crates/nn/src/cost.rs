@@ -5,8 +5,8 @@ use std::iter::Sum;
 /// What one sample costs.
 ///
 /// Operations are those in the products of layers, a multiply-add being two: weights with inputs, and in the backward
-/// pass with gradients. Work on single numbers (biases, nonlinearities, pooling, the gates of recurrent layers, updates)
-/// is not counted, as is usual; it is a few operations for each number on the tape.
+/// pass with gradients. Work on single numbers (biases, nonlinearities, pooling, the gates of recurrent layers,
+/// updates) is not counted, as is usual; it is a few operations for each number on the tape.
 ///
 /// The gradient takes as many numbers as the parameters, and the tape as many as the activations, which
 /// [`Network::tape`](crate::Network::tape) rounds up to cache lines.
@@ -18,12 +18,12 @@ use std::iter::Sum;
 /// let tower = Network::new(Shape::Flat(10), &layers)?.cost();
 /// let (first, second) = (2 * 10 * 20, 2 * 20 * 3);
 /// assert_eq!(tower.forward_flops, first + second);
-/// // The weights of both, and the input of the second: nobody asks for the gradient of raw data.
+/// // The weights of both, and the input of the second: the gradient of raw data is not needed.
 /// assert_eq!(tower.backward_flops, first + 2 * second);
 ///
 /// let combined = Network::new(Shape::Flat(10), &layers)?.with_input_gradient().cost();
 /// assert_eq!(combined.backward_flops, 2 * (first + second));
-/// // Whoever holds the weights still only needs the gradient of the input.
+/// // With frozen weights, only the gradient of the input is needed.
 /// assert_eq!(combined.frozen_backward_flops, first + second);
 /// assert_eq!((combined.params, combined.activations), (200 + 20 + 60 + 3, 20 + 20 + 3));
 /// # Ok::<(), selvedge_nn::ShapeError>(())

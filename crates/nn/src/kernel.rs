@@ -3,9 +3,9 @@
 //! [`multiply`]: `out[r] += Σᵢ x[r][i] · w[i]` — forward passes, and input gradients with `w` transposed.
 //! [`correlate`]: `g[i] += Σᵣ x[r][i] · d[r]` — weight gradients, or the step that they make.
 //!
-//! Lanes run along a row of `w`, `out`, `d` and `g`; each sum runs in index order (`i`, then segments;
-//! rows `r`, then outer rows) starting from what is already there. So the tile's size, like the width
-//! of a register, never changes a bit.
+//! Lanes run along a row of `w`, `out`, `d` and `g`; each sum runs in index order (`i`, then segments; rows `r`, then
+//! outer rows) starting from what is already there. So the tile's size, like the width of a register, never changes a
+//! bit.
 //!
 //! The tiles read and write without bounds checks, which cost a third of the speed in loops this short. It is sound
 //! because each tile first asserts that the last number it will touch is inside its slices; all others lie before.
@@ -18,8 +18,8 @@ use crate::simd::{Kernel, LANES, Lanes, Level, Vector};
 /// `lanes!(L, out, [o, a = x, b = y] => expression)`: `out = expression`, sixteen at a time and then the tail, where
 /// `o`, `a` and `b` are the lanes of `out`, `x` and `y`.
 ///
-/// A macro, because a closure is a function of its own: it is compiled without its caller's instruction set,
-/// and every operation in it becomes a call.
+/// A macro, because a closure is a function of its own: it is compiled without its caller's instruction set, and every
+/// operation in it becomes a call.
 macro_rules! lanes {
     ($L:ident, $out:expr, [$o:ident $(, $a:ident = $x:expr)*] => $value:expr) => {{
         let out: &mut [f32] = $out;
@@ -45,8 +45,8 @@ macro_rules! lanes {
 }
 pub(crate) use lanes;
 
-/// Where the rows of `x` lie. A convolution's row is a patch of `segments` stretches, one per line of
-/// the kernel window; elsewhere there is one segment.
+/// Where the rows of `x` lie. A convolution's row is a patch of `segments` stretches, one per line of the kernel
+/// window; elsewhere there is one segment.
 #[derive(Clone, Copy)]
 pub(crate) struct Rows {
     /// How many rows.
@@ -205,8 +205,8 @@ fn multiply_rows_of<L: Lanes>(
     start: Start<'_>,
     out: &mut [f32],
 ) {
-    // Where rows are known to lie so far apart, every address is a constant away from one pointer; the rows of a tile have
-    // more pointers than there are registers. These are the convolutions of one, eight and sixteen channels.
+    // Where rows are known to lie so far apart, every address is a constant away from one pointer; the rows of a tile
+    // have more pointers than there are registers. These are the convolutions of one, eight and sixteen channels.
     macro_rules! narrow {
         ($stride:expr, $n:expr) => {{
             let stride = $stride;
@@ -239,8 +239,8 @@ fn multiply_rows_of<L: Lanes>(
 /// As many rows of whole vectors fit where registers are few.
 const FEW_REGISTERS: usize = 6;
 
-/// Rows of up to one vector. A sum waits for its own last addition, so a tile needs many rows: tiles of up to twelve, all
-/// nearly equally high, since a low one takes as long as a high one.
+/// Rows of up to one vector. A sum waits for its own last addition, so a tile needs many rows: tiles of up to twelve,
+/// all nearly equally high, since a low one takes as long as a high one.
 #[inline(always)]
 fn multiply_narrow<L: Lanes>(
     x: &[f32],
@@ -372,8 +372,8 @@ fn multiply_tile<V: Vector, const R: usize, const C: usize, const PARTIAL: bool>
     }
 }
 
-/// `out = Σ_g Σᵢ d[g][i] · w[g][i]`, the inner sums each from zero and then added in order, for `GATES` gates
-/// whose `w` has `n` rows of `n`: the gradient that a recurrent layer hands to the step before.
+/// `out = Σ_g Σᵢ d[g][i] · w[g][i]`, the inner sums each from zero and then added in order, for `GATES` gates whose `w`
+/// has `n` rows of `n`: the gradient that a recurrent layer hands to the step before.
 ///
 /// The sums of all gates run side by side: one alone would wait for each of its own additions.
 #[inline(always)]

@@ -1,7 +1,7 @@
 //! Neural networks on flat `f32` slices, one sample at a time.
 //!
-//! A [`Network`] is a list of layers over **one flat parameter slice**, so that averaging, encoding
-//! and counting models are slice operations. It knows nothing of federation.
+//! A [`Network`] is a list of layers over **one flat parameter slice**, so that averaging, encoding and counting models
+//! are slice operations. It knows nothing of federation.
 //!
 //! # Call order
 //!
@@ -40,6 +40,7 @@
 mod cost;
 mod kernel;
 mod layer;
+pub mod limits;
 pub mod loss;
 pub mod math;
 mod network;

@@ -1,8 +1,8 @@
 //! Exponentials and logarithms of our own, so that no platform's library decides a bit.
 //!
-//! The exponential is the usual reduction: eˣ = 2ⁿ·eʳ with n = round(x / ln 2) and |r| ≤ ln 2 / 2, and a
-//! polynomial for eʳ − 1. Rounding to n adds and subtracts 1.5·2²³, which leaves n itself in the lowest
-//! bits of the sum; that is where [`Lanes::pow2_of_low_bits`] reads it.
+//! The exponential is the usual reduction: eˣ = 2ⁿ·eʳ with n = round(x / ln 2) and |r| ≤ ln 2 / 2, and a polynomial for
+//! eʳ − 1. Rounding to n adds and subtracts 1.5·2²³, which leaves n itself in the lowest bits of the sum; that is where
+//! [`Lanes::pow2_of_low_bits`] reads it.
 
 use crate::simd::Lanes;
 
@@ -15,8 +15,8 @@ fn reduce<L: Lanes>(x: L) -> (L, L) {
     let n = carrier.sub(L::splat(ROUND));
     // ln 2 as one number is 2e-9 too large: n times that is nothing beside the polynomial's 1e-7.
     let r = n.mul_add(L::splat(-std::f32::consts::LN_2), x);
-    // eʳ − 1 = r + r²·(a₀ + a₁r + a₂r² + a₃r³), the coefficients for the least largest error relative to eʳ. In pairs of
-    // terms, which do not wait for each other.
+    // eʳ − 1 = r + r²·(a₀ + a₁r + a₂r² + a₃r³), the coefficients for the least largest error relative to eʳ. In pairs
+    // of terms, which do not wait for each other.
     let square = r.mul(r);
     let low = L::splat(0.166_671_16).mul_add(r, L::splat(0.499_992_3));
     let high = L::splat(0.008_312_501).mul_add(r, L::splat(0.041_890_33));
@@ -63,8 +63,7 @@ pub fn tanh_slope<L: Lanes>(y: L) -> L {
     L::splat(1.0).sub(y.mul(y))
 }
 
-/// The natural logarithm, within a few units in the last place. Infinite at 0 and at infinity, NaN
-/// below 0.
+/// The natural logarithm, within a few units in the last place. Infinite at 0 and at infinity, NaN below 0.
 pub fn ln(x: f64) -> f64 {
     if !x.is_finite() || x <= 0.0 {
         return if x == 0.0 {

@@ -9,9 +9,9 @@ use std::ops::Range;
 
 /// A network: layers one after the other, over one flat slice of parameters.
 ///
-/// It holds no numbers: parameters, tape, prepared weights, gradient and scratch belong to the caller,
-/// who sizes them with [`params`](Self::params), [`tape`](Self::tape), [`prepared`](Self::prepared) and
-/// [`scratch`](Self::scratch). So nothing is allocated in a step.
+/// It holds no numbers: parameters, tape, prepared weights, gradient and scratch belong to the caller, who sizes them
+/// with [`params`](Self::params), [`tape`](Self::tape), [`prepared`](Self::prepared) and [`scratch`](Self::scratch). So
+/// nothing is allocated in a step.
 #[derive(Debug)]
 pub struct Network {
     level: Level,
@@ -182,7 +182,7 @@ impl Network {
         };
         if input.is_empty() {
             return Err(ShapeError(format!(
-                "a network needs an input, but {input} has no numbers"
+                "a network needs an input, but {input} is empty"
             )));
         }
         if let Shape::Image(channels, height, width) = input {
@@ -235,8 +235,8 @@ impl Network {
         self.stages.push(stage);
     }
 
-    /// The same network, whose backward pass also gives the gradient of its input. (Raw data needs
-    /// none, embeddings do.)
+    /// The same network, whose backward pass also gives the gradient of its input. (Raw data needs none, embeddings
+    /// do.)
     #[must_use]
     pub fn with_input_gradient(self) -> Self {
         Network {
@@ -317,8 +317,8 @@ impl Network {
         tensors
     }
 
-    /// Fills the parameters with the usual initialisation of each layer: weights and biases uniform in
-    /// ±1/√fan-in, or ±1/√hidden for recurrent layers. Every tensor has its own stream of `key`.
+    /// Fills the parameters with the usual initialisation of each layer: weights and biases uniform in ±1/√fan-in, or
+    /// ±1/√hidden for recurrent layers. Every tensor has its own stream of `key`.
     pub fn initialise(&self, key: Key, params: &mut [f32]) {
         for stage in &self.stages {
             let Some(index) = stage.index else { continue };
@@ -365,8 +365,7 @@ impl Network {
         self.costs().into_iter().sum()
     }
 
-    /// The layers before the first one with parameters need no backward pass, unless the input's
-    /// gradient is asked for.
+    /// The layers before the first one with parameters need no backward pass, unless the input's gradient is asked for.
     fn first_to_differentiate(&self) -> usize {
         if self.input_gradient {
             return 0;
@@ -421,8 +420,8 @@ impl Network {
         self.stages.last().map_or(&[], |s| &tape[s.output()])
     }
 
-    /// Makes the transposed copies of the weights that [`backward`](Self::backward) reads. Once per
-    /// value of the parameters, for any number of samples.
+    /// Makes the transposed copies of the weights that [`backward`](Self::backward) reads. Once per value of the
+    /// parameters, for any number of samples.
     pub fn prepare(&self, params: &[f32], prepared: &mut [f32]) {
         let first = self.first_to_differentiate();
         for (i, stage) in self.stages.iter().enumerate().skip(first) {
@@ -437,9 +436,9 @@ impl Network {
         }
     }
 
-    /// Updates with the gradient of one sample's loss, given its tape and the loss's gradient with respect to
-    /// the result. Writes the gradient of the input to `d_input` if the network was made
-    /// [with it](Self::with_input_gradient).
+    /// Updates with the gradient of one sample's loss, given its tape and the loss's gradient with respect to the
+    /// result. Writes the gradient of the input to `d_input` if the network was made [with
+    /// it](Self::with_input_gradient).
     #[allow(clippy::too_many_arguments)]
     pub fn backward(
         &self,

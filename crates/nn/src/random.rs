@@ -1,8 +1,8 @@
 //! Keyed randomness: a stream of numbers is named, never handed around.
 //!
-//! A [`Key`] is built from the seed and the words that say what the numbers are for. The same words
-//! give the same numbers on every machine, in any order of asking, so any party can recompute what
-//! another one drew and a run resumes anywhere.
+//! A [`Key`] is built from the seed and the words that say what the numbers are for. The same words give the same
+//! numbers on every machine, in any order of asking, so any party can recompute what another one drew and a run resumes
+//! anywhere.
 //!
 //! ```
 //! use selvedge_nn::random::Key;

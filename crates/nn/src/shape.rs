@@ -5,8 +5,8 @@ use std::fmt;
 
 /// The shape of one sample: `[features]`, `[steps, features]` or `[channels, height, width]`.
 ///
-/// Flat slices hold a sample in row-major order of exactly this shape. (Convolutions keep images
-/// channels-last between themselves; that is private to them.)
+/// Flat slices hold a sample in row-major order of exactly this shape. (Convolutions keep images channels-last between
+/// themselves; that is private to them.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "Vec<usize>", try_from = "Vec<usize>")]
 pub enum Shape {
@@ -72,8 +72,8 @@ impl fmt::Display for Shape {
     }
 }
 
-/// A layer that does not fit what comes before it; the message names the layer, the shape it was
-/// given and what would be right.
+/// A layer that does not fit what comes before it; the message names the layer, the shape it was given and what would
+/// be right.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ShapeError(pub(crate) String);

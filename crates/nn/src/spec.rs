@@ -7,7 +7,7 @@ use std::fmt;
 
 /// One layer, as written in an experiment: `{ lstm = { hidden = 16 } }`, `{ relu = {} }` or `"relu"`.
 ///
-/// The width of what comes in is known from the layer before, so only what the layer adds is said.
+/// The input width is known from the layer before, so only the layer's own sizes are stated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "lowercase", deny_unknown_fields)]
 pub enum LayerSpec {
@@ -20,7 +20,7 @@ pub enum LayerSpec {
     Conv1d(ConvSpec),
     /// `conv2d { out, size, stride = 1, padding = 0 }`: `[channels, height, width]` → `[out, height', width']`
     Conv2d(ConvSpec),
-    /// `maxpool { size = 2 }`: over steps, or over height and width; what does not fill a window is left out
+    /// `maxpool { size = 2 }`: over steps, or over height and width; incomplete windows are left out
     Maxpool {
         /// Side of the window, and its stride.
         #[serde(default = "two")]
@@ -101,10 +101,10 @@ impl LayerSpec {
         }
     }
 
-    /// The shape that comes out of it.
+    /// Its output shape.
     ///
     /// # Errors
-    /// If it does not fit what comes in.
+    /// If it does not fit its input.
     pub fn output(&self, input: Shape) -> Result<Shape, ShapeError> {
         crate::layer::build(self, input).map(|(_, output)| output)
     }

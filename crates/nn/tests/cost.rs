@@ -83,8 +83,8 @@ fn gru() {
     check_recurrent("gru", 3, 7, [4, 3, 7]);
 }
 
-/// Each of `places` outputs of each of `out` channels is a product of size × channels terms. Kept are the padded input, up
-/// to a cache line, and the output.
+/// Each of `places` outputs of each of `out` channels is a product of size × channels terms. Kept are the padded input,
+/// up to a cache line, and the output.
 #[test]
 fn conv1d() {
     // ⌊(10 + 2 − 4)/2⌋ + 1 = 5 places

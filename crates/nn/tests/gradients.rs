@@ -27,8 +27,8 @@ fn backward_is_the_derivative_of_forward() {
         let d_output = normals(key.with(2), network.output().len());
         let analytic = pass(&network, &params, &input, &d_output);
 
-        // A step of 2⁻⁹ balances the curvature against single precision. Where it crosses a kink of relu
-        // or maxpool the two one-sided slopes differ by `bend`, and the truth lies between them.
+        // A step of 2⁻⁹ balances the curvature against single precision. Where it crosses a kink of relu or maxpool the
+        // two one-sided slopes differ by `bend`, and the truth lies between them.
         let step = 1.0 / 512.0;
         let mut kinks = 0;
         let mut check = |what: &str, at: usize, analytic: f32, f: &mut dyn FnMut(f32) -> f64| {

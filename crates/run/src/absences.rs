@@ -1,4 +1,4 @@
-//! `absences.jsonl`: who was absent, as deployments note it, and as an input of the simulation.
+//! `absences.jsonl`: who was absent, as deployments record it and simulations replay it.
 
 use crate::error::{Context, Result, bail};
 use crate::files::{ABSENCES, read_bytes, write_whole};
@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 /// The absence of a line.
 ///
 /// # Errors
-/// In words, if the line is damaged.
+/// A message, if the line is damaged.
 pub fn parse(line: &[u8]) -> std::result::Result<Absence, String> {
     serde_json::from_slice(line).map_err(|e| e.to_string())
 }
 
-/// Reads what deployments have noted: files, or folders with `absences.jsonl` anywhere below.
+/// Reads the absences that deployments have recorded: files, or folders with `absences.jsonl` anywhere below.
 ///
 /// # Errors
 /// If there is none, or one is damaged.
@@ -30,7 +30,7 @@ pub fn read(paths: &[PathBuf]) -> Result<Listed> {
             false => files.push(path.clone()),
         }
         if files.is_empty() {
-            bail!("{}: there is no {ABSENCES} in it", path.display());
+            bail!("{}: it has no {ABSENCES}", path.display());
         }
         for file in files {
             add(&file, &mut listed)?;
@@ -39,7 +39,7 @@ pub fn read(paths: &[PathBuf]) -> Result<Listed> {
     Ok(listed)
 }
 
-/// Refuses absences that cannot be of this experiment.
+/// Refuses absences that cannot belong to this experiment.
 ///
 /// # Errors
 /// If there is one.
@@ -118,7 +118,7 @@ fn add(file: &Path, listed: &mut Listed) -> Result<()> {
     for (number, line) in numbered(&read_bytes(file)?) {
         let absence = parse(line).with_context(|| {
             format!(
-                "{}, line {number}: expected what a deployment notes, like {{\"phase\":\"exchange\",\"t\":10,\"group\":0,\"device\":3}}",
+                "{}, line {number}: expected an absence as a deployment records it, like {{\"phase\":\"exchange\",\"t\":10,\"group\":0,\"device\":3}}",
                 file.display()
             )
         })?;
@@ -134,7 +134,7 @@ fn add(file: &Path, listed: &mut Listed) -> Result<()> {
             (Phase::Global, None) => _ = listed.groups.insert((t, group)),
             (Phase::Evaluation, None) => {}
             _ => bail!(
-                "{}, line {number}: an exchange or an upload has a device, an aggregation or an evaluation none",
+                "{}, line {number}: expected a device for an exchange or an upload, and none for an aggregation or an evaluation",
                 file.display()
             ),
         }

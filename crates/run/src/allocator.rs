@@ -1,4 +1,4 @@
-//! Blocks of memory that begin where a cache line does.
+//! Memory blocks aligned to cache lines.
 //!
 //! The system's blocks begin 16 bytes into one. A register of 64 bytes that is loaded from there touches two lines, and
 //! training then takes a fifth longer.
@@ -20,8 +20,8 @@ fn on_lines(layout: Layout) -> Layout {
     layout.align_to(LINE).unwrap_or(layout)
 }
 
-// SAFETY: all work is left to `System`. It is given the same layout for a block each time, since `on_lines` depends only
-// on what the caller gives, and a stricter alignment is still the one that the caller asked for.
+// SAFETY: all work is left to `System`. It is given the same layout for a block each time, since `on_lines` depends
+// only on what the caller gives, and a stricter alignment is still the one that the caller asked for.
 unsafe impl GlobalAlloc for OnCacheLines {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller keeps the contract of `GlobalAlloc`, which is that of `System`.

@@ -1,12 +1,13 @@
 //! A run's state as one file, replaced whole: `checkpoint/state.safetensors`.
 //!
-//! Models are tensors; the rest is JSON in the header. Behind a global aggregation all groups hold θ, and only θ
-//! is written.
+//! Models are tensors; the rest is JSON in the header. Behind a global aggregation all groups hold θ, and only θ is
+//! written.
 
 use crate::error::{Context, Result, bail};
 use crate::files::{read_bytes, write_whole};
 use crate::weights::{from_bytes, serialize, to_bytes};
 use safetensors::SafeTensors;
+use selvedge_core::fingerprint::{Fingerprint, was_mixed};
 use selvedge_core::model::Model;
 use selvedge_core::optimiser::Memories;
 use selvedge_core::state::{Progress, Residuals, State};
@@ -33,19 +34,29 @@ pub(crate) struct Header {
 
 const NAMES: [&str; 3] = ["theta0", "theta1", "theta2"];
 
-/// What compression has lost of each hospital's θ0.
+/// Each edge's copy of its hospital's θ0, where edges keep one.
+const EDGES_THETA0: &str = "edges.theta0";
+
+/// What compression had lost of each hospital's θ0, up to version 0.2.
 const LOST_THETA0: &str = "lost.hospitals.theta0";
 
 const HEADER: &str = "selvedge";
 const CHECKSUM: &str = "checksum";
 
-/// A fingerprint of all that a checkpoint says.
-fn checksum<'a>(
-    header: &str,
-    tensors: impl Iterator<Item = (&'a str, &'a [usize], &'a [u8])>,
-) -> String {
-    let mut tensors: Vec<_> = tensors.collect();
-    tensors.sort_unstable_by_key(|t| t.0);
+type Tensor<'a> = (&'a str, &'a [usize], &'a [u8]);
+
+/// A fingerprint of everything in a checkpoint, whose tensors are in the order of their names.
+fn checksum(header: &str, tensors: &[Tensor<'_>]) -> String {
+    let whole = Fingerprint::of("checkpoint").text(header);
+    let add = |whole: Fingerprint, (name, shape, data): &Tensor<'_>| {
+        let shape = shape.iter().map(|d| *d as u64);
+        whole.text(name).words(shape).bytes(data)
+    };
+    tensors.iter().fold(whole, add).hex()
+}
+
+/// What 0.2 and earlier wrote as its checksum.
+fn mixed_checksum(header: &str, tensors: &[Tensor<'_>]) -> String {
     let bytes = |key: Key, bytes: &[u8]| {
         let words = bytes.chunks(8).map(|chunk| {
             let mut word = [0; 8];
@@ -55,11 +66,11 @@ fn checksum<'a>(
         key.with(bytes.len() as u64).with_all(words)
     };
     let key = bytes(Key::new(1), header.as_bytes());
-    let fold = |key, (name, shape, data): (&str, &[usize], &[u8])| {
+    let fold = |key, (name, shape, data): &Tensor<'_>| {
         let key = bytes(key, name.as_bytes()).with_all(shape.iter().map(|d| *d as u64));
         bytes(key, data)
     };
-    tensors.into_iter().fold(key, fold).hex()
+    tensors.iter().fold(key, fold).hex()
 }
 
 /// Writes a checkpoint.
@@ -87,7 +98,7 @@ pub(crate) fn save(path: &Path, header: &Header, state: &State) -> Result<()> {
         push("best", &[best]);
     }
     let Residuals {
-        hospitals,
+        edges,
         uploads,
         cloud,
     } = &state.residuals;
@@ -100,14 +111,15 @@ pub(crate) fn save(path: &Path, header: &Header, state: &State) -> Result<()> {
         push("memory.groups", &groups.iter().collect::<Vec<_>>());
         push("memory.cloud", &[cloud]);
     }
-    let width = hospitals.first().map_or(0, Vec::len);
-    let bytes = hospitals.iter().flat_map(|lost| to_bytes(lost)).collect();
-    tensors.push((LOST_THETA0.into(), vec![hospitals.len(), width], bytes));
+    let width = edges.first().map_or(0, Vec::len);
+    if width > 0 {
+        let bytes = edges.iter().flat_map(|copy| to_bytes(copy)).collect();
+        tensors.push((EDGES_THETA0.into(), vec![edges.len(), width], bytes));
+    }
     let text = serde_json::to_string(header)?;
-    let checksum = checksum(
-        &text,
-        tensors.iter().map(|(n, s, b)| (n.as_str(), &s[..], &b[..])),
-    );
+    tensors.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    let views: Vec<Tensor<'_>> = tensors.iter().map(|(n, s, b)| (&**n, &**s, &**b)).collect();
+    let checksum = checksum(&text, &views);
     let header = HashMap::from([(HEADER.to_owned(), text), (CHECKSUM.to_owned(), checksum)]);
     write_whole(path, &serialize(&tensors, Some(header))?)
 }
@@ -130,11 +142,18 @@ fn parse(bytes: &[u8], task: &Task<'_>) -> Result<(Header, State)> {
     };
     let text = entry(HEADER).context("it has no selvedge header")?;
     let found = tensors.tensors();
-    let found = found
+    let mut views: Vec<Tensor<'_>> = found
         .iter()
-        .map(|(name, view)| (name.as_str(), view.shape(), view.data()));
-    if entry(CHECKSUM) != Some(checksum(&text, found)) {
-        bail!("its checksum does not fit");
+        .map(|(name, view)| (&**name, view.shape(), view.data()))
+        .collect();
+    views.sort_unstable_by_key(|tensor| tensor.0);
+    let stated = entry(CHECKSUM).context("it has no checksum")?;
+    let own = match was_mixed(&stated) {
+        true => mixed_checksum(&text, &views),
+        false => checksum(&text, &views),
+    };
+    if own != stated {
+        bail!("its checksum does not match its content");
     }
     let header: Header = serde_json::from_str(&text)?;
     let read = |prefix: &str, like: &[Model]| -> Result<Option<Vec<Model>>> {
@@ -173,30 +192,41 @@ fn parse(bytes: &[u8], task: &Task<'_>) -> Result<(Header, State)> {
     let best = one("best")?;
     let safe = one("safe")?;
     if safe.is_some() != header.progress.controller.is_some() {
-        bail!("its safe model and who steers do not fit");
+        bail!("its safe model does not fit its controller");
     }
     if !residuals.uploads.is_empty() {
         let lost = read("lost.uploads", &residuals.uploads)?;
-        residuals.uploads = lost.context("it lacks what uploads have lost")?;
+        residuals.uploads = lost.context("it lacks the residuals of uploads")?;
     }
     let lost = like("lost.cloud", &residuals.cloud)?;
-    residuals.cloud = lost.context("it lacks what downloads have lost")?;
+    residuals.cloud = lost.context("it lacks the residuals of downloads")?;
     if !memories.is_any() && tensors.tensor("memory.cloud.theta0").is_ok() {
-        bail!("it has what another optimiser remembers");
+        bail!("it has the memory of another optimiser");
     }
     if memories.is_any() {
-        let lacks = "it lacks what optimisers remember";
+        let lacks = "it lacks the memory of its optimisers";
         memories.groups = read("memory.groups", &memories.groups)?.context(lacks)?;
         memories.cloud = like("memory.cloud", &memories.cloud)?.context(lacks)?;
     }
-    let lost = tensors.tensor(LOST_THETA0)?;
-    let width = residuals.hospitals.first().map_or(0, Vec::len);
-    if lost.shape() != [residuals.hospitals.len(), width] {
-        bail!("{LOST_THETA0} is {:?}", lost.shape());
+    if tensors
+        .tensor(LOST_THETA0)
+        .is_ok_and(|lost| !lost.data().is_empty())
+    {
+        bail!(
+            "version 0.2 wrote it, which added compression errors of theta0 to the next theta0 and so sent wrong values: \
+             start the run again"
+        );
     }
-    let values = from_bytes(lost.data());
-    for (m, hospital) in residuals.hospitals.iter_mut().enumerate() {
-        hospital.copy_from_slice(&values[m * width..][..width]);
+    let width = residuals.edges.first().map_or(0, Vec::len);
+    if width > 0 {
+        let copies = tensors.tensor(EDGES_THETA0)?;
+        if copies.shape() != [residuals.edges.len(), width] {
+            bail!("{EDGES_THETA0} is {:?}", copies.shape());
+        }
+        let values = from_bytes(copies.data());
+        for (copy, values) in residuals.edges.iter_mut().zip(values.chunks_exact(width)) {
+            copy.copy_from_slice(values);
+        }
     }
     let state = State {
         progress: header.progress.clone(),

@@ -1,14 +1,14 @@
-//! The run directory of a deployment's cloud: the same files as any run's but for checkpoints, which are records of the
-//! deployment, and without what only the parties know.
+//! The run directory of a deployment's cloud: the same files as in any run, but without checkpoints, whose place the
+//! deployment's records take, and without what only the parties know.
 //!
-//! Lines are written once what they say is decided and kept. After a crash the last ones are told again, and those that are
-//! there already are left out.
+//! Lines are written once their content is decided and recorded. After a crash the last ones arrive again, and those
+//! already written are skipped.
 
 use crate::directory::Files;
 use crate::error::{Context, Result, bail};
 use crate::files::{BEST, EVALUATION, METRICS, MODEL, SEGMENTS, is_run};
 use crate::lines::Lines;
-use crate::manifest::{DataInfo, EndingInfo, Manifest};
+use crate::manifest::{DataInfo, Manifest};
 use selvedge_core::adaptive::Change;
 use selvedge_core::run::Ending;
 use selvedge_core::state::{Evaluation, State};
@@ -37,10 +37,10 @@ pub struct CloudDirectory<'a> {
 }
 
 impl<'a> CloudDirectory<'a> {
-    /// Begins one in a folder, or goes on with what is there.
+    /// Creates one in a folder, or resumes the one that is there.
     ///
     /// # Errors
-    /// If the folder cannot be written to, is damaged or is of another run.
+    /// If the folder cannot be written to, is damaged or belongs to another run.
     pub fn open(
         task: &'a Task<'a>,
         name: &str,
@@ -54,7 +54,7 @@ impl<'a> CloudDirectory<'a> {
                 || there.data.fingerprint != manifest.data.fingerprint
             {
                 bail!(
-                    "{} is the directory of another run: choose another one for `out`",
+                    "{} is the directory of another run: choose a different `out`",
                     folder.display()
                 );
             }
@@ -93,7 +93,8 @@ impl<'a> CloudDirectory<'a> {
         })
     }
 
-    /// Nothing can have been decided before the first record: what is here is of another run, or of forgotten records.
+    /// Starts over: nothing can have been decided before the first record, so what is here belongs to another run or to
+    /// discarded records.
     ///
     /// # Errors
     /// If it cannot be removed.
@@ -114,7 +115,7 @@ impl<'a> CloudDirectory<'a> {
         self.files.segments.as_mut().map_or(Ok(()), Lines::clear)
     }
 
-    /// θ was aggregated, and this was found of it and decided.
+    /// θ was aggregated, evaluated and judged, with this result.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -148,7 +149,8 @@ impl<'a> CloudDirectory<'a> {
         }
         if let Some(ending) = ending.filter(|_| files.manifest.ending.is_none()) {
             files.write_models(&self.task.architecture, state)?;
-            files.manifest.ending = Some(EndingInfo::new(ending, state.progress.t));
+            let seconds = files.manifest.timing.seconds;
+            files.manifest.end(ending, state.progress.t, seconds);
             files.manifest.write(&files.path)?;
         }
         Ok(())

@@ -6,10 +6,10 @@
 //! FOLDER/tuning/                  a comparison of learning rates, where each variant gets its best
 //! FOLDER/table.txt, table.csv     what each needs to reach each target
 //! FOLDER/report.html
-//! FOLDER/lock                     held by the process that is at work here
+//! FOLDER/lock                     held by the process that is working here
 //! ```
 //!
-//! The same command goes on with a folder that was left halfway; finished runs are kept as they are.
+//! The same command resumes an interrupted comparison; finished runs are kept as they are.
 
 use crate::error::{Context, Result, bail};
 use crate::files::{self, COMPARISON, make_folder, of_seed, read_json, write_json};
@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 
 const LOCK: &str = "lock";
 
-/// How the change of a learning rate begins.
+/// The beginning of a `--set` that changes the learning rate.
 pub const RATE: &str = "train.learning_rate=";
 
 /// Names of folders have at most so many letters, before what tells them apart.
@@ -34,7 +34,7 @@ const LONGEST_FOLDER: usize = 150;
 /// `comparison.json`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// What its experiment is called.
+    /// The name of its experiment.
     pub name: String,
     /// `compare`, `sweep` or `tuning`.
     pub kind: String,
@@ -42,7 +42,7 @@ pub struct Comparison {
     pub experiment: Value,
     /// What is compared.
     pub variants: Vec<Variant>,
-    /// With which seeds each.
+    /// The seeds that each variant is trained with.
     pub seeds: Vec<u64>,
     /// How each variant came to its learning rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -56,25 +56,25 @@ pub struct Variant {
     pub label: String,
     /// Where its runs are, below the comparison's folder.
     pub folder: String,
-    /// What is changed, as `--set` does.
+    /// The changes, as for `--set`.
     pub set: Vec<String>,
 }
 
-/// Learning rates that were tried, and what was chosen.
+/// The learning rates that were tried, and the choices.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tuning {
-    /// With this seed.
+    /// The seed they were tried with.
     pub seed: u64,
     /// The rates.
     pub grid: Vec<f64>,
-    /// How each variant fared.
+    /// The results of each variant.
     pub variants: Vec<Tried>,
 }
 
-/// How a variant fared with each rate.
+/// The results of a variant with each rate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tried {
-    /// The variant's.
+    /// The variant's label.
     pub label: String,
     /// The best validation AUC with each rate of the grid, or the lowest training loss, negative, where there are no
     /// validation samples; nothing where training diverged.
@@ -82,7 +82,7 @@ pub struct Tried {
     /// The iteration at which each comes near the best of all; nothing where it does not.
     #[serde(default)]
     pub near: Vec<Option<u64>>,
-    /// The rate that it took.
+    /// The rate that was chosen.
     pub chosen: f64,
 }
 
@@ -97,7 +97,7 @@ impl Tuning {
 }
 
 impl Variant {
-    /// A variant, with a folder that is called like it.
+    /// A variant, with a folder named after it.
     pub fn new(label: String, set: Vec<String>) -> Self {
         let plain = |c: char| c.is_ascii_alphanumeric() || "=.,_-".contains(c);
         let letter = |c: char| if plain(c) { c } else { '_' };
@@ -140,11 +140,11 @@ impl Comparison {
     /// Every run, seed by seed, so that those on the same data come one after the other.
     ///
     /// # Errors
-    /// If a variant cannot be, or two are the same.
+    /// If a variant is invalid, or two are the same.
     pub fn cells(&self, folder: &Path) -> Result<Vec<Cell>> {
         let base = SETS
             .from_json(&self.experiment)
-            .with_context(|| format!("{} cannot be", folder.join(COMPARISON).display()))?;
+            .with_context(|| format!("{} is invalid", folder.join(COMPARISON).display()))?;
         let experiments = self.experiments(&base)?;
         let mut cells = Vec::new();
         for seed in &self.seeds {
@@ -204,22 +204,23 @@ impl Comparison {
         let mut entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
         if entries.any(|e| is_in_the_way(&e.file_name())) {
             bail!(
-                "{} is no comparison (it has no {COMPARISON}), and not empty: choose another --out",
+                "{} is not a comparison (it has no {COMPARISON}) and is not empty: choose another --out",
                 folder.display()
             );
         }
         Ok(None)
     }
 
-    /// Whether it is what was begun there, with more or less of it: more algorithms are, and other keys are not.
+    /// Whether it continues the comparison that was begun there: with more algorithms it does, with other keys it does
+    /// not.
     pub fn continues(&self, there: &Comparison) -> bool {
         let of_ours =
             |theirs: &Variant| self.variants.iter().any(|v| theirs.set.starts_with(&v.set));
         self.kind == "compare" || there.variants.iter().any(of_ours)
     }
 
-    /// Whether it can be written to a folder, or joined to what is there, after each variant has chosen from `grid`,
-    /// if there is one. To be asked before anything is trained.
+    /// Whether it can be written to a folder, or joined to what is there, after each variant has chosen from `grid`, if
+    /// there is one. Call this before anything is trained.
     ///
     /// # Errors
     /// If it cannot.
@@ -238,7 +239,7 @@ impl Comparison {
         if then.is_none() || then != now {
             let difference = difference(&there.experiment, &self.experiment);
             bail!(
-                "{place} compares variants of another experiment ({difference}): choose another --out"
+                "{place} compares variants of a different experiment ({difference}): choose another --out"
             );
         }
         if let (Some(grid), Some(tried)) = (grid, &there.rates)
@@ -246,7 +247,7 @@ impl Comparison {
         {
             let rates: Vec<String> = tried.grid.iter().map(f64::to_string).collect();
             bail!(
-                "{place} was begun with --learning-rates {}, and all variants must choose from the same: give these, or choose another --out",
+                "{place} was begun with --learning-rates {}, and all variants must choose from the same rates: use these, or choose another --out",
                 rates.join(",")
             );
         }
@@ -257,14 +258,14 @@ impl Comparison {
                 false => ("with", "without"),
             };
             bail!(
-                "{place} was begun {then} --learning-rates: what is compared {now} them is no fair match; choose another --out"
+                "{place} was begun {then} --learning-rates: comparing {now} them would not be fair; choose another --out"
             );
         }
         for theirs in &there.variants {
             let ours = self.variants.iter().find(|v| v.folder == theirs.folder);
             if ours.is_some_and(|v| !v.is_begun_as(theirs, grid.is_some())) {
                 bail!(
-                    "{place}: its variant {} was begun with {}, not with what is asked for now: choose another --out",
+                    "{place}: its variant {} was begun with other settings ({}): choose another --out",
                     theirs.label,
                     theirs.set.join(" ")
                 );
@@ -273,21 +274,21 @@ impl Comparison {
         Ok(())
     }
 
-    /// Keeps other processes out of its folder, for as long as what is returned is held.
+    /// Locks its folder against other processes for as long as the returned file is held.
     ///
     /// # Errors
-    /// If one is at work there.
+    /// If one is working there.
     pub fn lock(folder: &Path) -> Result<File> {
         make_folder(folder)?;
         files::lock(&folder.join(LOCK), || {
             format!(
-                "another process is at work in {}: wait for it or end it",
+                "another process is working in {}: wait for it or stop it",
                 folder.display()
             )
         })
     }
 
-    /// Writes it to its folder, or joins it to the one that is there: variants and seeds may come in addition, but the
+    /// Writes it to its folder, or merges it with the one that is there: variants and seeds may be added, but the
     /// experiment must be the same.
     ///
     /// # Errors

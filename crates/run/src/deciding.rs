@@ -1,4 +1,4 @@
-//! How a trained model's probabilities become a class, as somebody wants it.
+//! How a trained model's probabilities are turned into a class.
 
 use crate::error::{Result, bail};
 use crate::format::count;
@@ -7,28 +7,29 @@ use selvedge_core::assess::{Decision, Goal, Operating};
 use selvedge_core::experiment::one_of;
 use serde_json::{Value, json};
 
-/// What is wanted of the probabilities and of the class.
+/// The user's choices of probabilities and of the class.
 #[derive(Clone, Debug, Default)]
 pub struct Wishes {
-    /// Probabilities as the model says them.
+    /// Use the model's own probabilities.
     pub uncalibrated: bool,
-    /// The class that is looked for; by default the second of two.
+    /// The positive class; by default the second of two.
     pub positive: Option<String>,
-    /// What a threshold for it is chosen by, on the validation patients; without one the likeliest class is taken.
+    /// The goal by which its threshold is chosen, on the validation patients; without one, the most likely class is
+    /// predicted.
     pub goal: Option<Goal>,
 }
 
 /// Which probabilities, and which class.
 pub struct Deciding {
-    /// Whether probabilities are corrected.
+    /// Whether probabilities are calibrated.
     pub calibrated: bool,
-    /// The class that is looked for, where one is.
+    /// The positive class, if there is one.
     pub positive: Option<usize>,
     operating: Option<Operating>,
 }
 
 impl Deciding {
-    /// What is wanted, chosen on the validation patients.
+    /// Applies the wishes, with the threshold chosen on the validation patients.
     ///
     /// # Errors
     /// If there is no such class, or no threshold can be chosen.
@@ -51,7 +52,7 @@ impl Deciding {
             Some(goal) => {
                 let Some(positive) = positive else {
                     bail!(
-                        "a threshold is of one class, and there are {}: say which with --positive, one of {}",
+                        "a threshold applies to one class, but there are {}: choose one with --positive, one of {}",
                         classes.len(),
                         classes.join(", ")
                     );
@@ -72,23 +73,24 @@ impl Deciding {
             .map_or(Decision::Largest, |chosen| chosen.decision())
     }
 
-    /// What a person should know about it.
+    /// A description for people.
     pub fn about(&self, trained: &Trained) -> Vec<String> {
         let validated = trained.validation.as_ref().map_or(0, |v| v.labels.len());
-        let patients = count(validated as u64);
+        let samples = count(validated as u64);
         let mut lines = vec![match (self.calibrated, validated) {
-            (true, _) => format!("Probabilities are calibrated on {patients} validation patients"),
-            (false, 0) => "Probabilities are as the model says them: without validation patients (data.validation) they cannot be calibrated".into(),
-            (false, _) => "Probabilities are as the model says them, not calibrated".into(),
+            (true, _) => format!("Probabilities are calibrated on {samples} validation samples"),
+            (false, 0) => "Probabilities are the model's own: they cannot be calibrated without validation samples (data.validation)".into(),
+            (false, _) if trained.calibration.is_none() => "Probabilities are the model's own: they cannot be calibrated on validation samples of one class".into(),
+            (false, _) => "Probabilities are the model's own, not calibrated".into(),
         }];
         lines.push(match &self.operating {
-            None => "The prediction is the likeliest class".into(),
+            None => "The prediction is the most likely class".into(),
             Some(chosen) if chosen.threshold.is_infinite() => format!(
-                "The prediction is never {:?}: that reaches the goal already",
+                "No threshold that meets the goal predicts {:?}: sensitivity is 0",
                 trained.classes()[chosen.positive]
             ),
             Some(chosen) => format!(
-                "The prediction is {:?} from a probability of {:.4} on: sensitivity {:.3} and specificity {:.3} on the validation patients",
+                "Predicts {:?} when its probability is at least {:.4}: sensitivity {:.3} and specificity {:.3} on the validation samples",
                 trained.classes()[chosen.positive],
                 chosen.threshold,
                 chosen.sensitivity,
@@ -127,14 +129,14 @@ fn operating(
 ) -> Result<Operating> {
     let Some((probabilities, labels)) = trained.validated(calibrated) else {
         bail!(
-            "a threshold is chosen on validation patients, and the run has none: train with data.validation above 0, like --set data.validation=0.2"
+            "a threshold is chosen on validation samples, but the run has none: train with data.validation above 0, like --set data.validation=0.2"
         );
     };
     let classes = trained.classes();
     match Operating::choose(&probabilities, labels, classes.len(), positive, goal) {
         Some(chosen) => Ok(chosen),
         None => bail!(
-            "no threshold can be chosen: the {} validation patients are all, or none of them, of the class {:?}",
+            "no threshold can be chosen: of the {} validation samples, all or none are of the class {:?}",
             labels.len(),
             classes[positive]
         ),

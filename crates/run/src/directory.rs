@@ -9,7 +9,7 @@
 //! checkpoint/           the state at the end of an interval           replaced whole
 //! initial.safetensors, model.safetensors, best.safetensors            replaced whole
 //! inputs.json           what the model's inputs are, how they are scaled          replaced whole
-//! validation.safetensors   what the models say of the validation patients         replaced whole
+//! validation.safetensors   the models' outputs for the validation patients        replaced whole
 //! ```
 //!
 //! The directory appears under its name only once it can be resumed.
@@ -63,7 +63,12 @@ impl Files {
     }
 
     /// The last model and the best one.
-    pub(crate) fn write_models(&self, architecture: &Architecture, state: &State) -> Result<()> {
+    pub(crate) fn write_models(
+        &mut self,
+        architecture: &Architecture,
+        state: &State,
+    ) -> Result<()> {
+        self.manifest.best = state.progress.best.map(|best| best.t);
         let models = [(MODEL, Some(&state.theta)), (BEST, state.best.as_ref())];
         for (name, model) in models {
             if let Some(model) = model {
@@ -90,7 +95,7 @@ fn checkpoint_path(run: &Path) -> PathBuf {
 fn lock(run: &Path) -> Result<File> {
     files::lock(&files::lock_of(run), || {
         format!(
-            "another process is training in {}: wait for it or end it",
+            "another process is training in {}: wait for it or stop it",
             run.display()
         )
     })
@@ -121,7 +126,7 @@ impl RunDirectory {
     ) -> Result<Self> {
         if path.exists() {
             bail!(
-                "{} is there already: choose another --out, or go on with it by --resume {}",
+                "{} already exists: choose another --out, or resume it with --resume {}",
                 path.display(),
                 path.display()
             );
@@ -147,7 +152,7 @@ impl RunDirectory {
         remove_abandoned(parent, path);
         let build = || -> Result<()> {
             fs::create_dir_all(partial.join(CHECKPOINT))
-                .with_context(|| format!("cannot make {}", partial.display()))?;
+                .with_context(|| format!("cannot create {}", partial.display()))?;
             Files::begin(
                 &partial,
                 &manifest,
@@ -155,7 +160,7 @@ impl RunDirectory {
                 (&task.architecture, &state.theta),
             )?;
             checkpoint::save(&checkpoint_path(&partial), &header, state)?;
-            fs::rename(&partial, path).with_context(|| format!("cannot make {}", path.display()))
+            fs::rename(&partial, path).with_context(|| format!("cannot create {}", path.display()))
         };
         build().inspect_err(|_| {
             let _ = fs::remove_dir_all(&partial);
@@ -186,27 +191,26 @@ impl RunDirectory {
         let mut manifest = Manifest::read(path)?;
         if manifest.own_seams != own_seams {
             let (began, now) = match own_seams {
-                true => ("without seams of one's own", "without them"),
+                true => ("without custom seams", "without them"),
                 false => (
-                    "by a program with seams of its own",
-                    "with that program, or the run would become another",
+                    "by a program with custom seams",
+                    "with that program, or it would become a different run",
                 ),
             };
-            bail!("{} was begun {began}: go on {now}", path.display());
+            bail!("{} was begun {began}: resume it {now}", path.display());
         }
-        let data = task.given.fingerprint();
-        if manifest.data.fingerprint != data {
+        if !task.given.has_fingerprint(&manifest.data.fingerprint) {
             bail!(
-                "{}: the data is not what the run began with (fingerprint {}, then {}): point --data-dir at the same files",
+                "{}: the data has changed since the run began (fingerprint {}, then {}): point --data-dir at the same files",
                 path.display(),
-                data,
+                task.given.fingerprint(),
                 manifest.data.fingerprint
             );
         }
         let (header, state) = checkpoint::load(&checkpoint_path(path), task)?;
-        if header.fingerprint != manifest.fingerprint() {
+        if !manifest.has_fingerprint(&header.fingerprint) {
             bail!(
-                "{}: the checkpoint belongs to another experiment than the manifest",
+                "{}: the checkpoint and the manifest belong to different experiments",
                 path.display()
             );
         }

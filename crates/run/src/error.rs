@@ -1,9 +1,9 @@
-//! What can go wrong, in words.
+//! Errors, as messages for people.
 
 use std::error::Error as Cause;
 use std::fmt::{self, Debug, Display, Formatter};
 
-/// Something that went wrong, with what it was about and why: `{}` gives the first of these, `{:#}` all of them.
+/// An error with its context and its causes: `{}` shows the context, `{:#}` the causes as well.
 ///
 /// ```
 /// let error = selvedge_run::Run::read("no/such/run".as_ref()).err().unwrap();

@@ -1,4 +1,4 @@
-//! What the files of runs are called, and files that are either whole or not there.
+//! The names of a run's files, and files that are written completely or not at all.
 
 use crate::error::{Context, Error, Result, bail};
 use serde::Serialize;
@@ -13,9 +13,9 @@ pub const MANIFEST: &str = "manifest.json";
 pub const METRICS: &str = "metrics.jsonl";
 /// A line for each interval and group: who took part.
 pub const TRACE: &str = "trace.jsonl";
-/// A line for each choice of P, Q and η, where somebody steers.
+/// A line for each choice of P, Q and η, in steered runs.
 pub const SEGMENTS: &str = "segments.jsonl";
-/// A line for each absence that a deployment has noted.
+/// A line for each absence that a deployment has recorded.
 pub const ABSENCES: &str = "absences.jsonl";
 /// Messages and bytes by link, kind and direction.
 pub const LEDGER: &str = "ledger.csv";
@@ -27,11 +27,11 @@ pub const MODEL: &str = "model.safetensors";
 pub const BEST: &str = "best.safetensors";
 /// What the model's inputs are, and how they are scaled.
 pub const INPUTS: &str = "inputs.json";
-/// What the models say of the validation samples.
+/// The models' outputs for the validation samples.
 pub const VALIDATION: &str = "validation.safetensors";
-/// What `selvedge evaluate` found of a run's model.
+/// The result of `selvedge evaluate` for a run's model.
 pub const EVALUATION: &str = "evaluation.json";
-/// The state at the end of an interval, and who holds it.
+/// The state at the end of an interval, and the lock.
 pub const CHECKPOINT: &str = "checkpoint";
 /// Which seeds belong together, in the folder above their runs.
 pub const SEEDS: &str = "seeds.json";
@@ -48,20 +48,20 @@ pub fn is_run(folder: &Path) -> bool {
     folder.join(MANIFEST).is_file()
 }
 
-/// The folder of one of several seeds, below that of all.
+/// The folder of one of several seeds, in their common folder.
 pub fn of_seed(folder: &Path, seed: u64) -> PathBuf {
     folder.join(format!("seed-{seed}"))
 }
 
-/// Makes a folder, with those above it.
+/// Creates a folder and its parents.
 ///
 /// # Errors
-/// If it cannot be made.
+/// If it cannot be created.
 pub fn make_folder(path: &Path) -> Result<()> {
-    fs::create_dir_all(path).with_context(|| format!("cannot make {}", path.display()))
+    fs::create_dir_all(path).with_context(|| format!("cannot create {}", path.display()))
 }
 
-/// Writes a file beside its place and moves it there, so that a crash or a full disk leaves the old one.
+/// Writes a file under a temporary name and renames it, so that a crash or a full disk leaves the old one.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -99,7 +99,7 @@ pub fn write_whole_with(
     result.with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// The file that the process locks which trains in a run directory.
+/// The lock file of the process that trains in a run directory.
 pub fn lock_of(run: &Path) -> PathBuf {
     run.join(CHECKPOINT).join("lock")
 }
@@ -116,14 +116,14 @@ pub(crate) fn lock(path: &Path, taken: impl FnOnce() -> String) -> Result<File> 
     }
 }
 
-/// What is not whole yet, beside its place.
+/// The temporary name of a file while it is being written.
 pub fn partial(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".partial");
     path.with_file_name(name)
 }
 
-/// Writes a value as JSON that people can read, whole.
+/// Writes a value as indented JSON, atomically.
 ///
 /// # Errors
 /// As [`write_whole`].
@@ -171,7 +171,7 @@ pub fn refuse_to_replace(option: &str, out: &Path, inputs: &[PathBuf], run: &Pat
         || OF_A_RUN.iter().any(|name| is_ours(name));
     match replaced {
         true => bail!(
-            "{option} {}: this is read by the same command, and would be replaced; expected another file",
+            "{option} {}: the same command reads this file and would overwrite it; expected another file",
             out.display()
         ),
         false => Ok(()),

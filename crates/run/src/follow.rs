@@ -1,4 +1,4 @@
-//! Follows a file of lines that grows, is cut when a run is resumed, or becomes another one.
+//! Follows a file of lines that grows, is cut when a run is resumed, or is replaced.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -15,11 +15,11 @@ const PIECE: u64 = 1 << 20;
 /// Bytes before the place read to that are compared, to see whether it is still the same file.
 const MEMORY: usize = 64;
 
-/// Who is told of the lines.
+/// The receiver of the lines.
 pub trait Reader {
-    /// The file is another one, or was cut: forget everything.
+    /// The file was replaced or cut: forget everything.
     fn begin_anew(&mut self);
-    /// A whole line without its end; numbers begin with 1.
+    /// A complete line without its line ending; numbers begin with 1.
     fn line(&mut self, number: u64, line: &[u8]);
     /// A line that is too long to be one.
     fn too_long(&mut self, number: u64);
@@ -30,7 +30,7 @@ pub trait Reader {
 pub struct Follower {
     /// The file's number on its disk.
     file: Option<(u64, u64)>,
-    /// Everything before this was told.
+    /// Everything before this was passed on.
     offset: u64,
     lines: u64,
     memory: Vec<u8>,
@@ -50,10 +50,10 @@ pub struct Extent {
 }
 
 impl Follower {
-    /// Tells `reader` what is new, for about `time` at most. The last line is told once it has ended.
+    /// Passes new lines to `reader`, for about `time` at most. The last line is passed on once it is complete.
     ///
     /// # Errors
-    /// If the file cannot be read; one that is not there is empty.
+    /// If the file cannot be read; a missing file counts as empty.
     pub fn follow(
         &mut self,
         path: &Path,

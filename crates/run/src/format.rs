@@ -13,6 +13,14 @@ pub fn count(n: u64) -> String {
     out
 }
 
+/// `1 seed`, `12,345 seeds`
+pub fn counted(n: u64, noun: &str) -> String {
+    match n {
+        1 => format!("1 {noun}"),
+        _ => format!("{} {noun}s", count(n)),
+    }
+}
+
 /// `1.23 MB`; a kilobyte is 1,000 bytes, as in the paper.
 pub fn bytes(n: f64) -> String {
     let units = ["B", "kB", "MB", "GB", "TB", "PB"];
@@ -31,7 +39,7 @@ pub fn bytes(n: f64) -> String {
     format!("{value:.decimals$} {}", units[unit])
 }
 
-/// `0.125`, `12.5`, `1.25e-5`: a learning rate that nobody chose has more digits than anybody reads.
+/// `0.125`, `12.5`, `1.25e-5`: a computed learning rate has more digits than anybody reads.
 pub fn rate(x: f64) -> String {
     let digits = format!("{x:.2e}");
     match digits.parse::<f64>() {
@@ -54,7 +62,7 @@ pub fn seconds(s: f64) -> String {
     }
 }
 
-/// Rows under each other: the first column to the left, all others to the right.
+/// Aligned rows: the first column to the left, all others to the right.
 pub fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |c: usize| {
@@ -77,18 +85,18 @@ pub fn table(rows: &[Vec<String>]) -> String {
     out
 }
 
-/// `0.123`, or a dash for what is not there.
+/// `0.123`, or a dash for a missing value.
 pub fn score(x: Option<f64>) -> String {
     x.map_or_else(|| "–".into(), |x| format!("{x:.3}"))
 }
 
-/// The letter that stands for a class in a [`bar`].
+/// The block character of a class in a [`bar`].
 pub fn shade(class: usize) -> char {
     const SHADES: [char; 10] = ['█', '▓', '▒', '░', '▚', '▞', '▙', '▟', '▖', '▘'];
     SHADES[class % SHADES.len()]
 }
 
-/// A small picture of shares that add up: one block letter per class.
+/// A small stacked bar of shares: one block character per class.
 pub fn bar(counts: &[u64], width: usize) -> String {
     let total: u64 = counts.iter().sum();
     let mut out = String::new();

@@ -1,5 +1,5 @@
-//! Experiments trained in memory or into run directories, resumed, read again and used: what the `selvedge` binary, the cloud
-//! of a deployment and other programs call.
+//! Trains experiments in memory or into run directories, resumes and reads runs, and uses their models: the library
+//! behind the `selvedge` binary and the cloud of a deployment, for other programs too.
 //!
 //! ```
 #![doc = include_str!("../../../examples/train.rs")]
@@ -9,12 +9,12 @@
 //! it can be resumed to the same bits, and others can use it:
 //!
 //! ```text
-//! Named::find ──► Training ──► run directory ──► Run::read, series    its numbers, and those of its like
+//! Named::find ──► Training ──► run directory ──► Run::read, series    its numbers, and those of its series
 //!  experiment     + data                    └──► Trained::open        its model: predictions, thresholds
 //! ```
 //!
 //! Each file of a run directory has one module that writes and reads it; [`files`] has their names. Programs that train for
-//! long are a fifth faster with [`OnCacheLines`] as their allocator, as the binary has it.
+//! long are a fifth faster with [`OnCacheLines`] as their allocator, which the binary uses too.
 
 pub mod absences;
 mod allocator;

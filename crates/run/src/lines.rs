@@ -25,7 +25,7 @@ impl Lines {
             let file = OpenOptions::new().create(true).append(true).open(&path)?;
             if file.metadata()?.len() < length {
                 return Err(std::io::Error::other(format!(
-                    "it has fewer than the {length} bytes that the checkpoint counted"
+                    "it is shorter than the {length} bytes recorded in the checkpoint"
                 )));
             }
             file.set_len(length)?;
@@ -39,7 +39,7 @@ impl Lines {
         })
     }
 
-    /// Opens a file, without what a crash has left of a line, and gives what is there.
+    /// Opens a file, drops a line that a crash left incomplete, and returns the others.
     ///
     /// # Errors
     /// If it cannot be opened, or a whole line is damaged.
@@ -92,7 +92,7 @@ impl Lines {
         self.sync()
     }
 
-    /// Leaves no line.
+    /// Removes all lines.
     ///
     /// # Errors
     /// If it cannot be written.

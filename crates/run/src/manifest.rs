@@ -2,8 +2,11 @@
 
 use crate::error::{Context, Result, bail};
 use crate::files::{MANIFEST, is_run, read_json, write_json};
+use crate::format::{bytes, seconds};
 use selvedge_core::dataset::{Dataset, Group};
 use selvedge_core::experiment::Experiment;
+use selvedge_core::fingerprint::{Fingerprint, was_mixed};
+use selvedge_core::metrics::Metric;
 use selvedge_core::objective::SOFTMAX;
 use selvedge_core::run::Ending;
 use selvedge_core::task::{Sizes, Task};
@@ -15,7 +18,8 @@ use std::path::Path;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The format of run directories. It changes when an older selvedge could not read one any more, or would read something else.
+/// The format of run directories. It changes when an older selvedge could not read one any more, or would read
+/// something else.
 pub const FORMAT: u32 = 1;
 
 fn first_format() -> u32 {
@@ -58,6 +62,9 @@ pub struct Manifest {
     pub timing: Timing,
     /// How it ended, once it has.
     pub ending: Option<EndingInfo>,
+    /// The iteration of its best model, once it has ended; runs of 0.2 do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best: Option<u64>,
 }
 
 /// What the run was computed on; it changes no result.
@@ -112,10 +119,14 @@ pub struct EndingInfo {
     /// Its value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<f64>,
+    /// The samples that a reached target was judged on: `training`, `validation` or `test`. Runs of 0.2 do not say it:
+    /// theirs were judged on the test samples, but for the loss.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<String>,
 }
 
 impl EndingInfo {
-    pub(crate) fn new(ending: &Ending, t: u64) -> Self {
+    fn new(ending: &Ending, t: u64, data: &DataInfo) -> Self {
         let (kind, t, key, value) = match ending {
             Ending::Finished => ("finished", t, None, None),
             Ending::Reached { key, value } => ("reached", t, Some((*key).to_owned()), Some(*value)),
@@ -127,12 +138,41 @@ impl EndingInfo {
                 Some(*learning_rate),
             ),
         };
+        let on = match ending {
+            Ending::Reached { key, .. } => {
+                let is_it = |m: &&Metric| m.stop.is_some_and(|stop| stop.path == *key);
+                let metric = Metric::targets().find(is_it);
+                metric.map(|metric| metric.judged_on(data.validation_samples > 0).to_owned())
+            }
+            _ => None,
+        };
         EndingInfo {
             kind: kind.into(),
             t,
             key,
             value,
+            on,
         }
+    }
+
+    /// `stop.auc reached at 0.9012 on the validation samples`; nothing if nothing was reached.
+    pub fn reached(&self) -> Option<String> {
+        let (Some(key), Some(value), "reached") = (&self.key, self.value, self.kind.as_str())
+        else {
+            return None;
+        };
+        let value = match key.as_str() {
+            "stop.bytes" => bytes(value),
+            "stop.seconds" => seconds(value),
+            _ => format!("{value:.4}"),
+        };
+        Some(format!("{key} reached at {value}{}", self.judged()))
+    }
+
+    /// ` on the validation samples`, where it says so.
+    pub fn judged(&self) -> String {
+        let on = self.on.as_ref();
+        on.map_or(String::new(), |on| format!(" on the {on} samples"))
     }
 }
 
@@ -176,6 +216,7 @@ impl Manifest {
                 seconds: 0.0,
             },
             ending: None,
+            best: None,
         })
     }
 
@@ -233,7 +274,7 @@ impl Manifest {
 
     /// How it ended, at which iteration and after how much real time.
     pub(crate) fn end(&mut self, ending: &Ending, t: u64, seconds: f64) {
-        self.ending = Some(EndingInfo::new(ending, t));
+        self.ending = Some(EndingInfo::new(ending, t, &self.data));
         self.timing = Timing {
             iterations: t,
             seconds,
@@ -242,8 +283,23 @@ impl Manifest {
 
     /// Ties a checkpoint to its experiment and data.
     pub(crate) fn fingerprint(&self) -> String {
-        let text = format!("{} {}", self.experiment, self.data.fingerprint);
-        Key::new(0).with_all(text.bytes().map(u64::from)).hex()
+        Fingerprint::of("experiment and data")
+            .text(&self.experiment.to_string())
+            .text(&self.data.fingerprint)
+            .hex()
+    }
+
+    /// Whether a checkpoint with this fingerprint is of its experiment and data.
+    pub(crate) fn has_fingerprint(&self, stated: &str) -> bool {
+        // As 0.2 and earlier stated it.
+        let mixed = || {
+            let text = format!("{} {}", self.experiment, self.data.fingerprint);
+            Key::new(0).with_all(text.bytes().map(u64::from)).hex()
+        };
+        match was_mixed(stated) {
+            true => mixed() == stated,
+            false => self.fingerprint() == stated,
+        }
     }
 }
 

@@ -15,7 +15,7 @@ const NEWEST: usize = 4;
 /// The evaluation of a line that follows one of iteration `before`.
 ///
 /// # Errors
-/// In words, if the line is damaged.
+/// A message, if the line is damaged.
 pub fn parse(line: &[u8], before: Option<u64>) -> std::result::Result<Evaluation, String> {
     let evaluation: Evaluation = serde_json::from_slice(line).map_err(|e| e.to_string())?;
     match before.filter(|before| *before >= evaluation.t) {
@@ -30,7 +30,7 @@ pub fn parse(line: &[u8], before: Option<u64>) -> std::result::Result<Evaluation
 /// All evaluations of a run. The last line may be cut off: the run is being written, or was killed while it wrote.
 ///
 /// # Errors
-/// If the file cannot be read, or another line is damaged; one that is not there is empty.
+/// If the file cannot be read, or another line is damaged; a missing file counts as empty.
 pub fn read(run: &Path) -> Result<Vec<Evaluation>> {
     let path = run.join(METRICS);
     if !path.exists() {
@@ -47,8 +47,8 @@ pub fn read(run: &Path) -> Result<Vec<Evaluation>> {
     Ok(evaluations)
 }
 
-/// The newest evaluations of a run, the last one first, without reading all of them; nothing for a line that is damaged or
-/// not whole.
+/// The newest evaluations of a run, the last one first, without reading all of them; nothing for a line that is damaged
+/// or not whole.
 ///
 /// # Errors
 /// If the file cannot be read, or is not there.

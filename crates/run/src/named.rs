@@ -14,17 +14,16 @@ use std::path::Path;
 pub struct Named {
     /// Its file's or its preset's name.
     pub name: String,
-    /// What is to be trained.
+    /// The experiment to train.
     pub experiment: Experiment,
 }
 
 impl Named {
-    /// The experiment that a word names, with changes like `train.iterations=500`: a file, a run directory, or one that comes
-    /// with selvedge; without a word the first of those. Tables that it names may lie beside its file, unless they are in
-    /// `data_dir`.
+    /// The experiment that a word names, with changes like `train.iterations=500`: a file, a run directory or a preset;
+    /// without a word, the first preset. Tables that it names may be next to its file, unless they are in `data_dir`.
     ///
     /// # Errors
-    /// If there is none, or it or a change cannot be.
+    /// If there is none, or it or a change is invalid.
     ///
     /// ```
     /// use selvedge_run::Named;
@@ -66,25 +65,25 @@ impl Named {
         let hint = match nearest(&word, names.iter().copied()) {
             Some(name) => format!("did you mean `{name}`?"),
             None => format!(
-                "there is no such file, and the experiments that come with selvedge are {}",
+                "there is no such file, and the presets are {}",
                 names.join(", ")
             ),
         };
         bail!("no experiment `{word}`: {hint}")
     }
 
-    /// Its data, from the folder with one sub-folder per set where it is made of files; [`Loaded::notes`] say what people
-    /// should know of it.
+    /// Its data, read from the folder with one sub-folder per data set if it comes from files; [`Loaded::notes`] has
+    /// notes for people.
     ///
     /// # Errors
-    /// If a setting cannot work, or a file is missing or not what it should be.
+    /// If a setting is invalid, or a file is missing or malformed.
     pub fn data(&self, data_dir: Option<&Path>) -> Result<Loaded> {
         let Experiment { data, seed, .. } = &self.experiment;
         Ok(selvedge_data::load_with_notes(data, *seed, data_dir)?)
     }
 }
 
-/// Files of one's own that are neither in the data folder nor here may lie beside the experiment.
+/// Tables that are neither in the data folder nor in the current one may be next to the experiment.
 fn find_beside(experiment: &mut Experiment, file: &Path, data_dir: Option<&Path>) {
     let data = &mut experiment.data;
     if !["table", "shards"].contains(&data.set.as_str()) {

@@ -1,4 +1,4 @@
-//! Runs as their directories tell of them, finished or not, and which of them belong together.
+//! Runs as read from their directories, finished or not, and which of them belong together.
 //!
 //! ```text
 //! paths ──► find (runs, seeds.json, comparison.json) ──► Run::read ──► series: one per experiment but for the seed
@@ -18,7 +18,7 @@ use crate::ledger::{self, LedgerLine};
 use crate::manifest::Manifest;
 use crate::metrics;
 use selvedge_core::experiment::Experiment;
-use selvedge_core::state::Evaluation;
+use selvedge_core::state::{Best, Evaluation};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 pub struct Run {
     /// Its directory.
     pub path: PathBuf,
-    /// What it is.
+    /// Its manifest.
     pub manifest: Manifest,
     /// What is trained.
     pub experiment: Experiment,
@@ -37,10 +37,10 @@ pub struct Run {
     pub ledger: Vec<LedgerLine>,
 }
 
-/// Runs whose experiments differ in the seed only, by rising seed; never none.
+/// Runs whose experiments differ in the seed only, by increasing seed; at least one.
 #[derive(Clone)]
 pub struct Series {
-    /// What tells it from other series.
+    /// What distinguishes it from other series.
     pub label: String,
     /// One for each seed.
     pub runs: Vec<Run>,
@@ -50,7 +50,7 @@ impl Run {
     /// Reads a run directory, which another process may be writing.
     ///
     /// # Errors
-    /// If it is none, or damaged.
+    /// If it is not a run directory, or is damaged.
     pub fn read(path: &Path) -> Result<Run> {
         let manifest = Manifest::read(path)?;
         Ok(Run {
@@ -67,25 +67,40 @@ impl Run {
         self.evaluations.last()
     }
 
-    /// The evaluation that the validation samples choose, as training does: the first with the highest AUC, or accuracy
-    /// where AUC is undefined. Nothing where there are no such samples.
+    /// The evaluation that the validation samples choose: that of the best model. Nothing where there are no such samples.
     pub fn best(&self) -> Option<&Evaluation> {
-        let mut best: Option<(f64, &Evaluation)> = None;
+        if let Some(t) = self.manifest.best {
+            return self.evaluations.iter().find(|e| e.t == t);
+        }
+        // Version 0.2 chose by accuracy where AUC is undefined, and did not say at which iteration.
+        let ending = self.manifest.ending.as_ref();
+        let is_old = ending.is_some_and(|ending| ending.kind != "interrupted");
+        let (mut best, mut chosen) = (None, None);
         for evaluation in &self.evaluations {
             let Some(on) = &evaluation.validation else {
                 continue;
             };
-            let score = on.score();
-            if best.is_none_or(|(highest, _)| score > highest) {
-                best = Some((score, evaluation));
+            let now = Best {
+                t: evaluation.t,
+                score: match is_old {
+                    true => on.auc_validation.unwrap_or(on.accuracy_validation),
+                    false => on.score(),
+                },
+            };
+            let beats = match (is_old, best) {
+                (true, Some(Best { score, .. })) => now.score > score,
+                _ => now.beats(best),
+            };
+            if beats {
+                (best, chosen) = (Some(now), Some(evaluation));
             }
         }
-        best.map(|(_, evaluation)| evaluation)
+        chosen
     }
 }
 
 impl Series {
-    /// The run that stands for all: they differ in the seed only.
+    /// The run that represents all: they differ in the seed only.
     pub fn first(&self) -> &Run {
         &self.runs[0]
     }
@@ -99,10 +114,10 @@ impl Series {
 /// The runs at these paths (run directories, folders of seeds, folders of comparisons), those together whose
 /// experiments differ in the seed only, in the order in which they are named.
 ///
-/// `say` is told what people should know of runs that are left out.
+/// `say` gets notes for people about runs that are left out.
 ///
 /// # Errors
-/// If a path is none of these, something in it is damaged, or the runs are of different data.
+/// If a path is none of these, something in it is damaged, or the runs use different data.
 pub fn series(paths: &[PathBuf], say: impl Fn(&str)) -> Result<Vec<Series>> {
     let mut groups: Vec<labels::Unlabelled> = Vec::new();
     let mut seen = BTreeSet::new();
@@ -144,7 +159,7 @@ fn add(runs: &mut Vec<Run>, run: Run, say: &impl Fn(&str)) {
         return runs.push(run);
     };
     say(&format!(
-        "{} and {} are the same experiment with the same seed: only the one that has come further is used",
+        "{} and {} are the same experiment with the same seed: only the one that is further along is used",
         twin.path.display(),
         run.path.display()
     ));
@@ -174,7 +189,7 @@ fn check_same_data(
     let text =
         |keys: &BTreeMap<String, String>| keys.get(key).map_or("not set".to_owned(), Clone::clone);
     bail!(
-        "{} and {} are of different data: {key} is {} in the first and {} in the second; charts need runs of the same data",
+        "{} and {} use different data: {key} is {} in the first and {} in the second; charts need runs on the same data",
         first.path.display(),
         run.path.display(),
         text(first_keys),

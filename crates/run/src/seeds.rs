@@ -10,7 +10,7 @@ use std::path::Path;
 /// Runs of one experiment, one for each seed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Seeds {
-    /// What the experiment is called.
+    /// The name of the experiment.
     pub name: String,
     /// The seeds, each of which has a folder ([`of_seed`](crate::files::of_seed)).
     pub seeds: Vec<u64>,
@@ -31,13 +31,13 @@ impl Seeds {
     /// Its experiment; `folder` is where the note was read from.
     ///
     /// # Errors
-    /// If it is none.
+    /// If it is invalid.
     pub fn experiment(&self, folder: &Path) -> Result<Experiment> {
         SETS.from_json(&self.experiment)
-            .with_context(|| format!("{} cannot be", folder.join(SEEDS).display()))
+            .with_context(|| format!("{} is invalid", folder.join(SEEDS).display()))
     }
 
-    /// Writes it into a folder, which it makes.
+    /// Writes it into a folder, which it creates.
     ///
     /// # Errors
     /// If it cannot be written.

@@ -1,5 +1,5 @@
-//! `trace.jsonl`: who took part, a line for each interval and group, by rising t. One interval is found without reading all of
-//! them.
+//! `trace.jsonl`: who took part, a line for each interval and group, by rising t. One interval is found without reading
+//! all of them.
 
 use crate::files::TRACE;
 use crate::follow::open;

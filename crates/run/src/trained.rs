@@ -1,10 +1,10 @@
-//! A run as something to be used: its model, what its inputs are, and what its probabilities are corrected by.
+//! A finished run, ready for use: its model, its inputs and its calibration.
 //!
-//! Everything comes from the run directory, so that a model can be used where its training data is not.
+//! Everything comes from the run directory, so a model can be used without its training data.
 
 use crate::error::{Context, Error, Result, bail};
 use crate::files::{
-    BEST, INPUTS, MODEL, VALIDATION, read_bytes, read_json, write_json, write_whole,
+    BEST, INITIAL, INPUTS, MODEL, VALIDATION, read_bytes, read_json, write_json, write_whole,
 };
 use crate::manifest::Manifest;
 use crate::weights;
@@ -20,13 +20,16 @@ use selvedge_data::Inputs;
 use selvedge_nn::Shape;
 use std::path::{Path, PathBuf};
 
+/// A model that has moved by less than this share of its norm has not been trained: means of equal models differ by so much.
+const UNMOVED: f64 = 1e-5;
+
 /// Fewer validation patients than this are worth a word.
 const FEW: usize = 30;
 
 /// The models of a run, by their names in [`VALIDATION`].
 const MODELS: [&str; 2] = ["model", "best"];
 
-/// Which of a run's models is meant.
+/// Which of a run's models.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum WhichModel {
     /// The one to use: the best on the validation patients where there are any, else the last.
@@ -37,25 +40,25 @@ pub enum WhichModel {
     Last,
 }
 
-/// A finished run's model and all that it takes to use it.
+/// A finished run's model and everything needed to use it.
 pub struct Trained {
-    /// What the run was.
+    /// The run's manifest.
     pub manifest: Manifest,
     /// What was trained.
     pub experiment: Experiment,
     /// Its networks.
     pub architecture: Architecture,
-    /// What they were to learn.
+    /// What they were trained to learn.
     pub objective: Box<dyn Objective>,
     /// The file of the model.
     pub file: PathBuf,
     /// The model.
     pub model: Model,
-    /// What it reads.
+    /// Its inputs.
     pub inputs: Inputs,
-    /// What the model said of the validation patients, where there were any.
+    /// The model's outputs for the validation patients, if there were any.
     pub validation: Option<Validation>,
-    /// What its probabilities are corrected by.
+    /// The calibration of its probabilities.
     pub calibration: Option<Calibration>,
 }
 
@@ -63,7 +66,7 @@ pub struct Trained {
 pub struct Validation {
     /// One for each class of each patient.
     pub probabilities: Vec<f32>,
-    /// What each has.
+    /// Their classes.
     pub labels: Vec<u32>,
 }
 
@@ -71,7 +74,7 @@ impl Trained {
     /// Opens a run that has ended.
     ///
     /// # Errors
-    /// If it is none, has no such model, is damaged or of another version.
+    /// If it is not a run, has no such model, is damaged or of another version.
     pub fn open(run: &Path, wanted: WhichModel) -> Result<Self> {
         let manifest = Manifest::read(run)?;
         let experiment = manifest.experiment(run)?;
@@ -95,13 +98,13 @@ impl Trained {
         }
         let inputs = read_inputs(run)?;
         let architecture = architecture(&experiment, &inputs)
-            .with_context(|| format!("{}: its parts do not fit each other", run.display()))?;
+            .with_context(|| format!("{}: its networks do not fit its inputs", run.display()))?;
         let model = weights::load(&file, &architecture)?;
         let classes = inputs.statistics.classes.len();
         let objective = objective_of_trained(&experiment.train, classes);
         if manifest.objective != objective.name() {
             bail!(
-                "{}: its models were trained for the objective `{}`, and would be read as `{}`: use them with the program that trained them",
+                "{}: its models were trained for the objective `{}`, but would be read as `{}`: use them with the program that trained them",
                 run.display(),
                 manifest.objective,
                 objective.name()
@@ -110,7 +113,7 @@ impl Trained {
         let validation = read_validation(run, name, classes)?;
         let fit = |v: &Validation| Calibration::fit(&v.probabilities, &v.labels, classes);
         Ok(Trained {
-            calibration: validation.as_ref().map(fit),
+            calibration: validation.as_ref().and_then(fit),
             validation,
             manifest,
             experiment,
@@ -122,13 +125,13 @@ impl Trained {
         })
     }
 
-    /// What somebody who uses it should know first.
+    /// Warnings for whoever uses it.
     pub fn warnings(&self) -> Vec<String> {
         let mut told = Vec::new();
         let ending = self.manifest.ending.as_ref();
         if let Some(ending) = ending.filter(|ending| ending.kind == "diverged") {
             told.push(format!(
-                "the training diverged at iteration {}: its model is the last good one, which may have learnt little",
+                "training diverged at iteration {}: the model is the last good one, which may have learnt little",
                 ending.t
             ));
         }
@@ -136,13 +139,24 @@ impl Trained {
         let has_file = self.validation.is_some();
         if has_file && validated < FEW {
             told.push(format!(
-                "{validated} validation patients are few to choose a model, to calibrate it or to find a threshold on"
+                "{validated} validation samples are too few to choose a model, calibrate it or find a threshold reliably"
             ));
         }
         if !has_file && validated > 0 {
             told.push(format!(
-                "the run has no {VALIDATION}, of {validated} validation patients: nothing can be calibrated (a deployed run has none)"
+                "the run has {validated} validation samples but no {VALIDATION}: probabilities cannot be calibrated (a deployed run never has this file)"
             ));
+        }
+        if let Some(class) = self.only_class_validated() {
+            told.push(format!(
+                "all validation samples are of the class {class:?}: the model was chosen by its loss on them, and they cannot calibrate probabilities or choose a threshold"
+            ));
+        }
+        if self.is_untrained() {
+            told.push(
+                "the model is the random one that training began with: it has learnt nothing"
+                    .into(),
+            );
         }
         let best = self.file.with_file_name(BEST);
         if has_file && !best.is_file() {
@@ -151,12 +165,36 @@ impl Trained {
         told
     }
 
+    /// The class of all validation samples, if they are of one.
+    pub fn only_class_validated(&self) -> Option<&str> {
+        let labels = &self.validation.as_ref()?.labels;
+        let first = labels.first()?;
+        let alone = labels.iter().all(|label| label == first);
+        let name = self.classes().get(*first as usize).filter(|_| alone)?;
+        Some(name)
+    }
+
+    /// Whether it is the model that training began with, or as near to it as rounding is: it has learnt nothing.
+    pub fn is_untrained(&self) -> bool {
+        let initial = self.file.with_file_name(INITIAL);
+        let Ok(initial) = weights::load(&initial, &self.architecture) else {
+            return false;
+        };
+        let squares = |of: fn(f64, f64) -> f64| -> f64 {
+            let parts = self.model.parts().into_iter().zip(initial.parts());
+            let pairs = parts.flat_map(|(own, initial)| own.iter().zip(initial));
+            let terms = pairs.map(|(own, initial)| of(f64::from(*own), f64::from(*initial)));
+            terms.map(|x| x * x).sum()
+        };
+        squares(|own, initial| own - initial) <= UNMOVED * UNMOVED * squares(|_, initial| initial)
+    }
+
     /// The names of the classes.
     pub fn classes(&self) -> &[String] {
         &self.inputs.statistics.classes
     }
 
-    /// What the model itself says of patients.
+    /// The model's own predictions for patients.
     pub fn predict(&self, samples: &Samples) -> Predictions {
         predict(
             (&self.architecture, &*self.objective),
@@ -166,12 +204,12 @@ impl Trained {
         )
     }
 
-    /// Probabilities of patients, row after row; corrected, if there is anything to correct them by and nobody minds.
+    /// Probabilities of patients, row after row; calibrated, if `calibrated` is set and the run has a calibration.
     pub fn probabilities(&self, samples: &Samples, calibrated: bool) -> Vec<f32> {
         self.corrected(self.predict(samples).probabilities, calibrated)
     }
 
-    /// Probabilities, corrected in the same way.
+    /// Probabilities, calibrated in the same way.
     pub fn corrected(&self, said: Vec<f32>, calibrated: bool) -> Vec<f32> {
         match self.calibration.as_ref().filter(|_| calibrated) {
             Some(calibration) => calibration.apply(&said),
@@ -209,7 +247,7 @@ fn read_inputs(run: &Path) -> Result<Inputs> {
     let path = run.join(INPUTS);
     if !path.is_file() {
         bail!(
-            "{} has no {INPUTS}, which says what the model's inputs are: it was trained by an earlier build of selvedge, so train it again",
+            "{} has no {INPUTS}, which describes the model's inputs: it was trained by an earlier version of selvedge, so train it again",
             run.display()
         );
     }
@@ -280,7 +318,7 @@ fn read_validation(run: &Path, model: &str, classes: usize) -> Result<Option<Val
             labels,
         })),
         false => bail!(
-            "{}: expected a label and {classes} probabilities of each patient",
+            "{}: expected a label and {classes} probabilities for each patient",
             damaged()
         ),
     }

@@ -32,13 +32,13 @@ fn stopwatch() -> f64 {
     START.get_or_init(Instant::now).elapsed().as_secs_f64()
 }
 
-/// Who is told how far a run is, and may stop it. A function of an [`Interval`] is one.
+/// Watches the progress of a run, and may stop it. A function of an [`Interval`] is one.
 pub trait Watcher: Send {
-    /// A run begins, or goes on, at `t`.
+    /// A run begins, or resumes, at `t`.
     fn begins(&mut self, _t: u64) {}
 
-    /// An interval has ended, and what is to be kept of it is written. With `Break` the run is saved and ends here; it can
-    /// be resumed.
+    /// An interval has ended, and its results are written. With `Break` the run is saved and ends here; it can be
+    /// resumed.
     fn interval(&mut self, interval: &Interval<'_>) -> ControlFlow<()>;
 
     /// No interval follows.
@@ -51,36 +51,36 @@ impl<F: FnMut(&Interval<'_>) -> ControlFlow<()> + Send> Watcher for F {
     }
 }
 
-/// One run to be done, or to be gone on with.
+/// One run to start, or to resume.
 ///
 /// The numbers depend on the experiment, its data, [`seams`](Self::seams) and [`absences`](Self::absences) alone.
 pub struct Training<'a> {
     /// What is trained.
     pub experiment: &'a Experiment,
-    /// On what.
+    /// The data to train on.
     pub data: &'a Loaded,
-    /// What it is called.
+    /// Its name.
     pub name: &'a str,
-    /// A new directory for all of it.
+    /// The run directory, if there is to be one.
     pub directory: Option<&'a Path>,
-    /// Goes on with what is in the directory, if anything is, to the same bits as if it had never been stopped.
+    /// Resumes the run in the directory, if there is one, to the same bits as if it had never been stopped.
     pub resume: bool,
-    /// The command that goes on with it, for whoever reads why it was stopped.
+    /// The command that resumes it, for the message that says why it stopped.
     pub resume_command: Option<String>,
-    /// Whether it is written down who took part in each interval.
+    /// Whether to record who took part in each interval.
     pub trace: bool,
-    /// The instructions to compute with.
+    /// The CPU instruction set to compute with.
     pub level: Level,
-    /// Who is absent. A run that is resumed knows it already.
+    /// Who is absent. A resumed run knows this already.
     pub absences: Listed,
     /// Changes the task before it is trained: how devices are drawn ([`Task::selection`]), how models are aggregated
-    /// ([`Task::aggregation`]), how gradients become steps ([`Task::optimisers`]), what is learnt ([`Task::objective`]).
-    /// Whoever resumes the run must give the same, since no experiment says it.
+    /// ([`Task::aggregation`]), how gradients become steps ([`Task::optimisers`]), what is learnt
+    /// ([`Task::objective`]). A resumed run needs the same seams, since the experiment does not contain them.
     pub seams: Option<&'a (dyn Fn(&mut Task<'_>) + Sync)>,
 }
 
 impl<'a> Training<'a> {
-    /// An experiment on its data: in memory, with everybody there, on the fastest instructions of this machine.
+    /// An experiment on its data: in memory, with nobody absent, with this machine's fastest instruction set.
     pub fn new(experiment: &'a Experiment, data: &'a Loaded) -> Self {
         Training {
             experiment,
@@ -99,7 +99,7 @@ impl<'a> Training<'a> {
     /// Trains to the end.
     ///
     /// # Errors
-    /// If the experiment does not fit its data, or the directory cannot be made, read or written.
+    /// If the experiment does not fit its data, or the directory cannot be created, read or written.
     pub fn run(self) -> Result<Finished> {
         self.watched_by(&mut |_: &Interval<'_>| ControlFlow::Continue(()))
     }
@@ -208,7 +208,7 @@ impl<'a> Training<'a> {
             (None, Some(path)) => format!("selvedge train --resume {}", path.display()),
             (None, None) => return "training stopped".into(),
         };
-        format!("training stopped; go on with `{command}` once that is mended")
+        format!("training stopped; fix that, then resume with `{command}`")
     }
 }
 
@@ -216,17 +216,17 @@ impl<'a> Training<'a> {
 pub struct Finished {
     /// Its directory, if it has one.
     pub path: Option<PathBuf>,
-    /// What it was.
+    /// Its manifest.
     pub manifest: Manifest,
     /// How it ended.
     pub ending: Ending,
-    /// All that it came to: models, ledger, clock.
+    /// Its final state: models, ledger, clock.
     pub state: State,
-    /// What was measured meanwhile, by rising t.
+    /// All evaluations, by increasing t.
     pub evaluations: Vec<Evaluation>,
     /// The networks of its models.
     pub architecture: Architecture,
-    /// What they were to learn.
+    /// What they were trained to learn.
     pub objective: Box<dyn Objective>,
 }
 
@@ -252,14 +252,14 @@ impl Finished {
         self.state.best.as_ref().unwrap_or(&self.state.theta)
     }
 
-    /// What that model says of samples.
+    /// That model's predictions for samples.
     pub fn predict(&self, samples: &Samples) -> Predictions {
         let networks = (&self.architecture, &*self.objective);
         predict(networks, self.model(), samples, None)
     }
 }
 
-/// Whether there is anything in a directory but what a process that was killed at once leaves.
+/// Whether a directory has anything in it, apart from what a process killed at its start leaves.
 pub fn has_begun(path: &Path) -> bool {
     match std::fs::read_dir(path) {
         Ok(entries) => {
@@ -283,7 +283,7 @@ fn check_memory(task: &Task<'_>) -> Result<()> {
     let needed = 4 * task.numbers();
     match available {
         Some(available) if needed > available => bail!(
-            "this run needs about {} for its models, but {} of memory are free: choose smaller layers, fewer groups or a lower participation",
+            "this run needs about {} for its models, but only {} of memory is free: choose smaller layers, fewer groups or a lower participation",
             bytes(needed as f64),
             bytes(available as f64)
         ),

@@ -31,7 +31,7 @@ pub fn save(path: &Path, architecture: &Architecture, model: &Model) -> Result<(
     write_whole(path, &to_file(architecture, model, None)?)
 }
 
-/// The file of a model, with texts of its own under keys of their own.
+/// A model as the bytes of a file, with metadata texts by key.
 ///
 /// # Errors
 /// If its numbers and shapes do not fit.
@@ -63,10 +63,10 @@ pub(crate) fn serialize(
     Ok(safetensors::serialize(views, texts)?)
 }
 
-/// Reads a model, and checks that it is one of these networks.
+/// Reads a model, and checks that it fits these networks.
 ///
 /// # Errors
-/// If it cannot be read, is damaged or is of other networks.
+/// If it cannot be read, is damaged or has other networks.
 pub fn load(path: &Path, architecture: &Architecture) -> Result<Model> {
     let bytes = read_bytes(path)?;
     let tensors = SafeTensors::deserialize(&bytes)
@@ -75,7 +75,7 @@ pub fn load(path: &Path, architecture: &Architecture) -> Result<Model> {
     for (part, wanted) in architecture.tensors() {
         let found = tensors
             .tensor(&wanted.name)
-            .with_context(|| format!("{} lacks the tensor `{}`", path.display(), wanted.name))?;
+            .with_context(|| format!("{} has no tensor `{}`", path.display(), wanted.name))?;
         if found.shape() != wanted.shape || found.dtype() != Dtype::F32 {
             bail!(
                 "{}: tensor `{}` is {:?} {:?}, but the experiment's model has F32 {:?}",
@@ -89,7 +89,7 @@ pub fn load(path: &Path, architecture: &Architecture) -> Result<Model> {
         let values = from_bytes(found.data());
         if let Some(value) = values.iter().find(|value| !value.is_finite()) {
             bail!(
-                "{} is damaged: tensor `{}` has {value}, and expected are finite numbers",
+                "{} is damaged: tensor `{}` contains {value}; expected finite numbers",
                 path.display(),
                 wanted.name
             );

@@ -86,7 +86,7 @@ fn in_memory_in_a_directory_and_resumed_it_is_the_same_run() {
     );
 
     let error = into(&whole).run().err().unwrap();
-    assert!(error.to_string().contains("is there already"), "{error}");
+    assert!(error.to_string().contains("already exists"), "{error}");
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn errors_tell_all_with_their_causes() {
     };
     let error = training.run().err().unwrap();
     let (short, long) = (error.to_string(), format!("{error:#}"));
-    assert!(short.starts_with("cannot make /proc/nowhere/"), "{short}");
+    assert!(short.starts_with("cannot create /proc/nowhere/"), "{short}");
     assert!(
         long.starts_with(&format!("{short}: ")) && long == format!("{error:?}"),
         "{long}"
@@ -164,11 +164,11 @@ fn seams_of_a_program_are_resumed_with_them_or_not_at_all() {
         let problem = training.run().err().unwrap().to_string();
         assert!(problem.contains(said), "{problem}");
     };
+    refused(training(&paths[0], true), "by a program with custom seams");
     refused(
-        training(&paths[0], true),
-        "by a program with seams of its own",
+        with(&paths[2], true, &at_hospitals),
+        "resume it without them",
     );
-    refused(with(&paths[2], true, &at_hospitals), "go on without them");
     refused(with(&paths[1], true, &|_| {}), "damaged");
     let resumed = with(&paths[0], true, &at_hospitals).run().unwrap();
     assert_eq!(resumed.state.theta, whole.state.theta);

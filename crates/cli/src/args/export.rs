@@ -10,10 +10,11 @@ use std::path::PathBuf;
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     pub(crate) chosen: ChosenModel,
-    /// The folder to write; by default `export` in the run directory. Only files of an earlier export are replaced
+    /// The folder to write; by default `export` in the run directory. It never overwrites files that are not from an
+    /// earlier export
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// What to write
+    /// The formats to write
     #[arg(
         long,
         value_name = "NAME,NAME,…",
@@ -21,7 +22,7 @@ pub(crate) struct ExportArgs {
         default_value = "onnx,safetensors,card"
     )]
     pub(crate) format: Vec<Format>,
-    /// Print what was written as one JSON object
+    /// Print the list of files as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 /// Of `selvedge node`.
 #[derive(Arguments)]
 pub(crate) struct AnswerArgs {
-    /// Stay when the run is over, and answer `selvedge ask` until SIGTERM or Ctrl-C; for a hospital and its edge
+    /// Stay after the run is over, and answer `selvedge ask` until SIGTERM or Ctrl-C; for a hospital and its edge
     #[arg(long)]
     pub(crate) answer: bool,
-    /// A hospital's CSV or Parquet file with patients who did not take part, labels or none; may be given again
+    /// A hospital's CSV or Parquet file with patients who did not take part, with or without labels; can be repeated
     #[arg(long, value_name = "FILE", requires = "answer")]
     pub(crate) table: Vec<PathBuf>,
 }
@@ -17,33 +17,33 @@ pub(crate) struct AnswerArgs {
 /// Which patients of a gateway's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum OwnPart {
-    /// Those it trained on
+    /// The training patients
     Training,
-    /// Those that were held out to choose settings by
+    /// The patients held out for validation
     Validation,
-    /// Those that were held out for the test
+    /// The patients held out for the test
     Test,
 }
 
 #[derive(Arguments)]
 #[command(after_help = include_str!("help/ask.txt").trim_end())]
 pub(crate) struct AskArgs {
-    /// The gateway's config
+    /// The gateway's configuration file, node.toml
     #[arg(long, value_name = "FILE")]
     pub(crate) config: PathBuf,
-    /// A CSV or Parquet file with vital signs, of the same columns as for enrolment; may be given again
+    /// A CSV or Parquet file with vital signs, with the same columns as for enrolment; can be repeated
     #[arg(long, value_name = "FILE", conflicts_with = "part")]
     pub(crate) input: Vec<PathBuf>,
-    /// Only this patient, by id or pseudonym; may be given again
+    /// Only this patient, by id or pseudonym; can be repeated
     #[arg(long, value_name = "ID")]
     pub(crate) patient: Vec<String>,
-    /// Only this part of those who took part
+    /// Only this part of the patients who took part
     #[arg(long, value_enum)]
     pub(crate) part: Option<OwnPart>,
-    /// Write CSV to this file instead of the output
+    /// Write the CSV to this file instead of standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// How long to wait, in seconds, when nothing is heard
+    /// Seconds to wait without an answer before giving up
     #[arg(long, value_name = "SECONDS", default_value_t = 30.0, value_parser = seconds)]
     pub(crate) timeout: f64,
     /// Print the result as one JSON object

@@ -8,30 +8,30 @@ use std::path::PathBuf;
 pub(crate) struct ProvisionArgs {
     /// The description of the consortium
     pub(crate) consortium: PathBuf,
-    /// The folder to write, which must be new
+    /// The folder to write, which must not exist yet
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// Give each party its part of these shards, instead of enrolment
+    /// Give each party its shard from this folder, instead of enrolling
     #[arg(long, value_name = "DIR")]
     pub(crate) shards: Option<PathBuf>,
-    /// Print what was made as one JSON object
+    /// Print the list of folders as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Subcommand)]
 pub(crate) enum KitCommand {
-    /// List who has a key, and who was revoked
+    /// List who has a key and who was revoked
     List(KitArgs),
-    /// Add a hospital, as the last group: another run begins, which all enrol for
+    /// Add a hospital as the last group: this starts a new run, for which all parties must enrol again
     Add(AddArgs),
-    /// Give a party or a server a new key; the old one is good for nothing
+    /// Give a party or a server a new key; the old one becomes invalid
     Rotate(RotateArgs),
-    /// Shut out a party, or with its name a whole hospital
+    /// Revoke a party or, by its name, a whole hospital
     Revoke(RevokeArgs),
-    /// Give a hospital and its gateways a new key of pseudonyms, for the next enrolment
+    /// Give a hospital and its gateways a new pseudonym key, for the next enrolment
     Pseudonyms(PseudonymsArgs),
-    /// Make a key at the party itself; only its public half leaves the machine, for `rotate --public`
+    /// Generate a key at the party itself; only its public half leaves the machine, for `rotate --public`
     Key(KeyArgs),
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct KitArgs {
 pub(crate) struct AddArgs {
     #[command(flatten)]
     pub(crate) kit: KitArgs,
-    /// What the hospital is called
+    /// The hospital's name
     pub(crate) name: String,
     /// The name or address by which its edge and gateways reach its server
     #[arg(long, value_name = "HOST")]
@@ -57,16 +57,16 @@ pub(crate) struct AddArgs {
     /// How many gateways carry its patients' devices
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) gateways: u32,
-    /// Where its parties connect
+    /// The port that its parties connect to
     #[arg(long, value_name = "PORT", default_value_t = 4222)]
     pub(crate) client: u16,
-    /// Where its server's health is read, on its own machine
+    /// The port for its server's health checks, on its own machine
     #[arg(long, value_name = "PORT", default_value_t = 8222)]
     pub(crate) monitor: u16,
-    /// The first of its parties' ports for HTTP, each on its own machine
+    /// The first of its parties' HTTP ports, each on its own machine
     #[arg(long, value_name = "PORT", default_value_t = 9101)]
     pub(crate) http: u16,
-    /// The address that its server listens at
+    /// The address that its server listens on
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0")]
     pub(crate) listen: std::net::IpAddr,
 }
@@ -76,9 +76,9 @@ pub(crate) struct AddArgs {
 pub(crate) struct RotateArgs {
     #[command(flatten)]
     pub(crate) kit: KitArgs,
-    /// Who: cloud, north/hospital, north/edge, north/gateway-0, a hospital's name for its server, hub
+    /// Who: cloud, north/hospital, north/edge, north/gateway-0, `north` for its server, `hub` for the cloud's
     pub(crate) who: String,
-    /// The public half of a key that the party has made itself
+    /// The public half of a key that the party generated itself
     #[arg(long, value_name = "KEY")]
     pub(crate) public: Option<String>,
 }
@@ -88,7 +88,7 @@ pub(crate) struct RotateArgs {
 pub(crate) struct RevokeArgs {
     #[command(flatten)]
     pub(crate) kit: KitArgs,
-    /// Who: north/hospital, north/edge, north/gateway-0, or a hospital's name
+    /// Who: north/hospital, north/edge, north/gateway-0, or `north` for the whole hospital
     pub(crate) who: String,
 }
 
@@ -103,7 +103,7 @@ pub(crate) struct PseudonymsArgs {
 
 #[derive(Arguments)]
 pub(crate) struct KeyArgs {
-    /// The file to write, which must be new: `key.nk` of the party's folder
+    /// The file to write, which must not exist yet: `key.nk` in the party's folder
     pub(crate) file: PathBuf,
 }
 
@@ -126,7 +126,7 @@ pub(crate) enum Patient {
 pub(crate) struct DoctorArgs {
     /// Which party, or server
     pub(crate) kind: Patient,
-    /// Its node.toml, or server.conf
+    /// The party's node.toml, or the server's server.conf
     #[arg(long, value_name = "FILE")]
     pub(crate) config: PathBuf,
     /// Print all findings as one JSON object

@@ -13,10 +13,10 @@ use std::path::PathBuf;
 pub(crate) struct ChosenModel {
     /// A run directory
     pub(crate) run: PathBuf,
-    /// The model that was best on the validation patients: what is used anyway where a run has any
+    /// Use the model that was best on the validation data: the default if the run held out any
     #[arg(long)]
     best: bool,
-    /// The model of the last iteration instead
+    /// Use the model of the last iteration
     #[arg(long, conflicts_with = "best")]
     last: bool,
 }
@@ -37,19 +37,19 @@ impl ChosenModel {
 pub(crate) struct ModelArgs {
     #[command(flatten)]
     pub(crate) chosen: ChosenModel,
-    /// Probabilities as the model says them, not corrected by what it said of the validation patients
+    /// Use the model's raw probabilities, without calibration on the validation data
     #[arg(long)]
     pub(crate) uncalibrated: bool,
-    /// Find this share of those who have the positive class: a threshold is chosen on the validation patients
+    /// Choose the threshold that reaches this sensitivity on the validation patients, like 0.9
     #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "specificity")]
     pub(crate) sensitivity: Option<f64>,
-    /// Leave this share of those alone who do not have it, likewise
+    /// Choose the threshold that reaches this specificity on the validation patients, like 0.9
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub(crate) specificity: Option<f64>,
-    /// The class that is looked for; by default the second of two
+    /// The positive class; by default the second of two classes
     #[arg(long, value_name = "CLASS")]
     pub(crate) positive: Option<String>,
-    /// Of files that say what each row is for: not only those for the test
+    /// If files mark rows as training, validation or test: use every row, not only the test rows
     #[arg(long)]
     pub(crate) all: bool,
 }
@@ -74,19 +74,20 @@ impl ModelArgs {
 pub(crate) struct PredictArgs {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
-    /// A file or folder with patients; may be given again
+    /// A file or folder with patients; can be repeated
     #[arg(long, value_name = "FILE", required = true)]
     pub(crate) input: Vec<PathBuf>,
-    /// The CSV file to write; by default it is printed
+    /// The CSV file to write; by default the predictions are printed
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// Write what the model was given, as it was measured, as an .npz: the input of an exported model
+    /// Write the model's inputs, unscaled and NaN where missing, to an .npz file, for an exported model
     #[arg(long, value_name = "FILE")]
     pub(crate) arrays: Option<PathBuf>,
-    /// Refuse patients of whom anything is unlike training: a new category, a value beyond all of training
+    /// Stop without predictions if any patient has a new category, a value outside the training range, a value in a
+    /// column that was never measured in training, or none in one that always was
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Print everything as one JSON object
+    /// Print the predictions as one JSON object
     #[arg(long, conflicts_with = "out")]
     pub(crate) json: bool,
 }
@@ -96,13 +97,13 @@ pub(crate) struct PredictArgs {
 pub(crate) struct EvaluateArgs {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
-    /// A file or folder with patients and their labels; may be given again
+    /// A file or folder with patients and their labels; can be repeated
     #[arg(long, value_name = "FILE")]
     pub(crate) data: Vec<PathBuf>,
-    /// How often patients are drawn for the intervals
+    /// How often patients are resampled for the confidence intervals
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
     pub(crate) resamples: u64,
-    /// How much of what comes out an interval holds
+    /// The confidence level of the intervals
     #[arg(long, value_name = "SHARE", default_value_t = 0.95, value_parser = confidence)]
     pub(crate) confidence: f64,
     /// Write a page with the ROC, precision-recall and calibration curves
@@ -110,7 +111,7 @@ pub(crate) struct EvaluateArgs {
     pub(crate) html: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) directory: DataDirectory,
-    /// Print it as one JSON object, with the points of all curves
+    /// Print the result as one JSON object, with the points of all curves
     #[arg(long)]
     pub(crate) json: bool,
 }

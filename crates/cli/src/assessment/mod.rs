@@ -1,4 +1,5 @@
-//! How good a trained model is on some patients: measures with intervals, confusion, curves, calibration, and each group.
+//! How good a trained model is on some patients: measures with intervals, confusion, curves, calibration, and each
+//! group.
 //!
 //! ```text
 //! commands/evaluate ──► Part (all that is measured) ──┬──► text: what a person reads

@@ -20,27 +20,27 @@ struct Figure {
 const FIGURES: [Figure; 3] = [
     Figure {
         title: "ROC",
-        about: "Of those who have the class, how many are found, for how many false alarms among the others. The higher, the better; a guess lies on the diagonal.",
+        about: "Sensitivity against 1 − specificity. Higher is better; guessing lies on the diagonal.",
         axes: ["false positive rate", "true positive rate"],
         points: |curves| places(&curves.roc),
-        diagonal: Some("a guess"),
+        diagonal: Some("guessing"),
     },
     Figure {
         title: "Precision and recall",
-        about: "Of those who are said to have the class, how many do, over how many of all who have it are found.",
+        about: "Positive predictive value against sensitivity.",
         axes: ["recall", "precision"],
         points: |curves| places(&curves.precision_recall),
         diagonal: None,
     },
     Figure {
         title: "Calibration",
-        about: "Patients by the probability they were given, over how many of them have the class. On the diagonal probabilities mean what they say.",
-        axes: ["probability said", "share observed"],
+        about: "Samples grouped by predicted probability, and the share of each group that has the class. On the diagonal, predicted and observed agree.",
+        axes: ["predicted probability", "observed share"],
         points: |curves| {
             let bins = curves.reliability.iter();
             bins.map(|bin| place(bin.said, bin.observed)).collect()
         },
-        diagonal: Some("as said"),
+        diagonal: Some("perfect calibration"),
     },
 ];
 

@@ -20,6 +20,9 @@ const TITLES: [&str; MEASURES.len()] = [
     "neg. predictive value",
 ];
 
+/// The place of the sensitivity among the measures.
+const SENSITIVITY: usize = 8;
+
 /// Everything, the last part at length.
 pub(crate) fn text(parts: &[Part], classes: &[String], confidence: f64) -> String {
     let mut out = format!("{:<23}", "");
@@ -40,17 +43,24 @@ pub(crate) fn text(parts: &[Part], classes: &[String], confidence: f64) -> Strin
             .collect();
         out += &format!("{title:<23}{}\n", cells.trim_end());
     }
-    let patients = match parts.iter().all(|part| part.samples < 30) {
-        true => "; of so few patients they say little",
+    let few = match parts.iter().all(|part| part.samples < 30) {
+        true => "; with so few samples they say little",
         false => "",
     };
     out += &format!(
-        "In brackets: {} % intervals over patients drawn anew{patients}\n",
+        "In brackets: {} % bootstrap confidence intervals{few}\n",
         (1000.0 * confidence).round() / 10.0
     );
+    out += "Precision, recall and F1 are means over the classes";
+    if parts
+        .iter()
+        .any(|part| part.estimates[SENSITIVITY].is_some())
+    {
+        out += "; sensitivity and the predictive values are those of the positive class";
+    }
+    out.push('\n');
     if parts.iter().any(|part| part.name == "validation") {
-        out +=
-            "The model was chosen and calibrated on the validation patients: theirs flatter it\n";
+        out += "Validation figures are optimistic: the model was chosen and calibrated on these samples\n";
     }
     let Some(last) = parts.last() else {
         return out;
@@ -58,8 +68,8 @@ pub(crate) fn text(parts: &[Part], classes: &[String], confidence: f64) -> Strin
     out += &confusion(last, classes);
     for curves in &last.curves {
         out += &format!(
-            "\nCalibration of {:?} on {}: off by {:.3} on the mean\n{:>14}{:>11}{:>11}\n",
-            curves.class, last.name, curves.calibration_error, "patients", "said", "so"
+            "\nCalibration of {:?} on {}: expected calibration error {:.3}\n{:>14}{:>11}{:>11}\n",
+            curves.class, last.name, curves.calibration_error, "samples", "predicted", "observed"
         );
         for bin in &curves.reliability {
             out += &format!(
@@ -91,7 +101,7 @@ fn confusion(part: &Part, classes: &[String]) -> String {
     let wide = classes.iter().map(|c| c.chars().count()).max().unwrap_or(0);
     let wide = wide.max(7) + 2;
     let mut out = format!(
-        "\nConfusion on {}: rows are true classes, columns predicted ones\n{:>wide$}",
+        "\nConfusion matrix on {}: rows are true classes, columns predicted ones\n{:>wide$}",
         part.name, ""
     );
     out.extend(classes.iter().map(|c| format!("{c:>wide$}")));
@@ -110,7 +120,7 @@ fn groups(part: &Part) -> String {
     let wide = wide.unwrap_or(0).max(8) + 2;
     let mut out = format!(
         "\nBy group, on {}\n{:<wide$}{:>9}   {:<25}{:<25}\n",
-        part.name, "", "patients", "AUC", "accuracy"
+        part.name, "", "samples", "AUC", "accuracy"
     );
     out = format!("{}\n", out.trim_end());
     for Group {

@@ -14,6 +14,7 @@ use selvedge_core::experiment::Algorithm;
 use selvedge_data::SETS;
 use selvedge_run::comparison::{Comparison, Variant};
 use selvedge_run::files::write_whole;
+use selvedge_run::format::{count, counted};
 use selvedge_run::runs::series;
 use std::path::{Path, PathBuf};
 
@@ -35,7 +36,7 @@ fn algorithms(names: &[String]) -> Result<Vec<Algorithm>> {
             "paper" => Algorithm::PAPER.to_vec(),
             "all" => Algorithm::ALL.to_vec(),
             _ => vec![Algorithm::parse(name).map_err(|right| {
-                anyhow!("--algorithms {name}: {right}, or \"paper\" or \"all\" of them")
+                anyhow!("--algorithms {name}: {right}, or \"paper\" or \"all\"")
             })?],
         };
         for algorithm in named {
@@ -53,16 +54,16 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<Outcome> {
     for over in &args.over {
         let (key, values) = over
             .split_once('=')
-            .ok_or_else(|| anyhow!("--over {over}: use KEY=VALUE,VALUE,…"))?;
+            .ok_or_else(|| anyhow!("--over {over}: expected KEY=VALUE,VALUE,…"))?;
         let (key, values) = (key.trim(), values_of(values));
         if keys.contains(&key) {
             bail!("--over {key} is given twice: list all its values at once");
         }
         if key == "seed" {
-            bail!("--over seed: every variant has the same seeds; --seeds N says how many");
+            bail!("--over seed: every variant has the same seeds; --seeds N sets how many");
         }
         if key == "train.learning_rate" && !args.comparison.learning_rates.is_empty() {
-            bail!("--over {key} and --learning-rates both say what it is: leave one of them out");
+            bail!("--over {key} and --learning-rates both set it: leave one of them out");
         }
         keys.push(key);
         changes = changes
@@ -167,7 +168,7 @@ pub(crate) fn resume_command() -> String {
 
 pub(crate) fn stopped(options: &Options) -> Result<Outcome> {
     crate::say(&format!(
-        "interrupted and saved; go on with `{}`",
+        "interrupted and saved; resume with `{}`",
         options.resume_command
     ));
     Ok(Outcome::Interrupted)
@@ -247,16 +248,16 @@ fn conclude(comparison: &Comparison, folder: &Path, targets: &[Target], json: bo
     }
     let base = SETS.from_json(&comparison.experiment)?;
     print(&format!(
-        "{} · {} iterations · P {}, Q {} · {} variants, {} seeds, mean ± standard deviation\n\n{text}\n",
+        "{} · {} iterations · P {}, Q {} · {}, {}, mean ± standard deviation\n\n{text}\n",
         comparison.name,
-        selvedge_run::format::count(base.train.iterations),
+        count(base.train.iterations),
         base.train.global_interval,
         base.train.local_interval,
-        comparison.variants.len(),
-        comparison.seeds.len()
+        counted(comparison.variants.len() as u64, "variant"),
+        counted(comparison.seeds.len() as u64, "seed")
     ))?;
     print(&format!(
-        "Bytes are those of a group, all of them counted; a dash is a target that was not reached.\nFiles   {}\nReport  {}\n",
+        "Bytes are per group, every byte counted; a dash marks a target that was not reached.\nFiles   {}\nReport  {}\n",
         folder.display(),
         report.display()
     ))

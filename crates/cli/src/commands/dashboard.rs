@@ -19,7 +19,7 @@ pub(crate) fn run(args: &DashboardArgs) -> Result<Outcome> {
             false => ": there is no such folder",
         };
         bail!(
-            "{}{wrong}: expected a run directory, or a folder in which there are runs or will be",
+            "{}{wrong}: expected a run directory, or a folder that holds runs now or later",
             path.display()
         );
     }
@@ -53,9 +53,9 @@ fn text(dashboard: &Dashboard, runs: &[PathBuf]) -> String {
     let address = dashboard.address();
     if address.ip().is_unspecified() {
         text += &format!(
-            "Others     port {} of every address of this machine, with the same token; what is sent is not encrypted\n",
+            "Also on    port {} on every address of this machine, with the same token; traffic is not encrypted\n",
             address.port()
         );
     }
-    text + "Ctrl-C ends it; trainings go on.\n"
+    text + "Ctrl-C stops the dashboard; training continues.\n"
 }

@@ -48,12 +48,10 @@ pub(crate) fn run_up(args: &UpArgs) -> Result<Outcome> {
     let (folder, deployment) = match &args.resume {
         Some(folder) => {
             if args.experiment.experiment.is_some() || !args.experiment.set.is_empty() {
-                bail!("--resume goes on with what was begun: leave the experiment and --set out");
+                bail!("--resume continues what was started: leave out the experiment and --set");
             }
             if args.deadline.is_some() || args.group_deadline.is_some() {
-                bail!(
-                    "--resume goes on with the deadlines that each party's node.toml has: change them there"
-                );
+                bail!("--resume keeps the deadlines in each party's node.toml: change them there");
             }
             (folder.clone(), Deployment::read(folder)?)
         }

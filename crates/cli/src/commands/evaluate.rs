@@ -47,6 +47,9 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Outcome> {
     }
     let mut about = vec![format!("Model   {}", trained.file.display())];
     about.extend(deciding.about(&trained));
+    if deciding.calibrated {
+        about.push("Calibrated probabilities: class-based metrics can differ from those of `train` and `report`, which use the raw ones".into());
+    }
     if let Some(html) = &args.html {
         let title = &trained.manifest.name;
         let page = assessment::page(title, &about, &parts, classes, args.confidence);
@@ -85,12 +88,12 @@ impl Measuring<'_> {
         let experiment = &self.trained.experiment;
         if experiment.data.set == "table" && experiment.data.path.is_empty() {
             bail!(
-                "{run} is the cloud's, which has no patients: evaluate it on some with --data, in the columns of the experiment's table"
+                "{run} is the cloud's, which has no patients: name some with --data, with the columns of the experiment's table"
             );
         }
         let loaded = load::data(experiment, &args.directory)?;
         let dataset = &loaded.dataset;
-        if dataset.fingerprint() != self.trained.manifest.data.fingerprint {
+        if !dataset.has_fingerprint(&self.trained.manifest.data.fingerprint) {
             bail!(
                 "the data is not what {run} was trained on: point --data-dir at the same files, or evaluate other patients with --data"
             );
@@ -108,7 +111,7 @@ impl Measuring<'_> {
         )];
         drop(training);
         let [of_validation, of_test] = &loaded.persons[loaded.persons.len() - 2..] else {
-            bail!("{run}: its data has no parts");
+            bail!("{run}: its data has no validation and test parts");
         };
         for (name, samples, persons, groups) in [
             ("validation", &dataset.validation, of_validation, None),

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use selvedge_data::enrol;
 use selvedge_data::{PartyShard, read_party};
 use selvedge_net::credentials::{Identity, write_secret};
-use selvedge_run::format::table;
+use selvedge_run::format::{counted, table};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -31,24 +31,29 @@ pub(crate) fn provision(args: &ProvisionArgs) -> Result<Outcome> {
     };
     if groups != hospitals {
         let of = match &args.shards {
-            Some(shards) => format!("{} has {groups} groups", shards.display()),
+            Some(shards) => format!(
+                "{} has {}",
+                shards.display(),
+                counted(groups as u64, "group")
+            ),
             None => format!("{} has data.groups = {groups}", path.display()),
         };
         bail!(
-            "{of}, but {} has {hospitals} hospitals: expected as many, since each is a group",
-            args.consortium.display()
+            "{of}, but {} has {}: expected the same number, since each hospital is a group",
+            args.consortium.display(),
+            counted(hospitals as u64, "hospital")
         );
     }
     if args.shards.is_none() && experiment.data.set != "table" {
         bail!(
-            "data.set = {:?}: parties enrol with tables of their own, so expected \"table\"; or give everyone its part of a set with --shards, cut by `selvedge data split`",
+            "data.set = {:?}: expected \"table\", since parties enrol with their own tables; or give each party its shard of a data set with --shards, cut by `selvedge data split`",
             experiment.data.set
         );
     }
     if args.shards.is_none() {
         // What enrolment would refuse is better known now.
         enrol::terms(&experiment.data, experiment.seed)
-            .with_context(|| format!("{} is of no use", path.display()))?;
+            .with_context(|| format!("{} is invalid", path.display()))?;
     }
     let stock = Stock {
         shards: args.shards.as_deref(),
@@ -62,12 +67,12 @@ pub(crate) fn provision(args: &ProvisionArgs) -> Result<Outcome> {
         .chain(kit.nodes().into_iter().map(|node| node.folder))
         .collect();
     let out = args.out.display();
-    let mut text = format!("Kit     {out}, a folder for each to hand over, with a README\n");
+    let mut text = format!("Kit     {out}, with a folder and a README to hand over to each:\n");
     for folder in &folders {
         text += &format!("        {out}/{folder}\n");
     }
     text += &format!(
-        "Secret  {out}/authority stays with you: it signs certificates of servers\nNext    hand the folders over; then `selvedge doctor` at each, as its README says\n"
+        "Secret  {out}/authority stays with you: it signs server certificates\nNext    hand over the folders; then run `selvedge doctor` at each, as its README says\n"
     );
     let value = json!({ "kit": out.to_string(), "folders": folders });
     print_either(args.json, &value, &text)
@@ -88,7 +93,7 @@ pub(crate) fn run(command: &KitCommand) -> Result<Outcome> {
             tell(&args.kit, &format!("{} is revoked", args.who), &changed)?;
             if !args.kit.json && kit.knows_pseudonyms(&args.who) {
                 print(
-                    "It still has the key of pseudonyms: before the next enrolment give the others a new one with `selvedge kit pseudonyms`\n",
+                    "It still has the pseudonym key: before the next enrolment, give the others a new one with `selvedge kit pseudonyms`\n",
                 )?;
             }
             Ok(Outcome::Done)
@@ -96,18 +101,12 @@ pub(crate) fn run(command: &KitCommand) -> Result<Outcome> {
         KitCommand::Pseudonyms(args) => {
             let (kit, _lock) = Deployment::lock(&args.kit.kit)?;
             let changed = kit.renew_pseudonyms(&args.kit.kit, &args.who)?;
-            let what = format!(
-                "{} has a new key of pseudonyms; enrol again with it",
-                args.who
-            );
+            let what = format!("{} has a new pseudonym key; enrol again with it", args.who);
             tell(&args.kit, &what, &changed)
         }
         KitCommand::Key(args) => {
             if args.file.exists() {
-                bail!(
-                    "{} is there already: choose a new file",
-                    args.file.display()
-                );
+                bail!("{} already exists: choose a new file", args.file.display());
             }
             let identity = Identity::generate()?;
             write_secret(&args.file, &identity.seed)?;
@@ -152,7 +151,7 @@ fn tell(args: &KitArgs, what: &str, changed: &Changed) -> Result<Outcome> {
         text += &format!("Hand over  {kit}/{file}\n");
     }
     for server in &changed.restart {
-        text += &format!("Restart    the server of {server}, once it has its new files\n");
+        text += &format!("Restart    {server}, once it has its new files\n");
     }
     print_either(args.json, changed, &text)
 }
@@ -169,7 +168,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<Outcome> {
     print_either(args.json, &value, &text)?;
     match wrong {
         0 => Ok(Outcome::Done),
-        1 => bail!("one thing is wrong: see above"),
-        _ => bail!("{wrong} things are wrong: see above"),
+        1 => bail!("one check failed: see above"),
+        _ => bail!("{wrong} checks failed: see above"),
     }
 }

@@ -58,8 +58,8 @@ pub(crate) fn run(args: Args) -> Result<Outcome> {
     }
 }
 
-/// Prints to the standard output; a reader that has gone away is reported as what it is. Names come from files of others,
-/// so what would steer a terminal is not let through.
+/// Prints to the standard output; a reader that has gone away is reported as what it is. Names come from files of
+/// others, so what would steer a terminal is not let through.
 fn print(text: &str) -> Result<()> {
     use std::io::Write;
     let visible = |c: char| match c.is_control() && c != '\n' && c != '\t' {
@@ -71,8 +71,7 @@ fn print(text: &str) -> Result<()> {
     Ok(std::io::stdout().flush()?)
 }
 
-/// Prints one JSON value.
-/// For programs or for people, as asked for.
+/// Prints one JSON value. For programs or for people, as asked for.
 fn print_either(json: bool, value: &impl Serialize, text: &str) -> Result<Outcome> {
     match json {
         true => print_json(&serde_json::to_value(value)?)?,

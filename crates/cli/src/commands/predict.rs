@@ -10,7 +10,7 @@ use selvedge_core::assess::Decision;
 use selvedge_data::{Labels, Odd, Oddity, Patients, Which, read_patients};
 use selvedge_run::deciding::Deciding;
 use selvedge_run::files::{refuse_to_replace, write_whole, write_whole_with};
-use selvedge_run::format::count;
+use selvedge_run::format::{count, counted};
 use selvedge_run::trained::Trained;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -35,14 +35,17 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Outcome> {
         }
     }
     if args.out.is_some() && args.out == args.arrays {
-        bail!("--out and --arrays name the same file: expected two");
+        bail!("--out and --arrays name the same file: expected two different ones");
     }
     let (trained, deciding) = open(&args.model)?;
     let (patients, notes) = read(&trained, &args.model, &args.input, Labels::Ignored)?;
     if args.strict && !patients.oddities.is_empty() {
+        let differ = match odd_patients(&patients).as_str() {
+            "1" => "1 sample differs".to_owned(),
+            count => format!("{count} samples differ"),
+        };
         bail!(
-            "{} patients are unlike those of training, as noted: mend or leave them out, or go on without --strict",
-            odd_patients(&patients)
+            "{differ} from those of training, as noted above: correct or remove them, or run without --strict"
         );
     }
     if let Some(arrays) = &args.arrays {
@@ -73,7 +76,11 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Outcome> {
             print(&format!("Written to {}\n", out.display()))?;
         }
         None => {
-            about.iter().for_each(|line| crate::note(line));
+            for line in &about {
+                let mut letters = line.chars();
+                let first = letters.next().into_iter().flat_map(char::to_lowercase);
+                crate::note(&first.chain(letters).collect::<String>());
+            }
             print(&predicted.csv())?;
         }
     }
@@ -155,7 +162,7 @@ impl Predicted<'_> {
         {
             *counts.entry(self.decision.class(said)).or_default() += 1;
         }
-        let mut out = format!("{} patients\n", count(self.patients.ids.len() as u64));
+        let mut out = format!("{}\n", counted(self.patients.ids.len() as u64, "sample"));
         for (class, n) in counts {
             out += &format!("  {:<20}{:>9}\n", self.trained.classes()[class], count(n));
         }
@@ -182,10 +189,10 @@ fn of_patient(Oddity { column, odd, .. }: &Oddity) -> String {
             value,
             range: [low, high],
         } => {
-            format!("{column} = {value} is beyond training ({low} to {high})")
+            format!("{column} = {value} is outside the training range ({low} to {high})")
         }
-        Odd::Unseen(value) => format!("{column} = {value}, which training never saw measured"),
-        Odd::Category(category) => format!("{column} = {category:?} is new"),
+        Odd::Unseen(value) => format!("{column} = {value} was never measured in training"),
+        Odd::Category(category) => format!("{column} = {category:?} is a new category"),
         Odd::Unmeasured => format!("{column} was not measured"),
     }
 }
@@ -215,21 +222,25 @@ fn told(patients: &Patients) -> Vec<String> {
     let tell = |((_, column), oddities): ((u8, &str), Vec<&Oddity>)| {
         let id = &patients.ids[oddities[0].row];
         let n = count(oddities.len() as u64);
+        let (have, are) = match oddities.len() {
+            1 => ("has", "is"),
+            _ => ("have", "are"),
+        };
         match &oddities[0].odd {
             Odd::Category(category) => format!(
-                "{column:?}: {n} of {all} patients have a category that training has not seen, {id:?} for instance {category:?}; it counts as not measured"
+                "{column:?}: {n} of {all} samples {have} a category not seen in training, such as {id:?} with {category:?}; it counts as not measured"
             ),
             Odd::Beyond {
                 value,
                 range: [low, high],
             } => format!(
-                "{column:?}: {n} of {all} patients lie beyond training, {id:?} for instance with {value}; it saw {low} to {high}"
+                "{column:?}: {n} of {all} samples {are} outside the training range of {low} to {high}, such as {id:?} with {value}"
             ),
             Odd::Unmeasured => format!(
-                "{column:?}: {n} of {all} patients have no value, {id:?} for instance, and training always had one"
+                "{column:?}: {n} of {all} samples {have} no value, such as {id:?}; in training, all had one"
             ),
             Odd::Unseen(_) => format!(
-                "{column:?}: {n} of {all} patients have a value, {id:?} for instance, but training has never seen one"
+                "{column:?}: {n} of {all} samples {have} a value, such as {id:?}; in training, none had one"
             ),
         }
     };
@@ -238,7 +249,7 @@ fn told(patients: &Patients) -> Vec<String> {
     if more > 0 {
         told.truncate(MOST_TOLD);
         told.push(format!(
-            "so it is with {more} more columns; what is told of each patient has all of them"
+            "{more} more columns differ from training; the notes on each sample list all of them"
         ));
     }
     told

@@ -12,7 +12,7 @@ use std::collections::HashSet;
 pub(crate) fn run(args: &ReproduceArgs) -> Result<Outcome> {
     let parts = reproduce::parts(&args.what)?;
     if let Some(interval) = args.intervals.iter().find(|k| **k == 0) {
-        bail!("--intervals {interval}: P = Q is at least 1");
+        bail!("--intervals {interval}: expected P = Q of at least 1");
     }
     let mut intervals = args.intervals.clone();
     let mut seen = HashSet::new();

@@ -54,7 +54,7 @@ fn train_all(args: &TrainArgs) -> Result<Outcome> {
             let (at, advice) = match t {
                 0 => (
                     "before the first step".into(),
-                    "Look at the data and at the model".into(),
+                    "Check the data and the model".into(),
                 ),
                 _ => (
                     format!("at iteration {t}, with learning rate {learning_rate}"),
@@ -114,7 +114,7 @@ pub(super) fn level(name: Option<&str>) -> Result<Level> {
         .find(|l| l.name() == name)
         .ok_or_else(|| {
             let names: Vec<_> = available.iter().map(|l| l.name()).collect();
-            anyhow!("--simd {name}: this CPU has {}", names.join(", "))
+            anyhow!("--simd {name}: this CPU supports {}", names.join(", "))
         })
 }
 
@@ -150,7 +150,7 @@ fn plans(args: &TrainArgs) -> Result<Vec<Plan>> {
         Some(n) => {
             if path.exists() {
                 bail!(
-                    "{0} is there already: choose another --out, or go on with it by --resume {0}",
+                    "{0} already exists: choose another --out, or resume it with --resume {0}",
                     path.display()
                 );
             }
@@ -204,7 +204,7 @@ fn plans_to_resume(args: &TrainArgs, path: &Path) -> Result<Vec<Plan>> {
     let given = match args.experiment.experiment {
         Some(_) => Some(load::experiment(&args.experiment)?),
         None if !args.experiment.set.is_empty() => {
-            bail!("--set cannot change a run that is resumed: start a new one with --out")
+            bail!("--set cannot be used with --resume: start a new run with --out")
         }
         None => None,
     };
@@ -219,7 +219,7 @@ fn plans_to_resume(args: &TrainArgs, path: &Path) -> Result<Vec<Plan>> {
         let experiment = note.experiment(path)?;
         if let Some(n) = args.seeds.filter(|n| *n != note.seeds.len() as u64) {
             bail!(
-                "--seeds {n}: {} was begun with {}",
+                "--seeds {n}: {} was started with {}",
                 path.display(),
                 note.seeds.len()
             );
@@ -262,11 +262,11 @@ fn check_same(given: Option<&Named>, begun: &Experiment, path: &Path) -> Result<
     };
     let (given, begun) = (given.experiment.to_toml(), begun.to_toml());
     let difference = given.lines().zip(begun.lines()).find(|(a, b)| a != b);
-    let difference = difference.map_or(String::new(), |(a, b)| {
-        format!(" (`{a}` is given, `{b}` was begun with)")
+    let difference = difference.map_or("another experiment".into(), |(a, b)| {
+        format!("`{b}`, not `{a}`")
     });
     bail!(
-        "{} is a run of another experiment{difference}: resume it without naming one, or choose another --out",
+        "{0} was started with {difference}: resume it with --resume {0} alone, or start a new run with --out",
         path.display()
     )
 }
@@ -294,7 +294,7 @@ fn train(plan: &Plan, options: &Options) -> Result<Summary> {
     let algorithm = experiment.train.algorithm;
     if experiment.compression != CompressionSettings::default() && !algorithm.compresses() {
         crate::say(&format!(
-            "note: {algorithm} sends everything as it is; [compression] is for c-hsgd and c-tdcd"
+            "note: {algorithm} does not compress messages; [compression] is for c-hsgd and c-tdcd"
         ));
     }
     let data = load::data(experiment, &options.data)?;

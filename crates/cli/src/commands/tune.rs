@@ -49,7 +49,9 @@ fn goal(args: &TuneArgs) -> Result<Goal> {
     Ok(match (&args.target, args.budget) {
         (Some(text), _) => Goal::Target(Target::parse(text)?),
         (None, Some(bytes)) if bytes > 0.0 && bytes.is_finite() => Goal::Budget(bytes),
-        (None, Some(bytes)) => bail!("--budget {bytes}: bytes of one group, above 0, like 50e6"),
+        (None, Some(bytes)) => {
+            bail!("--budget {bytes}: expected bytes per group, above 0, like 50e6")
+        }
         (None, None) => Goal::Open,
     })
 }
@@ -58,7 +60,7 @@ fn goal(args: &TuneArgs) -> Result<Goal> {
 fn check_place(file: &Path) -> Result<()> {
     if file.exists() {
         bail!(
-            "{} is there already: remove it, or give --apply=FILE another name",
+            "{} already exists: remove it, or choose another name with --apply=FILE",
             file.display()
         );
     }

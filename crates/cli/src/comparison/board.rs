@@ -1,48 +1,38 @@
 //! One display for all runs of a comparison.
 
 use crate::interrupt::goes_on;
-use crate::progress::{LINE_EVERY, terminal_bar};
-use indicatif::ProgressBar;
+use crate::progress::Bar;
 use selvedge_core::run::Interval;
 use selvedge_run::Watcher;
-use selvedge_run::format::{count, seconds};
+use selvedge_run::format::count;
 use std::ops::ControlFlow;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 /// How far all runs are, on the error output: a bar in a terminal, plain lines elsewhere.
 pub(super) struct Board {
-    bar: ProgressBar,
+    bar: Bar,
     shown: Mutex<Shown>,
 }
 
 struct Shown {
     runs: usize,
     finished: usize,
-    /// Iterations of all runs, those that were there before, and those that are there now.
+    /// Iterations of all runs, and those that are there now.
     total: u64,
-    before: u64,
     position: u64,
-    started: Instant,
-    printed: Instant,
     /// Labels of the runs that are at work.
     at_work: Vec<String>,
 }
 
 impl Board {
     pub(super) fn new(label: &str, runs: usize, total: u64) -> Self {
-        let template = "{prefix} {bar:30.cyan/dim} {msg}  {eta} left";
-        let now = Instant::now();
         Board {
-            bar: terminal_bar(label, template, Some(total)),
+            bar: Bar::new(label),
             shown: Mutex::new(Shown {
                 runs,
                 finished: 0,
                 total,
-                before: 0,
                 position: 0,
-                started: now,
-                printed: now,
                 at_work: Vec::new(),
             }),
         }
@@ -56,9 +46,8 @@ impl Board {
     pub(super) fn was_there(&self, iterations: u64) {
         let mut shown = self.shown();
         shown.finished += 1;
-        shown.before += iterations;
-        self.advance(&mut shown, iterations);
-        self.bar.reset_eta();
+        shown.position += iterations;
+        self.bar.skip(iterations);
     }
 
     /// The display of one run.
@@ -74,16 +63,16 @@ impl Board {
 
     fn advance(&self, shown: &mut Shown, iterations: u64) {
         shown.position += iterations;
-        self.bar.set_position(shown.position);
-        self.bar.set_message(shown.text());
+        self.bar
+            .update(shown.position, Some(shown.total), || shown.text());
     }
 
     pub(super) fn say(&self, text: &str) {
-        self.bar.suspend(|| crate::say(text));
+        self.bar.say(text);
     }
 
     pub(super) fn close(&self) {
-        self.bar.finish_and_clear();
+        self.bar.close();
     }
 }
 
@@ -122,7 +111,7 @@ impl OneRun<'_> {
 impl Watcher for OneRun<'_> {
     fn begins(&mut self, t: u64) {
         let mut shown = self.board.shown();
-        shown.before += t;
+        self.board.bar.skip(t);
         self.t = t;
         self.board.advance(&mut shown, t);
     }
@@ -132,13 +121,6 @@ impl Watcher for OneRun<'_> {
         let mut shown = self.board.shown();
         self.board.advance(&mut shown, t - self.t);
         self.t = t;
-        if self.board.bar.is_hidden() && shown.printed.elapsed() >= LINE_EVERY {
-            shown.printed = Instant::now();
-            let done = (shown.position - shown.before).max(1) as f64;
-            let left = (shown.total - shown.position) as f64 / done;
-            let left = left * shown.started.elapsed().as_secs_f64();
-            crate::say(&format!("{}  about {} left", shown.text(), seconds(left)));
-        }
         drop(shown);
         goes_on(|text| self.board.say(text))
     }

@@ -1,6 +1,6 @@
-//! A fair learning rate for each variant: all try the same few, on a seed that is not among those compared, and each takes
-//! the one that serves it best: that which soonest comes near the best that any of them reaches. The best alone would not do:
-//! late in a run rates differ by chance, and a small one that wins by a hair takes several times as long.
+//! A fair learning rate for each variant: all try the same few, on a seed that is not among those compared, and each
+//! takes the one that serves it best: that which soonest comes near the best that any of them reaches. The best alone
+//! would not do: late in a run rates differ by chance, and a small one that wins by a hair takes several times as long.
 
 use super::{Options, run_all};
 use crate::Outcome;
@@ -19,7 +19,8 @@ const NEAR_LOSS: f64 = 0.05;
 /// Seeds from here on up from an experiment's own are for tuning.
 const APART: u64 = 1000;
 
-/// Tries every rate with every variant in `folder`/tuning, and gives each variant its best. Nothing if it was interrupted.
+/// Tries every rate with every variant in `folder`/tuning, and gives each variant its best. Nothing if it was
+/// interrupted.
 pub(crate) fn choose(
     comparison: &mut Comparison,
     grid: &[f64],
@@ -82,15 +83,15 @@ fn with_rate(variant: &Variant, rate: f64) -> Variant {
     Variant::new(format!("{} eta={}", variant.label, text(rate)), set)
 }
 
-/// How good a run is at each evaluation: its validation AUC, or its training loss, negative, without validation samples.
-/// Nothing of one that diverged.
+/// How good a run is at each evaluation: its validation AUC, or its training loss, negative, without validation
+/// samples. Nothing of one that diverged.
 fn scores(run: &Run) -> Vec<(u64, f64)> {
     let ending = run.manifest.ending.as_ref();
     if ending.is_some_and(|e| e.kind == "diverged") {
         return Vec::new();
     }
     let score = |e: &Evaluation| match &e.validation {
-        Some(v) => v.auc_validation.unwrap_or(v.accuracy_validation),
+        Some(v) => v.score(),
         None => -e.loss_train,
     };
     run.evaluations.iter().map(|e| (e.t, score(e))).collect()
@@ -140,7 +141,7 @@ pub(crate) fn table(tuning: &Tuning) -> String {
         let cell = |(score, near): (&Option<f64>, &Option<u64>)| match (score, near) {
             (None, _) => "diverged".into(),
             (Some(score), None) => format!("{score:.3}"),
-            (Some(score), Some(t)) => format!("{score:.3} (near at t {})", count(*t)),
+            (Some(score), Some(t)) => format!("{score:.3} (near best at t {})", count(*t)),
         };
         row.extend(tried.scores.iter().zip(&tried.near).map(cell));
         row.push(format!("η {}{}", text(tried.chosen), edge(tuning, tried)));
@@ -168,7 +169,7 @@ pub(crate) fn sentences(tuning: &Tuning) -> Vec<String> {
     let grid: Vec<String> = tuning.grid.iter().map(|rate| text(*rate)).collect();
     let sentence = |tried: &Tried| {
         format!(
-            "{} has learning rate {}{}, chosen from {} on seed {}",
+            "{} uses learning rate {}{}, chosen from {} on seed {}",
             tried.label,
             text(tried.chosen),
             edge(tuning, tried),

@@ -76,7 +76,7 @@ pub(crate) const COSTS: [Cost; 6] = [
     ),
     ("Bytes per group", "bytes", |r| r.bytes, bytes),
     (
-        "as the paper counts",
+        "by the paper's count",
         "bytes_paper",
         |r| r.bytes_paper,
         bytes,
@@ -136,11 +136,11 @@ impl Table {
                 block.target.name().as_str(),
                 "reached",
                 "iterations",
-                "bytes a group",
+                "bytes per group",
                 "simulated time",
-                "FLOPs a device",
-                "memory a device",
-                "memory · iterations",
+                "FLOPs per device",
+                "memory per device",
+                "memory × iterations",
             ]
             .map(String::from);
             let mut rows = vec![head.to_vec()];

@@ -25,7 +25,7 @@ impl Target {
         let wrong = |problem: String| anyhow!("--target {text}: {problem}");
         let (metric, value) = text
             .split_once('=')
-            .ok_or_else(|| wrong("use METRIC=VALUE, like auc=0.9".into()))?;
+            .ok_or_else(|| wrong("expected METRIC=VALUE, like auc=0.9".into()))?;
         let metric = metric.trim();
         let names: Vec<&str> = Metric::targets().map(|m| m.name).collect();
         let known = Metric::targets().find(|m| m.name == metric);
@@ -36,10 +36,13 @@ impl Target {
             .with_context(|| wrong(format!("`{value}` is not a number")))?;
         match metric.better {
             Better::Lower if number > 0.0 && number.is_finite() => {}
-            Better::Lower => return Err(wrong(format!("a {} is above 0", metric.name))),
+            Better::Lower => return Err(wrong(format!("expected a {} above 0", metric.name))),
             Better::Higher if number > 0.0 && number <= 1.0 => {}
             Better::Higher => {
-                return Err(wrong(format!("{} is above 0 and at most 1", metric.name)));
+                return Err(wrong(format!(
+                    "expected {} above 0 and at most 1",
+                    metric.name
+                )));
             }
         }
         Ok(Target::new(metric.name, number))

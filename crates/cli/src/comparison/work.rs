@@ -104,7 +104,7 @@ fn ended(cell: &Cell) -> Result<Option<Manifest>> {
     let manifest = Manifest::read(&cell.path)?;
     if manifest.experiment(&cell.path)? != cell.experiment {
         return Err(anyhow!(
-            "{} is a run of another experiment than this comparison's: move it away, or choose another --out",
+            "{} is a run of another experiment, not of this comparison: move it away, or choose another --out",
             cell.path.display()
         ));
     }
@@ -128,7 +128,7 @@ fn check_metrics(run: &Path, t: u64) -> Result<()> {
     let last = newest.first().and_then(Option::as_ref);
     if last.is_none_or(|e| e.t != t) {
         bail!(
-            "{} is damaged: its last line should be of iteration {t}, with which the run ended; to train it anew, remove {}",
+            "{} is damaged: its last line should be iteration {t}, where the run ended; to train it again, remove {}",
             path.display(),
             run.display()
         );
@@ -190,14 +190,14 @@ impl Shared<'_> {
             return Ok(data);
         }
         let data = Arc::new(load::data(experiment, &self.options.data)?);
-        if let Some((run, then)) = self.known.get(&key) {
+        if let Some((run, then)) = self.known.get(&key)
+            && !data.dataset.has_fingerprint(then)
+        {
             let now = data.dataset.fingerprint();
-            if now != *then {
-                bail!(
-                    "the data is not what {} was trained on (fingerprint {now}, then {then}): point --data-dir at the same files, or choose another --out",
-                    run.display()
-                );
-            }
+            bail!(
+                "the data is not what {} was trained on (fingerprint {now} now, {then} then): point --data-dir at the same files, or choose another --out",
+                run.display()
+            );
         }
         datasets.insert(key, Arc::downgrade(&data));
         Ok(data)

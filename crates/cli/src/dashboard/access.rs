@@ -1,7 +1,7 @@
 //! Who may look.
 //!
-//! On loopback whoever is on this machine may, if the request names this machine: a page of another host that was made to
-//! point here (DNS rebinding) names that host. Elsewhere, or where a token was asked for, every request needs it: as
+//! On loopback whoever is on this machine may, if the request names this machine: a page of another host that was made
+//! to point here (DNS rebinding) names that host. Elsewhere, or where a token was asked for, every request needs it: as
 //! `Authorization: Bearer TOKEN`, as `?token=TOKEN`, or as the cookie that the latter sets.
 
 use super::http::{Request, Response};
@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
+use subtle::ConstantTimeEq;
 
 /// A token for others than this machine is at least so long.
 const SHORTEST: usize = 8;
@@ -54,7 +55,7 @@ impl Access {
         if self.is_loopback && !request.header("host").is_some_and(names_this_machine) {
             return Admission::Refused(Response::text(
                 403,
-                "the request is for another host: open the dashboard as http://127.0.0.1 or http://localhost with its port",
+                "the request is for another host: open the dashboard at http://127.0.0.1 or http://localhost with its port",
             ));
         }
         let Some(token) = &self.token else {
@@ -90,12 +91,12 @@ fn check(token: &str, is_loopback: bool) -> Result<()> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_.~".contains(c);
     if token.is_empty() || !token.chars().all(fits) {
         bail!(
-            "--token {token}: expected letters, digits, `-`, `_`, `.` and `~` only, since it stands in an address; without a value a random one is made"
+            "--token {token}: expected letters, digits, `-`, `_`, `.` and `~` only, since it is part of an address; without a value a random one is generated"
         );
     }
     if token.len() < SHORTEST && !is_loopback {
         bail!(
-            "--token: {} characters are soon guessed: expected {SHORTEST} or more where others can ask; without a value a random one is made",
+            "--token: {} characters are easily guessed: expected {SHORTEST} or more where others have access; without a value a random one is generated",
             token.len()
         );
     }
@@ -103,7 +104,7 @@ fn check(token: &str, is_loopback: bool) -> Result<()> {
 }
 
 fn random_token() -> Result<String> {
-    let bytes = selvedge_net::credentials::random::<16>().context("cannot make a token")?;
+    let bytes = selvedge_net::credentials::random::<16>().context("cannot generate a token")?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
@@ -124,7 +125,7 @@ fn names_this_machine(host: &str) -> bool {
 /// Whether two tokens are the same, in a time that does not tell how much of them is.
 fn is_same(one: &str, other: &str) -> bool {
     let [one, other] = [one, other].map(|token| Sha256::digest(token.as_bytes()));
-    one.iter().zip(&other).fold(0, |all, (a, b)| all | (a ^ b)) == 0
+    one.ct_eq(&other).into()
 }
 
 #[cfg(test)]

@@ -201,7 +201,7 @@ impl Curves {
         self.damaged += 1;
         if self.problems.len() < MOST_PROBLEMS {
             self.problems.push(format!(
-                "{FILE}, line {number} is damaged: {why}; it is left out"
+                "{FILE}, line {number} is damaged: {why}; it is skipped"
             ));
         }
     }

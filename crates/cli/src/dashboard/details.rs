@@ -110,7 +110,7 @@ pub(super) fn interval(run: &Run, summary: &Value, t: Option<u64>) -> Result<Val
             .filter(|interval| interval.start <= latest.start)
             .ok_or_else(|| {
                 format!(
-                    "t = {t}: expected an iteration from 0 to {}, where the run is",
+                    "t = {t}: expected an iteration from 0 to {}, where the run is now",
                     latest.end - 1
                 )
             })?,

@@ -50,7 +50,7 @@ pub(super) fn runs(roots: &[PathBuf]) -> (Vec<Found>, Vec<String>) {
         if !root.is_dir() {
             search
                 .notes
-                .push(format!("{} is not there", root.display()));
+                .push(format!("{} does not exist", root.display()));
             continue;
         }
         let name = match (root.file_name(), root.canonicalize()) {
@@ -64,7 +64,7 @@ pub(super) fn runs(roots: &[PathBuf]) -> (Vec<Found>, Vec<String>) {
     }
     if search.folders > MOST_FOLDERS {
         search.notes.push(format!(
-            "only the first {MOST_FOLDERS} folders were looked into: name folders that are nearer to the runs"
+            "only the first {MOST_FOLDERS} folders were searched: name folders closer to the runs"
         ));
     }
     (search.found, search.notes)
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(found[3].deployment, Some(folder.path("runs/up")));
         assert_eq!(
             notes,
-            [format!("{} is not there", folder.path("none").display())]
+            [format!("{} does not exist", folder.path("none").display())]
         );
         let ids: BTreeSet<String> = found.iter().map(Found::id).collect();
         assert_eq!(ids.len(), 4);

@@ -1,5 +1,6 @@
 //! HTTP as far as a read-only page needs it: one request a connection, without a body.
 
+use httparse::Status;
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -33,25 +34,42 @@ impl Request {
     /// # Errors
     /// If it can never become one.
     pub(super) fn parse(bytes: &[u8]) -> Result<Option<Self>, Refusal> {
-        let Some(end) = end_of_head(&bytes[..bytes.len().min(LONGEST_HEAD)]) else {
-            return match bytes.len() {
-                0..LONGEST_HEAD => Ok(None),
-                _ => Err(Refusal(431, "the request is longer than 16 kB")),
-            };
-        };
-        let text = std::str::from_utf8(&bytes[..end])
-            .map_err(|_| Refusal(400, "the request is not text"))?;
-        let mut lines = text.lines();
-        let (head_only, target) = request_line(lines.next().unwrap_or_default())?;
-        let mut headers = Vec::new();
-        for line in lines.filter(|line| !line.is_empty()) {
-            let header = line.split_once(':');
-            let header = header.filter(|(name, _)| is_token(name));
-            let (name, value) = header.ok_or(Refusal(400, "a header is not `name: value`"))?;
-            headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
-            if headers.len() > MOST_HEADERS {
+        let head = &bytes[..bytes.len().min(LONGEST_HEAD)];
+        let mut found = [httparse::EMPTY_HEADER; MOST_HEADERS];
+        let mut request = httparse::Request::new(&mut found);
+        match request.parse(head) {
+            Ok(Status::Complete(_)) => {}
+            Ok(Status::Partial) if bytes.len() < LONGEST_HEAD => return Ok(None),
+            Ok(Status::Partial) => return Err(Refusal(431, "the request is longer than 16 kB")),
+            Err(httparse::Error::TooManyHeaders) => {
                 return Err(Refusal(431, "the request has more than 100 headers"));
             }
+            Err(_) => {
+                let expected =
+                    "the request is not HTTP: expected `GET /… HTTP/1.1` and `name: value` lines";
+                return Err(Refusal(400, expected));
+            }
+        }
+        let (method, target) = (
+            request.method.unwrap_or_default(),
+            request.path.unwrap_or_default(),
+        );
+        if !target.starts_with('/') {
+            return Err(Refusal(400, "the address does not begin with /"));
+        }
+        let head_only = match method {
+            "GET" => false,
+            "HEAD" => true,
+            _ => {
+                let only = "only GET and HEAD are supported: nothing can be changed here";
+                return Err(Refusal(405, only));
+            }
+        };
+        let mut headers = Vec::new();
+        for header in request.headers {
+            let value = str::from_utf8(header.value)
+                .map_err(|_| Refusal(400, "a header is not UTF-8 text"))?;
+            headers.push((header.name.to_ascii_lowercase(), value.to_owned()));
         }
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let wrong = Refusal(
@@ -83,43 +101,6 @@ impl Request {
         let mut found = self.query.iter().filter(|(n, _)| n == name);
         found.next().map(|(_, value)| value.as_str())
     }
-}
-
-/// Where the head ends: behind an empty line.
-fn end_of_head(bytes: &[u8]) -> Option<usize> {
-    let ends = |(i, _): &(usize, &u8)| {
-        bytes[..=*i].ends_with(b"\n\r\n") || bytes[..=*i].ends_with(b"\n\n")
-    };
-    let newlines = bytes.iter().enumerate().filter(|(_, b)| **b == b'\n');
-    newlines.into_iter().find(ends).map(|(i, _)| i + 1)
-}
-
-/// Whether only a head is wanted, and the target.
-fn request_line(line: &str) -> Result<(bool, &str), Refusal> {
-    const NOT_HTTP: Refusal = Refusal(400, "the request is not HTTP: expected `GET /… HTTP/1.1`");
-    let words: Vec<&str> = line.split(' ').collect();
-    let [method, target, version] = words[..] else {
-        return Err(NOT_HTTP);
-    };
-    if !version.starts_with("HTTP/1.") || !is_token(method) {
-        return Err(NOT_HTTP);
-    }
-    if !target.starts_with('/') {
-        return Err(Refusal(400, "the address does not begin with /"));
-    }
-    match method {
-        "GET" => Ok((false, target)),
-        "HEAD" => Ok((true, target)),
-        _ => Err(Refusal(
-            405,
-            "only GET and HEAD are answered: nothing can be changed here",
-        )),
-    }
-}
-
-fn is_token(text: &str) -> bool {
-    let fits = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
-    !text.is_empty() && text.bytes().all(fits)
 }
 
 /// Text with its `%41` decoded.

@@ -8,8 +8,9 @@
 //!                                                                follow: what is new in a file
 //! ```
 //!
-//! It writes nothing, locks nothing and is asked by nobody: a run does not notice it. The page asks every second what has
-//! changed, and then for what it shows of that; so it goes on by itself when a server comes back, or a laptop wakes up.
+//! It writes nothing, locks nothing and is asked by nobody: a run does not notice it. The page asks every second what
+//! has changed, and then for what it shows of that; so it goes on by itself when a server comes back, or a laptop wakes
+//! up.
 
 mod absent;
 mod access;
@@ -113,7 +114,7 @@ fn parse_address(text: &str) -> Result<SocketAddr> {
         .or_else(|| port().ok());
     found.ok_or_else(|| {
         anyhow!(
-            "--listen {text}: expected an address of this machine with a port, like 127.0.0.1:8080; port 0 is any free one"
+            "--listen {text}: expected an address of this machine with a port, like 127.0.0.1:8080; port 0 picks a free one"
         )
     })
 }
@@ -123,15 +124,15 @@ fn refused(address: SocketAddr, error: io::Error) -> anyhow::Error {
     let next = SocketAddr::new(ip, if port < u16::MAX { port + 1 } else { PORT });
     match error.kind() {
         io::ErrorKind::AddrInUse => anyhow!(
-            "port {port} of {ip} is in use, perhaps by another dashboard: end that, or choose another port, like --listen {next}, or any free one by port 0"
+            "port {port} of {ip} is in use, perhaps by another dashboard: stop that, or choose another port, like --listen {next}, or port 0 for any free one"
         ),
         io::ErrorKind::PermissionDenied => anyhow!(
-            "port {port} is for the system's own services: choose one above 1023, like --listen {}",
+            "port {port} is reserved for system services: choose one above 1023, like --listen {}",
             SocketAddr::new(ip, PORT)
         ),
         io::ErrorKind::AddrNotAvailable => anyhow!(
-            "{ip} is not an address of this machine: expected one that is, 127.0.0.1 for this machine alone, or 0.0.0.0 for all of its addresses"
+            "{ip} is not an address of this machine: expected one of its addresses, 127.0.0.1 for this machine only, or 0.0.0.0 for all of its addresses"
         ),
-        _ => anyhow!(error).context(format!("cannot listen at {address}")),
+        _ => anyhow!(error).context(format!("cannot listen on {address}")),
     }
 }

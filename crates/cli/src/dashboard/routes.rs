@@ -24,7 +24,7 @@ pub(super) fn respond(shelf: &Shelf, request: &Request) -> Response {
         Some("runs") => Response::json(&shelf.list(request.asked("since"))),
         Some(path) => match path.strip_prefix("run/") {
             Some(path) => of_run(shelf, path, request),
-            None => Response::error(404, "there are /api/runs and /api/run/ID"),
+            None => Response::error(404, "expected /api/runs or /api/run/ID"),
         },
         None => Response::text(404, "there is nothing here: the dashboard is at /"),
     }
@@ -35,7 +35,7 @@ fn of_run(shelf: &Shelf, path: &str, request: &Request) -> Response {
     let gone = || {
         Response::error(
             404,
-            "this run is not there any more: it was removed, moved or renamed",
+            "this run no longer exists: it was removed, moved or renamed",
         )
     };
     let Some((run, summary)) = shelf.run(id) else {
@@ -53,7 +53,9 @@ fn of_run(shelf: &Shelf, path: &str, request: &Request) -> Response {
         },
         what => match what.strip_prefix("file/") {
             Some(name) => return file(&run, &summary, name),
-            None => return Response::error(404, "a run has /curves, /interval and /file/NAME"),
+            None => {
+                return Response::error(404, "expected /curves, /interval or /file/NAME of a run");
+            }
         },
     };
     match answer {

@@ -43,7 +43,7 @@ impl Reader for Changes {
 
 impl Changes {
     fn damaged(&mut self, number: u64, why: &str) {
-        let problem = || format!("{SEGMENTS}, line {number} is damaged: {why}; it is left out");
+        let problem = || format!("{SEGMENTS}, line {number} is damaged: {why}; it is skipped");
         self.problem.get_or_insert_with(problem);
     }
 

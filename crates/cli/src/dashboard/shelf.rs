@@ -83,8 +83,8 @@ impl Shelf {
         seen
     }
 
-    /// What has changed since a version that an earlier answer named: the runs that did, and, if any came or went, which
-    /// ones there are.
+    /// What has changed since a version that an earlier answer named: the runs that did, and, if any came or went,
+    /// which ones there are.
     pub(super) fn list(&self, since: Option<&str>) -> Value {
         let seen = self.look();
         let since = since.and_then(|text| {

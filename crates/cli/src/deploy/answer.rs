@@ -62,7 +62,7 @@ pub(super) fn terms_and_key(
     option: &str,
 ) -> Result<(Terms, selvedge_data::PseudonymKey)> {
     let terms = enrol::terms(&experiment.data, experiment.seed)
-        .with_context(|| format!("{option} is of no use here, since nobody has enrolled"))?;
+        .with_context(|| format!("{option} cannot be used here, since nobody has enrolled"))?;
     let Some(key) = &config.pseudonyms else {
         bail!(
             "pseudonyms is missing: {option} needs the group's key in node.toml, like pseudonyms = \"pseudonyms.key\""

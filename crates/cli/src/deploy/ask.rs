@@ -6,7 +6,7 @@ use super::node::{access, check, identity, longest_message, shard};
 use super::patients::{Patient, Patients, Who};
 use super::predictions::Predictions;
 use crate::args::AskArgs;
-use crate::progress::terminal_bar;
+use crate::progress::Bar;
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::experiment::Experiment;
 use selvedge_core::role::{About, Asker, Outbox, Party, Portion};
@@ -15,13 +15,14 @@ use selvedge_data::enrol::Asked;
 use selvedge_data::{PartyLoaded, read_party_and_patients};
 use selvedge_net::credentials::random;
 use selvedge_net::drive::{Options, Outcome, Patience, Settings, drive};
+use selvedge_run::format::count;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Asks, and waits for all answers; nothing if somebody wants it to stop before.
 pub(crate) fn run(args: &AskArgs, stop: &AtomicBool) -> Result<Option<Predictions>> {
     let mut config = NodeConfig::read(&args.config)?;
-    let in_config = || format!("{} is of no use", args.config.display());
+    let in_config = || format!("{} is invalid", args.config.display());
     let (group, number) = gateway(&config).with_context(in_config)?;
     let experiment = config.start()?;
     let party = Party::Gateway(group, number);
@@ -40,11 +41,7 @@ pub(crate) fn run(args: &AskArgs, stop: &AtomicBool) -> Result<Option<Prediction
     let first = u64::from_le_bytes(random::<8>().context("cannot read random numbers")?);
     // 0 stands for no question.
     let mut asker = Asker::new(&task.architecture, (group, number), first.max(1), &asked);
-    let bar = terminal_bar(
-        "ask",
-        "{prefix} {bar:30.cyan/dim} {human_pos}/{human_len} patients",
-        Some(patients.len() as u64),
-    );
+    let (bar, all) = (Bar::new("ask"), patients.len() as u64);
     let settings = Settings {
         access: access(&config)?,
         neighbours: vec![Party::Edge(group)],
@@ -59,12 +56,15 @@ pub(crate) fn run(args: &AskArgs, stop: &AtomicBool) -> Result<Option<Prediction
     };
     let mut show = |asker: &mut Asker<'_>, outbox: &Outbox| {
         if outbox.news {
-            bar.set_position(asker.progress().0 as u64);
+            let done = asker.progress().0 as u64;
+            bar.update(done, Some(all), || {
+                format!("{}/{} patients", count(done), count(all))
+            });
         }
         Ok(())
     };
     let asked = drive(&mut asker, &settings, &mut show);
-    bar.finish_and_clear();
+    bar.close();
     if asked? == Outcome::Stopped {
         return Ok(None);
     }
@@ -84,7 +84,7 @@ fn gateway(config: &NodeConfig) -> Result<(usize, usize)> {
     match config.party(Kind::Devices) {
         Ok(Party::Gateway(group, number)) => Ok((group, number)),
         _ => bail!(
-            "group or gateway is missing: `selvedge ask` is for a gateway, which holds vital signs; expected the node.toml of one"
+            "group or gateway is missing: `selvedge ask` is for a gateway, which holds vital signs; expected the node.toml of a gateway"
         ),
     }
 }
@@ -107,7 +107,7 @@ fn read_input(
 fn chosen(all: Vec<Patient>, args: &AskArgs, config: &NodeConfig) -> Result<Vec<Patient>> {
     if args.patient.is_empty() {
         if all.is_empty() {
-            bail!("there is nobody to ask about: this gateway carries no such patients");
+            bail!("no patients to ask about: this gateway carries no such patients");
         }
         return Ok(all);
     }
@@ -125,7 +125,7 @@ fn chosen(all: Vec<Patient>, args: &AskArgs, config: &NodeConfig) -> Result<Vec<
         some.extend(found);
         if some.len() == before {
             return Err(anyhow!(
-                "--patient {name}: nobody here is called so: expected an id of --input, or a pseudonym of those who take part"
+                "--patient {name}: no such patient here: expected an id in --input, or the pseudonym of a patient who takes part"
             ));
         }
     }

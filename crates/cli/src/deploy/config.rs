@@ -65,13 +65,13 @@ pub(crate) struct NodeConfig {
 /// The four kinds of nodes, as they are called on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Kind {
-    /// Averages the groups
+    /// Averages the groups' models
     Cloud,
-    /// Holds lab results, and steps on θ0 and θ1
+    /// Holds lab results, and trains θ0 and θ1
     Hospital,
-    /// Drives a group
+    /// Coordinates a group
     Edge,
-    /// A gateway: carries devices, any number or one
+    /// A gateway: speaks for one or more devices
     Devices,
 }
 
@@ -90,7 +90,7 @@ impl NodeConfig {
         }
         if let Some(http) = config.http.filter(|http| !http.ip().is_loopback()) {
             return Err(wrong(format!(
-                "http = \"{http}\": it knows no passwords, so choose a loopback address, like \"127.0.0.1:9100\""
+                "http = \"{http}\": it has no password protection, so choose a loopback address, like \"127.0.0.1:9100\""
             )));
         }
         let folder = file.with_file_name("");
@@ -112,7 +112,7 @@ impl NodeConfig {
     pub(crate) fn party(&self, kind: Kind) -> Result<Party> {
         let group = || {
             self.group
-                .ok_or_else(|| anyhow!("group is missing: say which group the node belongs to"))
+                .ok_or_else(|| anyhow!("group is missing: name the group that the node belongs to"))
         };
         Ok(match kind {
             Kind::Cloud => Party::Cloud,
@@ -120,8 +120,9 @@ impl NodeConfig {
             Kind::Edge => Party::Edge(group()?),
             Kind::Devices => Party::Gateway(
                 group()?,
-                self.gateway
-                    .ok_or_else(|| anyhow!("gateway is missing: say which gateway it is"))?,
+                self.gateway.ok_or_else(|| {
+                    anyhow!("gateway is missing: name the number of this gateway")
+                })?,
             ),
         })
     }
@@ -148,7 +149,7 @@ impl NodeConfig {
             let terms = enrol::terms(&experiment.data, experiment.seed)?;
             if !summary.is_by(&terms) {
                 bail!(
-                    "{} was enrolled by another [data] table or seed than {} has: let all parties enrol again, with --again, or go back to that experiment",
+                    "{} was enrolled with a different [data] table or seed than {} has: let all parties enrol again, with --again, or go back to that experiment",
                     self.data.display(),
                     self.experiment.display()
                 );
@@ -168,7 +169,7 @@ impl NodeConfig {
         for [first, end] in &self.gateways {
             if *first != next || end <= first {
                 bail!(
-                    "gateways: [{first}, {end}] does not go on from device {next}: list each gateway's first device and the one past its last, in order, without gaps"
+                    "gateways: [{first}, {end}] does not continue from device {next}: list each gateway's first device and the one past its last, in order, without gaps"
                 );
             }
             next = *end;
@@ -192,13 +193,13 @@ pub(crate) fn check_deployable(experiment: &Experiment) -> Result<()> {
     let train = &experiment.train;
     if !matches!(train.algorithm, Algorithm::Hsgd | Algorithm::CHsgd) {
         bail!(
-            "train.algorithm = \"{}\" is a baseline that only `selvedge train` computes: deploy hsgd or c-hsgd",
+            "train.algorithm = \"{}\" is a baseline that only `selvedge train` runs: deploy hsgd or c-hsgd",
             train.algorithm
         );
     }
     if train.adaptive == Adaptive::Bound {
         bail!(
-            "train.adaptive = \"bound\" probes gradients, which no deployed party answers: choose \"gain\" or \"off\""
+            "train.adaptive = \"bound\" measures extra gradients between training steps, and the protocol has no messages for them: choose \"gain\" or \"off\", or run it with `selvedge train`"
         );
     }
     if experiment.time.compute == Compute::Measured {

@@ -1,5 +1,5 @@
-//! A consortium as its operator describes it: where the cloud's servers are, which hospitals there are, and how each of their
-//! servers is reached.
+//! A consortium as its operator describes it: where the cloud's servers are, which hospitals there are, and how each of
+//! their servers is reached.
 
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::enrol::MOST_GATEWAYS;
@@ -125,7 +125,8 @@ impl Consortium {
         consortium.check().map_err(|e| wrong(format!("{e:#}")))?;
         if consortium.experiment.as_os_str().is_empty() {
             return Err(wrong(
-                "experiment is missing: name the file that all parties train by, like \"sepsis.toml\"".into(),
+                "experiment is missing: name the file that all parties use, like \"sepsis.toml\""
+                    .into(),
             ));
         }
         consortium.experiment = file.with_file_name("").join(&consortium.experiment);
@@ -136,13 +137,13 @@ impl Consortium {
     pub(crate) fn check(&self) -> Result<()> {
         if !is_name(&self.name) {
             bail!(
-                "name = {:?}: choose letters, digits, - and _, at most 64",
+                "name = {:?}: expected letters, digits, - and _, at most 64",
                 self.name
             );
         }
         if !matches!(self.cloud.len(), 1 | 3) {
             bail!(
-                "[[cloud]] is there {} times: expected one server, or the three of a cluster, which goes on with two",
+                "[[cloud]] appears {} times: expected one server, or three for a cluster, which keeps running with two",
                 self.cloud.len()
             );
         }
@@ -159,12 +160,12 @@ impl Consortium {
             } = hospital;
             if !is_name(name) || TAKEN.contains(&name.as_str()) {
                 bail!(
-                    "a hospital of the name {name:?}: choose letters, digits, - and _, at most 64, and none of {}",
+                    "a hospital named {name:?}: expected letters, digits, - and _, at most 64, and none of {}",
                     TAKEN.join(", ")
                 );
             }
             if !names.insert(name) {
-                bail!("two hospitals have the name {name:?}: choose different ones");
+                bail!("two hospitals are named {name:?}: choose different names");
             }
             if *gateways == 0 || *gateways as usize > MOST_GATEWAYS {
                 bail!("hospital {name}: gateways = {gateways}: expected 1 to {MOST_GATEWAYS}");
@@ -212,7 +213,7 @@ impl Consortium {
         for (host, key, port) in of_cloud.chain(of_sites) {
             if port == 0 || !taken.insert((host, port)) {
                 bail!(
-                    "host {host:?}: {key} = {port}: expected a port from 1 to 65535 that nothing else of this host has"
+                    "host {host:?}: {key} = {port}: expected a port from 1 to 65535 that nothing else on this host uses"
                 );
             }
         }

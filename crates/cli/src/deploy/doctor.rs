@@ -68,7 +68,7 @@ pub(crate) fn run(kind: Patient, file: &Path) -> Vec<Finding> {
     let identity = findings.note("key", key(&config.key));
     if let Some(path) = &config.pseudonyms {
         let key = read_key(path).map_err(|e| format!("{e:#}"));
-        let fine = |key: PseudonymKey| ((), format!("the key of the name {}", key.name()));
+        let fine = |key: PseudonymKey| ((), format!("key {}", key.name()));
         findings.note("pseudonyms", key.map(fine));
     }
     if let Err(e) = std::fs::metadata(&config.authority) {
@@ -98,7 +98,7 @@ fn only_own(path: &Path) -> Result<(), String> {
     match mode & 0o077 {
         0 => Ok(()),
         _ => Err(format!(
-            "{} can be read by others (mode {:o}): chmod 600 {0}",
+            "{} is readable by others (mode {:o}): chmod 600 {0}",
             path.display(),
             mode & 0o777
         )),
@@ -109,7 +109,7 @@ fn key(path: &Path) -> Result<(Identity, String), String> {
     only_own(path)?;
     let seed = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
     let identity = Identity::from_seed(&seed).map_err(|e| format!("{}: {e}", path.display()))?;
-    let text = format!("its public half is {}", identity.public);
+    let text = format!("public key {}", identity.public);
     Ok((identity, text))
 }
 
@@ -134,9 +134,12 @@ fn reach(
     };
     let expected = account(&name(party));
     let who = match known.user == identity.public && known.account == expected {
-        true => Ok(((), format!("known there as {} ({expected})", name(party)))),
+        true => Ok((
+            (),
+            format!("known to the server as {} ({expected})", name(party)),
+        )),
         false => Err(format!(
-            "known there as {} in the account {}: expected {} in {expected}; is it another party's folder?",
+            "known to the server as {} in the account {}: expected {} in {expected}; is this another party's folder?",
             known.user, known.account, identity.public
         )),
     };
@@ -148,7 +151,7 @@ fn reach(
             format!("{:.2} s {} the server's", ahead.abs(), before(ahead)),
         )),
         false => Err(format!(
-            "{:.0} s {} the server's: expected less than {CLOCK:.0}; set one of the two (timedatectl set-ntp true)",
+            "{:.0} s {} the server's: expected less than {CLOCK:.0}; correct one of the two (timedatectl set-ntp true)",
             ahead.abs(),
             before(ahead)
         )),
@@ -165,7 +168,7 @@ fn data(config: &NodeConfig, party: Party) -> Result<((), String), String> {
     let experiment = config.experiment().map_err(told)?;
     if !config.data.exists() {
         return Err(format!(
-            "{} is not there yet: enrol first, with `selvedge enrol`",
+            "{} does not exist yet: enrol first, with `selvedge enrol`",
             config.data.display()
         ));
     }
@@ -206,11 +209,11 @@ fn server(file: &Path, findings: &mut Findings) {
         match output.status.success() {
             true => Ok((
                 text,
-                format!("{} takes {}", program.version(), file.display()),
+                format!("{} accepts {}", program.version(), file.display()),
             )),
             // What it says may quote the file, and a link's key with it.
             false => Err(format!(
-                "{} does not take {}: run `nats-server -t -c {1}` in its folder to see why",
+                "{} rejects {}: run `nats-server -t -c {1}` in its folder to see why",
                 program.version(),
                 file.display()
             )),
@@ -225,7 +228,12 @@ fn server(file: &Path, findings: &mut Findings) {
         if path.exists() {
             findings.note(
                 "secret",
-                only_own(&path).map(|()| ((), format!("{} is its owner's alone", path.display()))),
+                only_own(&path).map(|()| {
+                    (
+                        (),
+                        format!("{} is readable by its owner only", path.display()),
+                    )
+                }),
             );
         }
     }
@@ -233,7 +241,7 @@ fn server(file: &Path, findings: &mut Findings) {
         .lines()
         .find_map(|line| line.strip_prefix("http: \""))
         .and_then(|rest| rest.trim_end_matches('"').parse::<SocketAddr>().ok())
-        .ok_or_else(|| "server.conf names no address for its health".to_owned());
+        .ok_or_else(|| "server.conf names no address for health checks".to_owned());
     let monitor = match monitor {
         Ok(monitor) => monitor,
         Err(problem) => {
@@ -242,16 +250,16 @@ fn server(file: &Path, findings: &mut Findings) {
         }
     };
     let health = match ask(monitor, "/healthz") {
-        Ok((200, _)) => Ok(((), format!("healthy, as it says at {monitor}"))),
-        Ok((status, body)) => Err(format!("{monitor} says {status}: {}", body.trim())),
-        Err(e) => Err(format!("{e}: is it started?")),
+        Ok((200, _)) => Ok(((), format!("healthy, as reported at {monitor}"))),
+        Ok((status, body)) => Err(format!("{monitor} answers {status}: {}", body.trim())),
+        Err(e) => Err(format!("{e}: is it running?")),
     };
     if findings.note("health", health).is_none() || !text.contains("remotes:") {
         return;
     }
     let link = match selvedge_net::broker::Counters::read(monitor) {
-        Ok(counters) if counters.links > 0 => Ok(((), "the cloud's server is linked".to_owned())),
-        Ok(_) => Err("no link to the cloud's server: is that reached from here (see its log), and is this hospital's key good?".to_owned()),
+        Ok(counters) if counters.links > 0 => Ok(((), "linked to the cloud's server".to_owned())),
+        Ok(_) => Err("no link to the cloud's server: can it be reached from here (see the log), and is this hospital's key valid?".to_owned()),
         Err(e) => Err(e.to_string()),
     };
     findings.note("link", link);

@@ -27,16 +27,16 @@ pub(crate) struct Wishes<'a> {
 /// Enrols a party, and writes its data folder. Nothing if somebody wants it to stop before.
 pub(crate) fn run(file: &Path, wishes: &Wishes<'_>, stop: &AtomicBool) -> Result<Option<Summary>> {
     let config = NodeConfig::read(file)?;
-    let in_config = || format!("{} is of no use", file.display());
+    let in_config = || format!("{} is invalid", file.display());
     let party = config.party(wishes.kind).with_context(in_config)?;
     let experiment = config.experiment()?;
     let terms = enrol::terms(&experiment.data, experiment.seed)
-        .with_context(|| format!("{} is of no use", config.experiment.display()))?;
+        .with_context(|| format!("{} is invalid", config.experiment.display()))?;
     check_group(party, experiment.data.groups).with_context(in_config)?;
     let gateways = gateways(&config, party).with_context(in_config)?;
     check_data_folder(&config.data, wishes.again).map_err(|error| match wishes.again {
         true => anyhow!(error),
-        false => anyhow!("{error}; --again replaces what was enrolled before"),
+        false => anyhow!("{error}; --again replaces the earlier enrolment"),
     })?;
     let notice = |text: &str| crate::say(&log_line(wishes.format, party, "warn", text));
     let tell = |text: &str| crate::say(&log_line(wishes.format, party, "info", text));
@@ -79,7 +79,7 @@ pub(crate) fn run(file: &Path, wishes: &Wishes<'_>, stop: &AtomicBool) -> Result
         (Ok(Outcome::Over), Some(summary)) => Ok(Some(summary)),
         (Ok(_), _) => Ok(None),
         (Err(DriveError::GivenUp(why)), Some(_)) => bail!(
-            "{why}. {} is written, but others may have none that fits: start all parties again, with --again",
+            "{why}. {} was written, but other parties may have none that matches: start all parties again, with --again",
             config.data.display()
         ),
         (Err(error), _) => Err(error.into()),
@@ -90,7 +90,7 @@ pub(crate) fn run(file: &Path, wishes: &Wishes<'_>, stop: &AtomicBool) -> Result
 fn check_group(party: Party, groups: usize) -> Result<()> {
     match party {
         Party::Hospital(m) | Party::Edge(m) | Party::Gateway(m, _) if m >= groups => bail!(
-            "group = {m}, but the experiment has data.groups = {groups}: expected one below that"
+            "group = {m}, but the experiment has data.groups = {groups}: expected a group below that"
         ),
         _ => Ok(()),
     }
@@ -108,7 +108,7 @@ fn gateways(config: &NodeConfig, party: Party) -> Result<usize> {
         ),
         Party::Edge(_) | Party::Gateway(..) if !config.gateways.is_empty() => {
             bail!(
-                "gateways: enrolment finds the devices of each gateway; leave it out, and say how many there are by gateway_count"
+                "gateways: enrolment determines the devices of each gateway; leave it out, and set gateway_count to their number"
             )
         }
         _ => Ok(count),
@@ -129,7 +129,7 @@ fn own_side(
     if matches!(party, Party::Cloud | Party::Edge(_)) {
         if !tables.is_empty() || config.pseudonyms.is_some() {
             bail!(
-                "tables and pseudonyms are for hospitals and gateways: the cloud and an edge may have neither"
+                "tables and pseudonyms are for hospitals and gateways: the cloud and edges must have neither"
             );
         }
         return Ok(None);
@@ -146,7 +146,7 @@ fn key(config: &NodeConfig) -> Result<PseudonymKey> {
     match &config.pseudonyms {
         Some(path) => read_key(path),
         None => bail!(
-            "pseudonyms is missing: name the file with the group's key, like pseudonyms = \"pseudonyms.key\"; `openssl rand -hex 32` makes one, for the hospital and all gateways of the group"
+            "pseudonyms is missing: name the file with the group's key, like pseudonyms = \"pseudonyms.key\"; `openssl rand -hex 32` generates one, for the hospital and all gateways of the group"
         ),
     }
 }
@@ -162,7 +162,7 @@ pub(crate) fn text(summary: &Summary) -> String {
         text += &text_of(counts);
     }
     text + &format!(
-        "fingerprint {}, statistics {}\n",
+        "fingerprint of the data        {}\nfingerprint of its statistics  {}\n",
         summary.dataset, summary.statistics
     )
 }
@@ -176,11 +176,11 @@ fn text_of(counts: &Counts) -> String {
         ..
     } = counts;
     let mut text = format!(
-        "{taking_part} patients take part: {training} to train on, {validation} for validation, {test} for the test\n"
+        "{taking_part} patients take part: {training} for training, {validation} for validation, {test} for the test\n"
     );
     for (count, what) in [
-        (counts.only_hospital, "known to the hospital only"),
-        (counts.only_devices, "known to devices only"),
+        (counts.only_hospital, "known only to the hospital"),
+        (counts.only_devices, "known only to devices"),
         (counts.at_several_gateways, "at several gateways"),
         (counts.doubled_at_hospital, "twice in the hospital's files"),
         (counts.doubled_at_devices, "twice in a gateway's files"),

@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 /// How a party says what people should know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum LogFormat {
-    /// Lines for people
+    /// Lines of plain text
     Plain,
-    /// One JSON object a line
+    /// One JSON object per line
     Json,
 }
 

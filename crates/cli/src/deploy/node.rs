@@ -29,7 +29,7 @@ pub(crate) fn run(
 ) -> Result<Outcome> {
     answering.check(kind)?;
     let mut config = NodeConfig::read(file)?;
-    let in_config = || format!("{} is of no use", file.display());
+    let in_config = || format!("{} is invalid", file.display());
     let party = config.party(kind).with_context(in_config)?;
     let experiment = config.start()?;
     let (shard, ranges) = shard(&config, party).with_context(in_config)?;
@@ -57,7 +57,7 @@ pub(crate) fn run(
         &mut role,
     ) {
         tell(&format!(
-            "{} patients of its tables do not take part: it can answer for them too",
+            "{} patients in its tables do not take part: it can answer for them too",
             newcomers.len()
         ));
         hospital.add_newcomers(newcomers);
@@ -97,7 +97,7 @@ pub(crate) fn access(config: &NodeConfig) -> Result<Access> {
 pub(super) fn identity(experiment: &Experiment, loaded: &PartyLoaded) -> RunIdentity {
     RunIdentity::new(
         experiment.identity(),
-        loaded.statistics.fingerprint(),
+        loaded.statistics_fingerprint.clone(),
         loaded.fingerprint.clone(),
     )
 }
@@ -111,7 +111,7 @@ pub(super) fn shard(config: &NodeConfig, party: Party) -> Result<(PartyShard, Ve
         Party::Gateway(group, g) => {
             let Some([first, end]) = config.gateways.get(g).copied() else {
                 bail!(
-                    "gateways: it has {}, so there is no gateway {g}",
+                    "gateways: it lists {}, so there is no gateway {g}",
                     config.gateways.len()
                 );
             };
@@ -127,17 +127,17 @@ pub(super) fn shard(config: &NodeConfig, party: Party) -> Result<(PartyShard, Ve
 }
 
 pub(super) fn check(experiment: &Experiment, loaded: &PartyLoaded) -> Result<()> {
-    check_targets(experiment, loaded.held_out_of_all[1])?;
+    check_targets(experiment, loaded.held_out_of_all.iter().sum())?;
     if experiment.data.groups != loaded.dataset.groups.len() && experiment.data.set == "shards" {
         bail!(
-            "data.groups = {}, but the shards are of {} groups",
+            "data.groups = {}, but the shards have {} groups",
             experiment.data.groups,
             loaded.dataset.groups.len()
         );
     }
     if loaded.dataset.classes.len() > MOST_CLASSES {
         bail!(
-            "the data has {} classes: at most {MOST_CLASSES} can be deployed",
+            "the data has {} classes: a deployment can have at most {MOST_CLASSES}",
             loaded.dataset.classes.len()
         );
     }

@@ -335,7 +335,7 @@ impl Drop for Processes {
 
 fn terminate(child: &Child) -> Result<()> {
     let Ok(pid) = libc::pid_t::try_from(child.id()) else {
-        bail!("process {} has a number that cannot be", child.id());
+        bail!("process {} has an invalid number", child.id());
     };
     // SAFETY: it is our child and nobody has waited for it, so the number is still its own.
     unsafe { libc::kill(pid, libc::SIGTERM) };

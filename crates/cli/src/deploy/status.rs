@@ -16,7 +16,7 @@ const SILENT: f64 = 10.0;
 /// What a node shows of itself.
 pub(crate) fn ask_node(address: SocketAddr) -> Result<Snapshot> {
     let (status, body) =
-        ask(address, "/status").with_context(|| format!("nobody answers at {address}"))?;
+        ask(address, "/status").with_context(|| format!("no answer from {address}"))?;
     if status != 200 {
         bail!("{address} answers with status {status}");
     }
@@ -59,11 +59,11 @@ fn write(snapshot: &Snapshot, out: &mut String) -> std::fmt::Result {
     let link = if *connected {
         "connected"
     } else {
-        "its server is not reached"
+        "cannot reach its server"
     };
     writeln!(out, "{party} · t {} of {iterations} · {link}", doing.t)?;
     let quorum = if doing.below_quorum {
-        " (below the quorum: it waits)"
+        " (below quorum: waiting)"
     } else {
         ""
     };
@@ -71,7 +71,7 @@ fn write(snapshot: &Snapshot, out: &mut String) -> std::fmt::Result {
     if let Some(e) = evaluation {
         writeln!(
             out,
-            "Model   t {}: loss {:.4}, AUC {}, {} a group",
+            "Model   t {}: loss {:.4}, AUC {}, {} per group",
             e.t,
             e.loss_train,
             score(e.test.auc),
@@ -80,7 +80,7 @@ fn write(snapshot: &Snapshot, out: &mut String) -> std::fmt::Result {
     }
     writeln!(
         out,
-        "Sent    {} in {} messages, {} of it again; received {}",
+        "Sent    {} in {} messages, {} of it resent; received {}",
         bytes(counters.sent_bytes as f64),
         counters.sent,
         bytes(counters.again_bytes as f64),
@@ -100,14 +100,14 @@ fn write(snapshot: &Snapshot, out: &mut String) -> std::fmt::Result {
     let (there, silent): (Vec<&Presence>, Vec<&Presence>) =
         present.iter().partition(|p| p.silent < SILENT);
     let parties = if there.len() == 1 { "party" } else { "parties" };
-    writeln!(out, "There   {} {parties}", there.len())?;
+    writeln!(out, "Present {} {parties}", there.len())?;
     for presence in there {
         let Presence { party, doing, .. } = presence;
         let party = party.to_string();
         let mut line = format!("  {party:<14} t {:<8} {}", doing.t, doing.what);
         if !doing.missing.is_empty() {
             let names: Vec<String> = doing.missing.iter().take(4).map(Party::to_string).collect();
-            line += &format!(" (waits for {})", names.join(", "));
+            line += &format!(" (waiting for {})", names.join(", "));
         }
         writeln!(out, "{}", line.trim_end())?;
     }
@@ -120,12 +120,12 @@ fn write(snapshot: &Snapshot, out: &mut String) -> std::fmt::Result {
         } = presence;
         writeln!(
             out,
-            "Missing {party}: not heard of for {silent:.0} s; it was at t {}, {}",
+            "Missing {party}: silent for {silent:.0} s; it was at t {}, {}",
             doing.t, doing.what
         )?;
     }
     for party in missing {
-        writeln!(out, "Missing {party}: never heard of")?;
+        writeln!(out, "Missing {party}: never heard from")?;
     }
     Ok(())
 }

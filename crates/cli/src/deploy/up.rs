@@ -6,9 +6,8 @@ use super::kit::local::{self, Wishes};
 use super::processes::Processes;
 use super::status::ask_node;
 use crate::interrupt::is_interrupted;
-use crate::progress::{LINE_EVERY, terminal_bar};
+use crate::progress::Bar;
 use anyhow::{Result, bail};
-use indicatif::ProgressBar;
 use selvedge_core::state::Evaluation;
 use selvedge_net::broker::{Counters, Program};
 use selvedge_net::drive::Snapshot;
@@ -48,7 +47,7 @@ pub(crate) fn prepare(folder: &Path, wishes: &Wishes<'_>) -> Result<Deployment> 
     check_deployable(wishes.experiment)?;
     if folder.exists() {
         bail!(
-            "{0} is there already: choose another --out, or go on with it by --resume {0}",
+            "{0} already exists: choose another --out, or resume it with --resume {0}",
             folder.display()
         );
     }
@@ -63,11 +62,10 @@ pub(crate) fn prepare(folder: &Path, wishes: &Wishes<'_>) -> Result<Deployment> 
 /// Starts everything, and looks after it until the run is over or somebody presses Ctrl-C.
 pub(crate) fn run(folder: &Path, deployment: &Deployment, answer: bool) -> Result<Ended> {
     let started = Instant::now();
-    let (name, iterations) = (&deployment.consortium.name, deployment.iterations);
-    let mut display = Display::new(name, iterations, deployment.cloud_http());
+    let mut display = Display::new(&deployment.consortium.name, deployment.cloud_http());
     let mut processes = Processes::start(folder, deployment)?;
     display.say(&format!(
-        "{} servers and {} parties run; see `selvedge status {}`",
+        "{} servers and {} parties are running; see `selvedge status {}`",
         deployment.servers().len(),
         deployment.nodes().len(),
         folder.display()
@@ -120,7 +118,7 @@ pub(crate) fn run(folder: &Path, deployment: &Deployment, answer: bool) -> Resul
 fn answer_until_interrupted(folder: &Path, processes: &mut Processes) -> Result<()> {
     processes.answer()?;
     crate::say(&format!(
-        "the run is over; ask with `selvedge ask --config {}`, and end it with Ctrl-C",
+        "the run is over; ask with `selvedge ask --config {}`, and stop with Ctrl-C",
         folder.join("group-0/gateway-0/node.toml").display()
     ));
     while !is_interrupted() {
@@ -173,7 +171,7 @@ impl Ended {
         match (&self.manifest, self.interrupted) {
             (_, true) => writeln!(
                 out,
-                "stopped; go on with `selvedge up --resume {}`",
+                "stopped; resume with `selvedge up --resume {}`",
                 self.folder.display()
             )?,
             (Some(manifest), false) => {
@@ -194,11 +192,11 @@ impl Ended {
         if let Some(e) = &self.last {
             writeln!(
                 out,
-                "Model   loss {:.4}, AUC {}, F1 {:.3}, accuracy {:.3} at t {}",
+                "Model   loss {:.4}, AUC {}, F1 {}, accuracy {} at t {}",
                 e.loss_train,
                 score(e.test.auc),
-                e.test.f1,
-                e.test.accuracy,
+                score(e.test.f1),
+                score(e.test.accuracy),
                 count(e.t)
             )?;
         }
@@ -224,11 +222,7 @@ impl Ended {
             bytes(self.total(|c| c.stored_bytes) as f64),
         )?;
         if self.restarts > 0 {
-            writeln!(
-                out,
-                "Again   {} processes were started again",
-                self.restarts
-            )?;
+            writeln!(out, "Restart {} processes were restarted", self.restarts)?;
         }
         writeln!(out, "Files   {}", run.display())
     }
@@ -236,57 +230,47 @@ impl Ended {
 
 /// What a person sees meanwhile.
 struct Display {
-    bar: ProgressBar,
+    bar: Bar,
     cloud: SocketAddr,
     shown: Instant,
 }
 
 impl Display {
-    fn new(label: &str, total: u64, cloud: SocketAddr) -> Self {
-        let template = "{prefix} {bar:30.cyan/dim} t {human_pos}/{human_len}  {msg}";
+    fn new(label: &str, cloud: SocketAddr) -> Self {
         Display {
-            bar: terminal_bar(label, template, Some(total)),
+            bar: Bar::new(label),
             cloud,
             shown: Instant::now(),
         }
     }
 
     fn say(&self, text: &str) {
-        self.bar.suspend(|| crate::say(text));
+        self.bar.say(text);
     }
 
     fn update(&mut self) {
-        let every = match self.bar.is_hidden() {
-            false => SHOW_EVERY,
-            true => LINE_EVERY,
-        };
-        if self.shown.elapsed() < every {
+        if self.shown.elapsed() < SHOW_EVERY {
             return;
         }
         self.shown = Instant::now();
         let Ok(snapshot) = ask_node(self.cloud) else {
             return;
         };
-        let line = line(&snapshot);
-        let Snapshot {
-            doing, iterations, ..
-        } = &snapshot;
-        if self.bar.is_hidden() {
-            crate::say(&format!("t {}/{iterations}  {line}", doing.t));
-        }
-        self.bar.set_position(doing.t);
-        self.bar.set_message(line);
+        let (t, all) = (snapshot.doing.t, snapshot.iterations);
+        self.bar.update(t, Some(all), || {
+            format!("t {}/{}  {}", count(t), count(all), line(&snapshot))
+        });
     }
 
     fn close(&self) {
-        self.bar.finish_and_clear();
+        self.bar.close();
     }
 }
 
 fn line(snapshot: &Snapshot) -> String {
     let found = snapshot.evaluation.as_ref().map_or(String::new(), |e| {
         format!(
-            "loss {:.3}  AUC {}  {} a group  ",
+            "loss {:.3}  AUC {}  {} per group  ",
             e.loss_train,
             score(e.test.auc),
             bytes(e.bytes_exact)

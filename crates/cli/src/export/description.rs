@@ -14,11 +14,11 @@ impl Exported<'_> {
         let side = |side: Side| {
             let statistics = self.statistics(side);
             format!(
-                "`{}` [N, {}]: float numbers as they were measured, NaN where nothing was measured; columns: {}.",
+                "`{}` [N, {}]: float values as measured, NaN where nothing was measured; columns: {}.",
                 self.tower(side).name,
                 listed(&statistics.shape, ", "),
                 match statistics.names.is_empty() {
-                    true => "without names".into(),
+                    true => "unnamed".into(),
                     false => statistics.names.join(", "),
                 }
             )
@@ -38,7 +38,7 @@ impl Exported<'_> {
             ),
             "device" => format!("The device tower. In: {} Out: `zeta2`.", side(Side::Device)),
             "combined" => format!(
-                "The combined model. In: `zeta1` and `zeta2`, what the towers give. Out: {outputs}"
+                "The combined model. In: `zeta1` and `zeta2`, the outputs of the towers. Out: {outputs}"
             ),
             _ => format!(
                 "The whole model. In: {} {} Out: {outputs}",

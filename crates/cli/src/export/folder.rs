@@ -28,7 +28,7 @@ pub(crate) fn write(out: &Path, files: &[File]) -> Result<()> {
 
 /// Writes everything beside its place before anything is moved there.
 fn write_through(partial: &Path, out: &Path, files: &[File]) -> Result<()> {
-    fs::create_dir(partial).with_context(|| format!("cannot make {}", partial.display()))?;
+    fs::create_dir(partial).with_context(|| format!("cannot create {}", partial.display()))?;
     for file in files {
         write_whole(&partial.join(file.name), &file.contents)?;
     }
@@ -86,7 +86,7 @@ fn check_replaceable(path: &Path) -> Result<()> {
             return Ok(());
         }
         bail!(
-            "{} is there already, and somebody has written into it: move it away, or choose another --out",
+            "{} already exists and has been edited: move it away, or choose another --out",
             path.display()
         );
     }
@@ -94,7 +94,7 @@ fn check_replaceable(path: &Path) -> Result<()> {
         return Ok(());
     }
     bail!(
-        "{} is there already and was not written by `selvedge export`: choose another --out (an export writes {})",
+        "{} already exists and was not written by `selvedge export`: choose another --out (an export writes {})",
         path.display(),
         FILES.join(", ")
     )
@@ -119,7 +119,7 @@ mod tests {
         };
         let read = || fs::read_to_string(folder.join("model.onnx"));
         let refused = write(&folder, &files("one")).unwrap_err().to_string();
-        assert!(refused.contains("load.py is there already"), "{refused}");
+        assert!(refused.contains("load.py already exists"), "{refused}");
         assert!(read().is_err());
         fs::remove_dir(folder.join("load.py")).unwrap();
         fs::write(folder.join("notes.txt"), "mine").unwrap();

@@ -1,8 +1,8 @@
 //! The layers of a network as operators of ONNX.
 //!
-//! A value has the shape of [`selvedge_nn::Shape`] with the samples in front: `[N, features]`, `[N, steps, features]` or
-//! `[N, channels, height, width]`. Operators want channels before steps, and recurrent ones steps before samples, so values
-//! are turned before and after.
+//! A value has the shape of [`selvedge_nn::Shape`] with the samples in front: `[N, features]`, `[N, steps, features]`
+//! or `[N, channels, height, width]`. Operators want channels before steps, and recurrent ones steps before samples, so
+//! values are turned before and after.
 
 use super::onnx::Attribute::{Number, Numbers as List};
 use super::onnx::{Graph, Numbers};

@@ -3,11 +3,11 @@
     import load
     model = load.model()                        # the file beside this one, or load.model("other/model.safetensors")
     result = model(hospital, device)            # arrays [N, ...], as measured, NaN where nothing was measured
-    result["probabilities"]                     # also "logits", "zeta1", "zeta2", and "calibrated" where the run has it
+    result["probabilities"]                     # also "logits", "zeta1", "zeta2", and "calibrated" if the run has it
     model.classes, model.hospital.columns, model.device.columns
 
-`model` is a torch.nn.Module: model.hospital and model.device scale what was measured and give embeddings,
-model.combined gives logits. Arrays come from `selvedge predict --arrays inputs.npz`, for instance:
+`model` is a torch.nn.Module: model.hospital and model.device scale measured values and return embeddings,
+model.combined returns logits. Arrays come from `selvedge predict --arrays inputs.npz`, for example:
 
     arrays = numpy.load("inputs.npz")
     load.model()(arrays["hospital"], arrays["device"])
@@ -32,7 +32,7 @@ import torch
 
 
 def read(path):
-    """The tensors of a safetensors file by name, and what the model is."""
+    """The tensors of a safetensors file by name, and the description of the model."""
     content = bytearray(pathlib.Path(path).read_bytes())
     (length,) = struct.unpack_from("<Q", content)
     header = json.loads(content[8:8 + length])
@@ -46,7 +46,7 @@ def read(path):
 
 
 class Window(torch.nn.Module):
-    """[n] as steps of `size` numbers, zeros at the end."""
+    """[n] as steps of `size` numbers, padded with zeros at the end."""
 
     def __init__(self, size):
         super().__init__()
@@ -59,7 +59,7 @@ class Window(torch.nn.Module):
 
 
 class OverSteps(torch.nn.Module):
-    """A layer that wants [channels, steps], for [steps, features]."""
+    """Applies a layer that takes [channels, steps] to [steps, features]."""
 
     def __init__(self, layer):
         super().__init__()
@@ -70,7 +70,7 @@ class OverSteps(torch.nn.Module):
 
 
 class LastState(torch.nn.Module):
-    """An LSTM or GRU, of which the last hidden state is meant."""
+    """An LSTM or GRU that returns its last hidden state."""
 
     def __init__(self, layer):
         super().__init__()
@@ -82,7 +82,7 @@ class LastState(torch.nn.Module):
 
 
 def build(layer, shape, tensors):
-    """The module of one layer with its weights, for samples of a shape."""
+    """The module of one layer with its weights, for samples of the given shape."""
     name, keys = (layer, {}) if isinstance(layer, str) else next(iter(layer.items()))
     if name in ("relu", "tanh", "flatten"):
         return {"relu": torch.nn.ReLU, "tanh": torch.nn.Tanh, "flatten": torch.nn.Flatten}[name]()
@@ -105,13 +105,13 @@ def build(layer, shape, tensors):
         kind, channels = (torch.nn.Conv1d, shape[1]) if name == "conv1d" else (torch.nn.Conv2d, shape[0])
         module = kind(channels, keys["out"], keys["size"], stride=keys["stride"], padding=keys["padding"])
     else:
-        raise ValueError(f"layer {name!r} is of a later version of selvedge than this file")
+        raise ValueError(f"layer {name!r} needs a later version of selvedge than this file")
     module.load_state_dict(tensors)
     return OverSteps(module) if name == "conv1d" else module
 
 
 def network(part, layers, shape, tensors):
-    """All layers one after the other, as [N, width]; `tensors` are those of the whole model."""
+    """All layers in sequence, with output [N, width]; `tensors` are those of the whole model."""
     modules, sample = [], torch.zeros(1, *shape)
     for index, layer in enumerate(layers):
         prefix = f"{part}.{index}."
@@ -123,7 +123,7 @@ def network(part, layers, shape, tensors):
 
 
 class Tower(torch.nn.Module):
-    """From what was measured to an embedding."""
+    """From measured values to an embedding."""
 
     def __init__(self, part, description, tensors):
         super().__init__()
@@ -138,7 +138,7 @@ class Tower(torch.nn.Module):
             self.register_buffer(name, torch.tensor(numbers, dtype=torch.float64))
 
     def scaled(self, measured):
-        """As training rows were scaled: in double precision, 0 where nothing was measured."""
+        """Scaled like the training rows: in double precision, 0 where nothing was measured."""
         x = torch.as_tensor(measured, dtype=torch.float32)
         if list(x.shape[1:]) != self.shape:
             raise ValueError(f"an array of shape {list(x.shape)}: expected [N, {', '.join(map(str, self.shape))}]")
@@ -153,7 +153,7 @@ class Tower(torch.nn.Module):
 
 
 class Model(torch.nn.Module):
-    """Both towers and what combines them."""
+    """Both towers and the combined model."""
 
     def __init__(self, tensors, description):
         super().__init__()
@@ -177,7 +177,7 @@ class Model(torch.nn.Module):
 
 
 def model(path=pathlib.Path(__file__).with_name("model.safetensors")):
-    """The model of a file."""
+    """The model in a file."""
     return Model(*read(path)).eval()
 
 

@@ -35,7 +35,7 @@ use std::path::Path;
 pub(crate) enum Format {
     /// hospital.onnx, device.onnx, combined.onnx and model.onnx
     Onnx,
-    /// model.safetensors, and load.py, which computes it in PyTorch
+    /// model.safetensors, and load.py, which runs it in PyTorch
     Safetensors,
     /// model-card.md: data, splits, metrics, bytes, limits of use
     Card,

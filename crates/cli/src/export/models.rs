@@ -63,8 +63,8 @@ struct Scales {
 }
 
 impl Scales {
-    /// One for all numbers, one for each of the last dimension, or else one for each number: they follow each other over a
-    /// row again and again.
+    /// One for all numbers, one for each of the last dimension, or else one for each number: they follow each other
+    /// over a row again and again.
     fn of(statistics: &SideStatistics) -> Self {
         let scales = &statistics.scales;
         let numbers: usize = statistics.shape.iter().product();

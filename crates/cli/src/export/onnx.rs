@@ -1,7 +1,7 @@
 //! ONNX files: a graph of operators with its weights, as ONNX Runtime and others read them.
 //!
-//! Values have names; a node reads some and gives one. What a graph reads from outside and what it gives has shapes too, of
-//! which the first dimension is `N`, any number of samples.
+//! Values have names; a node reads some and gives one. What a graph reads from outside and what it gives has shapes
+//! too, of which the first dimension is `N`, any number of samples.
 
 use super::protobuf::Message;
 use anyhow::{Result, bail};
@@ -144,7 +144,7 @@ impl Graph {
             .into_bytes();
         if file.len() > MOST_BYTES {
             bail!(
-                "{name}.onnx would have {} bytes: an ONNX file can have at most {MOST_BYTES}; `--format safetensors,card` writes the rest",
+                "{name}.onnx would have {} bytes: an ONNX file can have at most {MOST_BYTES}; `--format safetensors,card` writes the other formats",
                 file.len()
             );
         }

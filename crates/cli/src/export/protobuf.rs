@@ -1,7 +1,7 @@
 //! Just enough of Protocol Buffers to write messages: numbers, texts, bytes and messages within messages.
 //!
-//! A field is its number and its kind in one number, then its value. Repeated fields are written one after the other, which
-//! every reader takes, packed or not.
+//! A field is its number and its kind in one number, then its value. Repeated fields are written one after the other,
+//! which every reader takes, packed or not.
 
 /// Kinds of values, as the format numbers them.
 const VARINT: u32 = 0;

@@ -1,6 +1,6 @@
 //! A run at a glance: at most eight lines, for any width and height of a terminal.
 
-use super::terminal::{Ink, Line};
+use super::terminal::{Ink, Line, narrow};
 use crate::sparkline::sparkline;
 use selvedge_core::dataset::Dataset;
 use selvedge_core::group::Turnout;
@@ -110,13 +110,13 @@ impl Glance<'_> {
         lines.push(self.course(width, "loss", self.last.map(|e| e.loss_train), self.loss));
         lines.push(self.course(width, "AUC", self.last.and_then(|e| e.test.auc), self.auc));
         lines.push(self.sent(width));
-        lines.push(fitted(width, "now", &settings(self.progress)));
+        lines.push(fitted(width, "settings", &settings(self.progress)));
         lines.push(self.here(width));
         if let Some(why) = why(self.progress) {
             lines.insert(5, fitted(width, "why", &[why]));
         }
         let kinds = shares(&self.progress.ledger, |e| e.kind.name());
-        lines.push(fitted(width, "kinds", &kinds));
+        lines.push(fitted(width, "by kind", &kinds));
         lines.truncate(rows.saturating_sub(1).clamp(1, LINES));
         lines.iter_mut().for_each(|line| line.cut(width));
         lines
@@ -147,9 +147,7 @@ impl Glance<'_> {
             line.add(Ink::Plain, format!("{label} "));
         }
         let room = room.saturating_sub(line.width()).min(BAR_MOST);
-        let done = (t as f64 / self.total.max(1) as f64 * room as f64) as usize;
-        line.add(Ink::Bright, "━".repeat(done.min(room)));
-        line.add(Ink::Faint, "─".repeat(room - done.min(room)));
+        line.add_bar(t as f64 / self.total.max(1) as f64, room);
         line.add(Ink::Plain, right);
         line
     }
@@ -179,7 +177,7 @@ impl Glance<'_> {
     fn sent(&self, width: usize) -> Line {
         let ledger = &self.progress.ledger;
         let each = ledger.exact() as f64 / self.parties.groups.max(1) as f64;
-        let mut parts = vec![format!("{} a group", bytes(each))];
+        let mut parts = vec![format!("{} per group", bytes(each))];
         parts.extend(shares(ledger, |e| e.link.name()));
         fitted(width, "sent", &parts)
     }
@@ -193,7 +191,7 @@ impl Glance<'_> {
         };
         let now = format!("{} take part", self.present.text(self.parties));
         let who = format!("{} groups{each}", count(groups as u64));
-        fitted(width, "here", &[now, who])
+        fitted(width, "devices", &[now, who])
     }
 }
 
@@ -246,7 +244,7 @@ pub(super) fn shares(
 
 fn head(name: &str) -> Line {
     let mut line = Line::default();
-    line.add(Ink::Faint, format!("{name:<6}"));
+    line.add(Ink::Faint, format!("{name:<9}"));
     line
 }
 
@@ -266,15 +264,6 @@ fn add_what_fits(line: &mut Line, width: usize, parts: &[String]) {
             return;
         }
         line.add(Ink::Plain, format!("  {part}"));
-    }
-}
-
-/// A letter of a name that somebody chose: one column wide, and nothing that steers a terminal.
-fn narrow(c: char) -> char {
-    let accents = '\u{300}'..='\u{36f}';
-    match c {
-        ' '..='~' | '\u{a1}'..='\u{52f}' if !accents.contains(&c) && c != '\u{ad}' => c,
-        _ => '?',
     }
 }
 

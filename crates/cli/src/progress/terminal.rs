@@ -1,7 +1,7 @@
 //! A block of lines at the bottom of a terminal, drawn again in place.
 //!
-//! The cursor always rests on the line below the block, and nothing of the terminal's state is changed: whoever ends the
-//! process, at whatever moment, is left with a terminal as it was.
+//! The cursor always rests on the line below the block, and nothing of the terminal's state is changed: whoever ends
+//! the process, at whatever moment, is left with a terminal as it was.
 
 use std::io::{IsTerminal, Write};
 
@@ -39,6 +39,13 @@ impl Line {
         self.0.push((ink, text.into()));
     }
 
+    /// Adds a bar of so many columns, of which this share is done.
+    pub(super) fn add_bar(&mut self, share: f64, columns: usize) {
+        let done = ((share * columns as f64) as usize).min(columns);
+        self.add(Ink::Bright, "━".repeat(done));
+        self.add(Ink::Faint, "─".repeat(columns - done));
+    }
+
     /// Cuts it to so many columns.
     pub(super) fn cut(&mut self, columns: usize) {
         if self.width() <= columns {
@@ -66,6 +73,15 @@ impl Line {
     #[cfg(test)]
     pub(super) fn text(&self) -> String {
         self.paint(false)
+    }
+}
+
+/// A letter of a name that somebody chose: one column wide, and nothing that steers a terminal.
+pub(super) fn narrow(c: char) -> char {
+    let accents = '\u{300}'..='\u{36f}';
+    match c {
+        ' '..='~' | '\u{a1}'..='\u{52f}' if !accents.contains(&c) && c != '\u{ad}' => c,
+        _ => '?',
     }
 }
 

@@ -62,13 +62,13 @@ fn nothing_is_wider_or_higher_than_the_terminal() {
         for part in [
             "t 120/120  3.2 s left  8,665 iterations/s",
             "a name of?[2J somebody ??",
-            "loss  0.",
-            "AUC   0.",
-            "a group  device-edge ",
+            "loss     0.",
+            "AUC      0.",
+            "per group  device-edge ",
             "theta0 ",
             "P ",
-            "why   since t ",
-            "here  12 of 120 devices take part  3 groups × 40 devices",
+            "why      since t ",
+            "devices  12 of 120 devices take part  3 groups × 40 devices",
         ] {
             assert!(text.contains(part), "{part:?} is not in\n{text}");
         }

@@ -14,8 +14,8 @@ pub(super) fn page(mut root: Command) -> String {
         let about = about(command);
         let _ = writeln!(out, "- [`{name}`](#{}): {about}", anchor(name));
     }
-    out += "\nEvery command has `--help`, and `selvedge --version` says which selvedge it is. Exit codes: 0 done, 2 something was \
-        wrong (the message says what, and what would be right), 130 stopped by Ctrl-C after saving.\n";
+    out += "\nEvery command has `--help`, and `selvedge --version` prints the version. Exit codes: 0 done, 2 something was wrong (the \
+        message says what, and what would be right), 130 stopped by Ctrl-C after saving.\n";
     if let Some(examples) = root.get_after_help() {
         let _ = write!(out, "\n```text\n{examples}\n```\n");
     }

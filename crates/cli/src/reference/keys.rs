@@ -10,26 +10,26 @@ use std::fmt::Write;
 
 /// The tables of an experiment, in the order of their keys, and what each is about.
 const TABLES: [(&str, &str); 7] = [
-    ("data", "Which rows, and how they are dealt to groups."),
+    ("data", "Which rows, and how they are assigned to groups."),
     (
         "data.table",
-        "What the columns of a table of your own mean; [own-table.md](../own-table.md) shows all of them in use.",
+        "What the columns of your own table mean; [own-table.md](../own-table.md) shows all of them in use.",
     ),
     ("train", "The algorithm and its parameters."),
     (
         "model",
         "The three networks. A layer is `{ linear = { out = 16 } }`, `{ conv1d = { out, size, stride = 1, padding = 0 } }`, \
          `{ conv2d = … }` likewise, `{ maxpool = { size = 2 } }`, `\"relu\"`, `\"tanh\"`, `\"flatten\"`, `{ window = { size = 8 } }`, \
-         `{ lstm = { hidden = 16 } }` or `{ gru = { hidden = 16 } }`. Left out, they are chosen for the set: the defaults here \
+         `{ lstm = { hidden = 16 } }` or `{ gru = { hidden = 16 } }`. If left out, they are chosen for the data set: the defaults here \
          are those of `synthetic`.",
     ),
     (
         "compression",
-        "What `c-hsgd` and `c-tdcd` do to messages. Other algorithms send everything as it is.",
+        "How `c-hsgd` and `c-tdcd` compress messages. Other algorithms send everything uncompressed.",
     ),
     (
         "time",
-        "The simulated clock. It changes what `seconds` says, and nothing else.",
+        "The simulated clock. It affects `seconds` and nothing else.",
     ),
     (
         "stop",
@@ -42,7 +42,7 @@ pub(super) fn page() -> Result<String> {
     let defaults = default_values()?;
     let mut out = format!(
         "# Keys of an experiment\n\n{NOTE}\n\nAn experiment is a TOML file; any key can also be set by `--set KEY=VALUE`. \
-         A key that is left out has its default; – means that there is none, or that it follows from the others.\n"
+         A key that is left out has its default; – means that there is none, or that it follows from other keys.\n"
     );
     let alone = KEYS.iter().filter(|key| !key.path.contains('.'));
     out += &table(alone, &defaults);

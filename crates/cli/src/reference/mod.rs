@@ -5,7 +5,8 @@
 //! KEYS, defaults  ──► keys.md
 //! ```
 //!
-//! A test compares the pages in `docs/reference` with what is written here, so that they cannot differ from the program.
+//! A test compares the pages in `docs/reference` with what is written here, so that they cannot differ from the
+//! program.
 
 mod commands;
 mod keys;

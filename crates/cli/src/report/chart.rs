@@ -1,7 +1,7 @@
 //! A chart of lines with bands, as SVG.
 //!
-//! The drawing is whole in itself: every colour is an attribute, so that any program can show it, and a page can
-//! still give other ones by its style. The legend lies below the chart proper; a page that has its own shows the drawing
+//! The drawing is whole in itself: every colour is an attribute, so that any program can show it, and a page can still
+//! give other ones by its style. The legend lies below the chart proper; a page that has its own shows the drawing
 //! without it.
 
 use super::drawing::{Drawing, WIDTH};

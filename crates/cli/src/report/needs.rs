@@ -22,7 +22,7 @@ pub(super) fn needs(needs: &Needs) -> Option<Table> {
     let rows = needs.targets.iter().flat_map(rows).collect();
     Some(Table {
         id: "needs",
-        title: "What each target takes".into(),
+        title: "Cost of reaching each target".into(),
         columns,
         rows,
         has_total: false,

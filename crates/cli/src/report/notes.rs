@@ -19,13 +19,13 @@ pub(super) fn notes(series: &[Series], incomplete: &[String]) -> Vec<String> {
     }
     for s in series.iter().filter(|s| ends_differ(s)) {
         notes.push(format!(
-            "The seeds of {} have not come equally far: behind the first that ends, its curve is over fewer seeds.",
+            "The seeds of {} have not come equally far: after the first of them ends, its curve is over fewer seeds.",
             s.label
         ));
     }
     if let Some((drawn, all)) = thinning(series) {
         notes.push(format!(
-            "Curves show {} of {} evaluations, evenly chosen.",
+            "Curves show {} of {} evaluations, evenly spaced.",
             count(drawn as u64),
             count(all as u64)
         ));
@@ -38,12 +38,10 @@ pub(super) fn bands(series: &[Series]) -> &'static str {
     let has = |band: Band| series.iter().any(|s| Band::of(s) == band);
     match (has(Band::Deviation), has(Band::Range)) {
         (true, true) => {
-            "Lines are means over seeds; bands are ± one standard deviation, or from the lower to the higher of two seeds."
+            "Lines are means over seeds; bands are ± one standard deviation, or the range of two seeds."
         }
         (true, false) => "Lines are means over seeds; bands are ± one standard deviation.",
-        (false, true) => {
-            "Lines are means over two seeds; bands reach from the lower to the higher."
-        }
+        (false, true) => "Lines are means over two seeds; bands are their range.",
         (false, false) => "Each line is one seed.",
     }
 }
@@ -75,18 +73,17 @@ fn unfinished(series: &[Series]) -> Vec<String> {
             0..=3 => String::new(),
             n => format!(" and {} more", count(n as u64 - 3)),
         };
-        let is = if runs.len() == 1 {
-            "is one run"
-        } else {
-            "are runs"
+        let (some, are, were) = match runs.len() {
+            1 => ("One run", "is", "was"),
+            _ => ("Some runs", "are", "were"),
         };
         match ending.as_str() {
             "not ended" => format!(
-                "There {is} still being trained, or killed: {}{more}.",
+                "{some} {are} still training, or {were} killed: {}{more}.",
                 names.join(", ")
             ),
             _ => format!(
-                "There {is} that {}: {}{more}.",
+                "{some} {}: {}{more}.",
                 was(&ending, runs.len()),
                 names.join(", ")
             ),
@@ -110,7 +107,7 @@ fn other_data(series: &[Series]) -> Option<String> {
         let first = *seen.entry(run.experiment.seed).or_insert(run);
         if first.manifest.data.fingerprint != run.manifest.data.fingerprint {
             return Some(format!(
-                "The data of {} and {} is not the same, though their settings and seed are: compare their fingerprints below.",
+                "The data of {} and {} differs, although their settings and seed are the same: compare their fingerprints below.",
                 first.path.display(),
                 run.path.display()
             ));

@@ -7,9 +7,11 @@ use super::notes::{bands, notes};
 use super::style::Style;
 use super::table::Table;
 use super::tables;
-use super::text::{base64, escape, json_in_html};
+use super::text::{escape, json_in_html};
 use super::ticks::Scale;
 use crate::comparison::table::Table as Needs;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use selvedge_run::format::count;
 use selvedge_run::runs::{Axis, Series, differences};
 use serde_json::json;
@@ -57,37 +59,37 @@ pub(crate) fn page(series: &[Series], targets: &Needs, incomplete: &[String]) ->
         &results.html(),
     );
     if let Some(needs) = &needs {
-        let about = "Until the first evaluation that meets the target: mean and standard deviation over the seeds that reach it. A dash: none does.";
+        let about = "Cost until the first evaluation that meets the target: mean and standard deviation over the seeds that reach it. A dash means that none does.";
         body += &section(
             "needs-section",
-            "What each target takes",
+            "Cost of reaching each target",
             about,
             &needs.html(),
         );
     }
     if let Some(sent) = &sent {
         let about =
-            "Bytes of payload that all groups sent, mean over seeds, and their share of all.";
+            "Bytes of payload sent by all groups, mean over seeds, and their share of the total.";
         body += &section("bytes-section", "Where the bytes went", about, &sent.html());
     }
     if let Some(mix) = figures::label_mix(series) {
         body += &labels(series, &mix);
     }
     body += &experiment(series, differing.as_ref());
-    let about = "How far each run has come, how long that took, and what it was computed with. Data is its fingerprint.";
+    let about = "Progress and duration of each run, and the version and CPU instructions it ran with. Data is the start of the data's fingerprint.";
     body += &section("runs-section", "Runs", about, &runs.html());
     let data = format!("<script type=\"application/json\" id=\"data\">{data}</script>\n");
-    whole(&title, SCRIPT, &body, &data)
+    whole(&format!("{title} – Selvedge report"), SCRIPT, &body, &data)
 }
 
-/// A page of the same look with nothing to point at.
+/// An evaluation, as a page of the same look with nothing to point at.
 pub(crate) fn plain_page(title: &str, body: &str) -> String {
-    whole(title, "", body, "")
+    whole(&format!("{title} – Selvedge evaluation"), "", body, "")
 }
 
 fn whole(title: &str, script: &str, body: &str, data: &str) -> String {
     format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<title>{} – Selvedge report</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>{}</style>\n<script>{script}</script>\n</head>\n<body>\n{body}<footer><p>Written by selvedge {}.</p></footer>\n{data}</body>\n</html>\n",
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>{}</style>\n<script>{script}</script>\n</head>\n<body>\n{body}<footer><p>Written by selvedge {}.</p></footer>\n{data}</body>\n</html>\n",
         policy(script),
         escape(title),
         style_sheet(),
@@ -97,7 +99,7 @@ fn whole(title: &str, script: &str, body: &str, data: &str) -> String {
 
 /// Only the script above may run, whatever a name that slipped through would say; nothing is loaded.
 fn policy(script: &str) -> String {
-    let hash = base64(&Sha256::digest(script.as_bytes()));
+    let hash = BASE64.encode(Sha256::digest(script.as_bytes()));
     format!(
         "default-src &#39;none&#39;; script-src &#39;sha256-{hash}&#39;; style-src &#39;unsafe-inline&#39;; img-src data:; base-uri &#39;none&#39;; form-action &#39;none&#39;"
     )
@@ -224,7 +226,7 @@ fn header(series: &[Series], title: &str, notes: &[String]) -> String {
 fn curves(series: &[Series]) -> String {
     let figures = figures::figures(series);
     let mut tools = String::from(
-        "<div class=\"tools\"><fieldset class=\"tabs\"><legend class=\"hidden\">Charts against</legend>",
+        "<div class=\"tools\"><fieldset class=\"tabs\"><legend class=\"hidden\">Horizontal axis</legend>",
     );
     for (axis, title) in [
         (Axis::Iterations, "Iterations"),
@@ -311,8 +313,9 @@ fn about_results(series: &[Series]) -> String {
     }
     about += ".";
     if series.len() > 1 {
-        about += " Bold is the best of a column.";
+        about += " The best value of a column is bold.";
     }
+    about += " Precision, recall and F1 are means over the classes.";
     about
 }
 
@@ -324,7 +327,7 @@ fn labels(series: &[Series], mix: &Drawing) -> String {
         _ => "The groups".into(),
     };
     let about = format!(
-        "{which}: how their training samples are labelled, and how many there are, with seed {}.",
+        "{which}: the labels and the number of their training samples, with seed {}.",
         run.experiment.seed
     );
     let figure = with_download(&mix.inline(""), "labels.svg", "labels");
@@ -340,15 +343,15 @@ fn experiment(series: &[Series], differing: Option<&Table>) -> String {
     let first = &series[0];
     let about = match differing {
         Some(_) => format!(
-            "What the variants differ in, and the experiment of {} in full.",
+            "The settings in which the variants differ, and the full experiment of {}.",
             escape(&first.label)
         ),
-        None => "Every key, as it was resolved.".into(),
+        None => "All settings, including defaults.".into(),
     };
     let mut content = differing.map(Table::html).unwrap_or_default();
     let _ = write!(
         content,
-        "<details><summary>The experiment in full</summary><pre tabindex=\"0\"><code>{}</code></pre></details>",
+        "<details><summary>The full experiment</summary><pre tabindex=\"0\"><code>{}</code></pre></details>",
         escape(&first.first().experiment.to_toml())
     );
     section("experiment-section", "Experiment", &about, &content)

@@ -1,5 +1,5 @@
-//! A chart of single measurements with error bars, as SVG: means over seeds at a few places, curves through them, places
-//! that are marked. Whatever is not a mean over all seeds looks like it.
+//! A chart of single measurements with error bars, as SVG: means over seeds at a few places, curves through them,
+//! places that are marked. Whatever is not a mean over all seeds looks like it.
 
 use super::drawing::{Drawing, WIDTH};
 use super::frame::{BOTTOM, ChartAxis, Entry, Frame, HEIGHT, LEFT, Look, RIGHT, TOP, write_legend};

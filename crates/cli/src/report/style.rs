@@ -23,8 +23,7 @@ impl Style {
         COLOURS[self.colour_number()]
     }
 
-    /// The same colour comes again with another dash.
-    /// Begins what is drawn of a series.
+    /// The same colour comes again with another dash. Begins what is drawn of a series.
     pub(super) fn open(self) -> String {
         format!(
             "<g class=\"line c{}\" data-series=\"{}\" color=\"{}\">",

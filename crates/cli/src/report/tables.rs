@@ -19,7 +19,10 @@ pub(super) fn results(series: &[Series], metrics: &[&'static Metric]) -> Table {
         columns.push(Column::number(metric.title, spread(metric.name)));
     }
     columns.push(Column::number("Bytes per group", spread("bytes_exact")));
-    columns.push(Column::number("as the paper counts", spread("bytes_paper")));
+    columns.push(Column::number(
+        "by the paper's count",
+        spread("bytes_paper"),
+    ));
     columns.push(Column::number("Simulated time", spread("seconds")));
     // Series stand under each other that are to be compared.
     let mut rows = Vec::new();
@@ -130,7 +133,7 @@ pub(super) fn bytes_sent(series: &[Series]) -> Option<Table> {
         }
         rows.push(row);
     }
-    let mut total_row = vec![Cell::text("In all"), Cell::text("")];
+    let mut total_row = vec![Cell::text("Total"), Cell::text("")];
     total_row.extend(totals.iter().map(|total| Cell {
         share: None,
         aside: String::new(),
@@ -198,7 +201,7 @@ pub(crate) fn kind(name: &str) -> String {
         "zeta1" => "ζ1, hospital embeddings".into(),
         "zeta2" => "ζ2, device embeddings".into(),
         "raw" => "raw data".into(),
-        "report" => "what the hospital saw, for who steers".into(),
+        "report" => "what the hospital saw, for steering".into(),
         "settings" => "P, Q and η of a new segment".into(),
         other => other.into(),
     }
@@ -235,7 +238,7 @@ pub(super) fn runs(series: &[Series]) -> Table {
         "Series",
         "Seed",
         "Iterations",
-        "Ending",
+        "Outcome",
         "Real time",
         "Version",
         "Instructions",
@@ -243,6 +246,10 @@ pub(super) fn runs(series: &[Series]) -> Table {
     ];
     let column = |title: &str| match title {
         "Seed" | "Iterations" | "Real time" => Column::number(title, vec![title.to_lowercase()]),
+        "Outcome" => Column {
+            csv: vec!["ending".into()],
+            ..Column::text(title)
+        },
         _ => Column::text(title),
     };
     let row = |label: &str, run: &Run| {
@@ -271,7 +278,7 @@ pub(super) fn runs(series: &[Series]) -> Table {
             ),
             Cell::text(&manifest.selvedge),
             Cell::text(&manifest.cpu.instructions),
-            Cell::text(&manifest.data.fingerprint),
+            Cell::text(manifest.data.fingerprint.get(..16).unwrap_or("–")),
         ]
     };
     let rows = series
@@ -292,14 +299,5 @@ pub(crate) fn ending(ending: Option<&EndingInfo>) -> String {
     let Some(ending) = ending else {
         return "not ended".into();
     };
-    match (ending.kind.as_str(), &ending.key, ending.value) {
-        ("reached", Some(key), Some(value)) if key == "stop.bytes" => {
-            format!("{key} reached at {}", bytes(value))
-        }
-        ("reached", Some(key), Some(value)) if key == "stop.seconds" => {
-            format!("{key} reached at {}", seconds(value))
-        }
-        ("reached", Some(key), Some(value)) => format!("{key} reached at {value:.4}"),
-        (kind, ..) => kind.into(),
-    }
+    ending.reached().unwrap_or_else(|| ending.kind.clone())
 }

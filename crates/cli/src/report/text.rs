@@ -59,25 +59,6 @@ pub(crate) fn quoted(text: &str) -> String {
     }
 }
 
-/// Base64, for the hash of the script in the page's security policy.
-pub(super) fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::new();
-    for chunk in bytes.chunks(3) {
-        let byte = |i: usize| u32::from(chunk.get(i).copied().unwrap_or(0));
-        let word = (byte(0) << 16) | (byte(1) << 8) | byte(2);
-        for i in 0..4 {
-            let letter = LETTERS[(word >> (18 - 6 * i)) as usize & 63];
-            out.push(if i <= chunk.len() {
-                letter as char
-            } else {
-                '='
-            });
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,18 +82,5 @@ mod tests {
         assert_eq!(csv_cell("a, \"b\""), "\"a, \"\"b\"\"\"");
         assert_eq!(csv_cell("=1+1"), "'=1+1");
         assert_eq!(csv_cell("-0.5"), "-0.5");
-    }
-
-    #[test]
-    fn base64_pads() {
-        for (plain, coded) in [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foo", "Zm9v"),
-            ("foob", "Zm9vYg=="),
-        ] {
-            assert_eq!(base64(plain.as_bytes()), coded);
-        }
     }
 }

@@ -29,7 +29,7 @@ fn counted(one: &Varied, setting: Setting, target: &Target) -> PerSeed {
 
 /// The headings above [`add_row`].
 fn add_head(section: &mut Section, target: &Target) {
-    let heads = ["bytes as the paper counts", "every byte", "iterations"];
+    let heads = ["bytes by the paper's count", "every byte", "iterations"];
     section.row(format!("until {}", target.name()), heads.map(String::from));
 }
 
@@ -72,7 +72,7 @@ fn chart(
     let means = all.filter_map(|p| p.y.map(|(mean, _)| mean));
     let labels: Vec<&str> = rows.iter().map(|row| row.label.as_str()).collect();
     let y = ChartAxis {
-        title: format!("Bytes as the paper counts until {target}"),
+        title: format!("Bytes by the paper's count until {target}"),
         unit: Unit::Bytes,
         scale: scale_for(means),
     };
@@ -119,7 +119,7 @@ pub(super) fn figure7(one: &Varied) -> Section {
                 let text = format!("bytes until {}, Q = {q}: P = {q} < P = {p}", target.name());
                 let paper = match q {
                     1 => SAVED[i - 1],
-                    _ => "P = Q needs the least",
+                    _ => "P = Q needs the fewest",
                 };
                 section.claim(text, paper, &compare(&costs[0], &costs[i]));
             }
@@ -166,7 +166,7 @@ pub(super) fn figure8(one: &Varied, options: &Options) -> Result<Section> {
             claim_choice(&mut section, choice, &costs, target);
         }
     }
-    section.notes.push("The lowest is, for each seed, what it needs with that P = Q which the other seeds find lowest.".into());
+    section.notes.push("For each seed, the lowest is what it needs with the P = Q that is lowest for the other seeds.".into());
     section.notes.push(match &choice {
         Some(choice) => choice.sentence(),
         None => {
@@ -189,8 +189,8 @@ fn trend_line(costs: &[Costs], shape: &Shape, target: &Target, style: usize) -> 
     let whole = |p: &Measured| Some((p.x, p.whole()?));
     let whole: Vec<(f64, f64)> = points.iter().filter_map(whole).collect();
     let found = match shape.lowest {
-        Some(q) => format!("the least bytes are with P = Q = {q}"),
-        None => "with no P = Q do all seeds get there".to_owned(),
+        Some(q) => format!("P = Q = {q} needs the fewest bytes"),
+        None => "with no P = Q do all seeds reach it".to_owned(),
     };
     let mut note = format!("Until {}: {found}; {}.", target.name(), shape.sentence());
     let ends = whole.first().zip(whole.last());
@@ -201,8 +201,8 @@ fn trend_line(costs: &[Costs], shape: &Shape, target: &Target, style: usize) -> 
         let places = (0..=CURVE).map(|i| from * step.powi(i as i32));
         curve = places.map(|q| (q, trend.at(q))).collect();
         let course = match trend.lowest(*from, *to) {
-            lowest if lowest == *from => "rises all the way".to_owned(),
-            lowest if lowest == *to => "falls all the way".to_owned(),
+            lowest if lowest == *from => "rises throughout".to_owned(),
+            lowest if lowest == *to => "falls throughout".to_owned(),
             lowest => format!("is lowest at P = Q = {lowest:.1}"),
         };
         note += &format!(
@@ -319,8 +319,8 @@ pub(super) fn figure9(one: &Varied) -> Section {
     section
 }
 
-/// P and Q, how often η is halved where fewer bytes are claimed and where more are, and what the text says: at Q = 5 the
-/// best η falls as P goes from 10 to 20, and at P/Q = 2 as Q goes from 5 to 10.
+/// P and Q, how often η is halved where fewer bytes are claimed and where more are, and what the text says: at Q = 5
+/// the best η falls as P goes from 10 to 20, and at P/Q = 2 as Q goes from 5 to 10.
 const FIGURE9_CLAIMS: [((u64, u64), u32, u32, &str); 4] = [
     ((10, 5), 0, 2, "0.01 needs less than 0.0025"),
     ((20, 5), 2, 0, "0.0025 needs less than 0.01"),

@@ -22,7 +22,7 @@ impl Verdict {
             Verdict::Holds => "holds",
             Verdict::Reversed => "REVERSED",
             Verdict::Open => "no difference shown",
-            Verdict::Unreached => "neither gets there",
+            Verdict::Unreached => "neither reaches it",
         }
     }
 }
@@ -46,7 +46,8 @@ pub(crate) struct Comparison {
 /// Below this, a difference is beyond chance.
 pub(crate) const LEVEL: f64 = 0.05;
 
-/// A smaller difference is none, however sure: two algorithms that need the same iterations differ by a fixed few bytes.
+/// A smaller difference is none, however sure: two algorithms that need the same iterations differ by a fixed few
+/// bytes.
 const VISIBLE: f64 = 0.02;
 
 /// Compares costs, seed by seed.

@@ -21,8 +21,8 @@ const INTERVALS: u64 = 30;
 /// How often each algorithm is measured, in turns, so that noise shows.
 const REPEATS: usize = 5;
 
-/// Real seconds of an iteration on one core, divided by the groups that the data has: a merged group does the work of all
-/// of them, and its parties work side by side like theirs.
+/// Real seconds of an iteration on one core, divided by the groups that the data has: a merged group does the work of
+/// all of them, and its parties work side by side like theirs.
 pub(super) fn table4(one: &Reproduced, options: &Options) -> Result<Section> {
     let base = SETS.from_json(&one.comparison.experiment)?;
     let dataset = load::dataset(&base, &options.data)?;
@@ -50,12 +50,12 @@ pub(super) fn table4(one: &Reproduced, options: &Options) -> Result<Section> {
         }
     }
     let mut section = Section::new("table4", one.title("Table IV"));
-    let what = "computation of an iteration, a group's share";
+    let what = "computation per iteration and group";
     section.row(what, NAMES.map(String::from));
     section.row("the paper", one.paper.table4.map(seconds));
     let fastest = |t: &PerSeed| t.iter().flatten().copied().fold(f64::INFINITY, f64::min);
     let micro = |t: &PerSeed| format!("{:.0} µs", fastest(t) * 1e6);
-    section.row("here, on one core, the fastest", times.iter().map(micro));
+    section.row("here, on one core, fastest", times.iter().map(micro));
     section.claims = (1..NAMES.len()).map(|i| claim(one, i, &times)).collect();
     Ok(section)
 }

@@ -54,7 +54,7 @@ fn claim_less(
 }
 
 fn lower_curve(_: usize) -> String {
-    "the lower curve".into()
+    "lower curve".into()
 }
 
 fn section(one: &Reproduced, part: &'static str, what: &str) -> Section {
@@ -119,7 +119,7 @@ pub(super) fn figure5(one: &Reproduced) -> Section {
         true => papers,
         false => target_of_all(one, "f1", FIGURE5),
     };
-    let counted = ("bytes, paper's count,", &target);
+    let counted = ("bytes, by the paper's count,", &target);
     let costs = needs(&mut section, one, counted, |_, e| e.bytes_paper, bytes);
     claim_less(&mut section, counted, &costs, |i| FIGURE5_CLAIMS[i].into());
     let every = ("every byte", &target);
@@ -131,7 +131,7 @@ pub(super) fn figure5(one: &Reproduced) -> Section {
 
 /// A chart against bytes as the paper counts them.
 pub(super) fn against_counted_bytes(series: &[Series], metric: &str) -> String {
-    let title = "bytes as the paper counts, mean per group";
+    let title = "bytes by the paper's count, mean per group";
     let series = with(series, |_, e| e.bytes_exact = e.bytes_paper);
     chart_file(&series, metric, Axis::Bytes, Some(title))
 }

@@ -1,5 +1,5 @@
-//! The runs of Figures 7 to 9: HSGD with many P, Q and η, in one folder per data set, so that a run which several figures
-//! need is trained once.
+//! The runs of Figures 7 to 9: HSGD with many P, Q and η, in one folder per data set, so that a run which several
+//! figures need is trained once.
 
 use super::paper::{Adaptive, PaperSet};
 use super::sets::preset;
@@ -56,8 +56,8 @@ impl Setting {
         }
     }
 
-    /// The experiment with this setting. T becomes a multiple of P; evaluations come no further apart than they do in the
-    /// experiment, unless P is.
+    /// The experiment with this setting. T becomes a multiple of P; evaluations come no further apart than they do in
+    /// the experiment, unless P is.
     fn variant(self, base: &Experiment) -> Variant {
         let Setting { halvings, q, p } = self;
         let iterations = base.train.iterations.div_ceil(p).saturating_mul(p);
@@ -130,7 +130,7 @@ pub(super) fn prepare(plan: &Plan) -> Result<Vec<Prepared>> {
     for (paper, name) in &plan.sets {
         let Some(targets) = &paper.adaptive else {
             crate::say(&format!(
-                "note: {name} is left out of Figures 7 to 9, which are of MIMIC-III in the paper and also of ESR here"
+                "note: {name} is left out of Figures 7 to 9, which show MIMIC-III in the paper and also ESR here"
             ));
             continue;
         };
@@ -154,7 +154,7 @@ pub(super) fn prepare(plan: &Plan) -> Result<Vec<Prepared>> {
     }
     if prepared.is_empty() && !plan.compares_algorithms() {
         bail!(
-            "{}: none of these sets has targets: use --data with esr, mimic3 or physionet2012",
+            "{}: none of these data sets has targets: use --data with esr, mimic3 or physionet2012",
             parts.join(", ")
         );
     }
@@ -199,7 +199,7 @@ impl Prepared {
         });
         let table = Table::new(&series, &targets(self.targets));
         let note = format!(
-            "The learning rate is {} where a variant names no other",
+            "The learning rate is {} unless a variant names another",
             self.base.train.learning_rate
         );
         let report = crate::report::page(&series, &table, &[note]);

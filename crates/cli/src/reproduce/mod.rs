@@ -186,7 +186,7 @@ pub(crate) fn reproduce(plan: &Plan, options: &Options) -> Result<Option<Runs>> 
     ] {
         if plan.sets(key) {
             bail!(
-                "--set {key}: the paper's tables and figures decide that; --intervals chooses P = Q of those that compare algorithms"
+                "--set {key}: the paper's tables and figures fix this; --intervals sets P = Q for those that compare algorithms"
             );
         }
     }

@@ -53,7 +53,7 @@ fn counts(sections: &[Section]) -> String {
     let claims: Vec<&Claim> = sections.iter().flat_map(|s| &s.claims).collect();
     let count = |verdict| claims.iter().filter(|c| c.verdict == verdict).count();
     format!(
-        "{} claims: {} hold, {} are reversed, {} show no difference, in {} neither gets there.\n",
+        "{} claims: {} hold, {} are reversed, {} show no difference, in {} neither reaches the target.\n",
         claims.len(),
         count(Verdict::Holds),
         count(Verdict::Reversed),

@@ -51,11 +51,11 @@ pub(crate) struct PaperSet {
 }
 
 impl PaperSet {
-    /// `ESR` or `MIMIC-III (physionet2012 stands for it)`
+    /// `ESR` or `MIMIC-III (physionet2012 stands in)`
     pub(super) fn shown(&self, experiment: &str) -> String {
         match self.experiments[0] == experiment {
             true => self.name.clone(),
-            false => format!("{} ({experiment} stands for it)", self.name),
+            false => format!("{} ({experiment} stands in)", self.name),
         }
     }
 }
@@ -78,10 +78,10 @@ pub(super) struct Adaptive {
     pub(super) figure9: f64,
     /// T, in which all settings that get there do.
     pub(super) iterations: u64,
-    /// Evaluations come at most so many iterations apart, or P where that is more. A target is reached at one of them, on
-    /// PhysioNet after some 130 iterations: were they 20 apart there, settings would tie that differ by less than 15 %, and
-    /// what is left of a tie is how many bytes an iteration has, in every seed to the byte. 4 divides the smaller P of
-    /// Figure 7, which are then judged at the same iterations.
+    /// Evaluations come at most so many iterations apart, or P where that is more. A target is reached at one of them,
+    /// on PhysioNet after some 130 iterations: were they 20 apart there, settings would tie that differ by less than 15
+    /// %, and what is left of a tie is how many bytes an iteration has, in every seed to the byte. 4 divides the
+    /// smaller P of Figure 7, which are then judged at the same iterations.
     pub(super) evaluate_every: u64,
 }
 

@@ -41,7 +41,7 @@ pub(crate) fn sets_at_hand(
             }
             Ok(samples) if samples < ENOUGH => {
                 crate::say(&format!(
-                    "note: {name} is left out: {samples} training samples show nothing"
+                    "note: {name} is left out: {samples} training samples are too few"
                 ));
                 false
             }
@@ -57,7 +57,7 @@ pub(crate) fn sets_at_hand(
             .collect();
         if there.is_empty() {
             crate::say(&format!(
-                "note: {} is left out: nothing of {} is in the data folder",
+                "note: {} is left out: the data folder has none of {}",
                 set.name,
                 set.experiments.join(", ")
             ));
@@ -66,7 +66,7 @@ pub(crate) fn sets_at_hand(
     }
     if found.is_empty() {
         bail!(
-            "no data set is at hand: `selvedge data fetch` lists where they come from, --data-dir says where they are"
+            "no data set is available: `selvedge data fetch` lists where they come from, --data-dir names their folder"
         );
     }
     Ok(found)
@@ -75,7 +75,8 @@ pub(crate) fn sets_at_hand(
 /// Fewer training samples are a demonstration of a set, like that of MIMIC-III, and not the set.
 const ENOUGH: usize = 1000;
 
-/// The training samples of an experiment, if they can be loaded; what there is to say of them is said when they are used.
+/// The training samples of an experiment, if they can be loaded; what there is to say of them is said when they are
+/// used.
 pub(super) fn load_silently(experiment: &Experiment, data: &DataDirectory) -> Result<usize> {
     load::check_directory_of(experiment, data)?;
     let directory = data.data_dir.as_deref();

@@ -27,8 +27,8 @@ pub(super) struct Choice {
     pub(super) printed: EqualIntervals,
 }
 
-/// The choice for an experiment's η and T, with F0, δ² and the largest ρ of all groups at its initial model. Nothing where
-/// these do not exist, as for a loss that is flat there.
+/// The choice for an experiment's η and T, with F0, δ² and the largest ρ of all groups at its initial model. Nothing
+/// where these do not exist, as for a loss that is flat there.
 pub(super) fn strategy2(experiment: &Experiment, dataset: &Dataset) -> Option<Choice> {
     let task = Task::new(experiment, dataset).ok()?;
     let model = task.architecture.initial(experiment.seed);
@@ -75,8 +75,7 @@ impl Choice {
         let whole = |c: &EqualIntervals| format!("P = Q = {} (real Q* {:.3})", c.interval, c.real);
         let valid = match self.corrected.is_valid {
             true => String::new(),
-            false => "; ρη > 1/8, so that the bound holds for no interval, and 1 is what is left"
-                .to_owned(),
+            false => "; ρη > 1/8, so the bound holds for no interval, which leaves 1".to_owned(),
         };
         format!(
             "Strategy 2 with ρ {rho:.3}, δ² {variance:.4}, F0 {drop:.3} at the initial model, η {} and T {}: {} by the corrected root, {} by the printed one{valid}.",

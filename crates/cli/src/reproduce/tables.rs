@@ -13,14 +13,14 @@ fn texts(costs: &[PerSeed], unit: fn(f64) -> String) -> impl Iterator<Item = Str
 /// Bytes of one group until each target, as the paper counts them.
 pub(super) fn table2(one: &Reproduced) -> Section {
     let mut section = Section::new("table2", one.title("Table II"));
-    section.row("bytes of a group until", NAMES.map(String::from));
+    section.row("bytes per group until", NAMES.map(String::from));
     for row in &one.paper.table2 {
         let target = Target::new(&row.metric, row.target);
         let counted = one.costs_of_all(&target, |_, e| e.bytes_paper);
         let exact = one.costs_of_all(&target, |_, e| e.bytes_exact);
         section.row(target.name(), []);
         section.row("  the paper", row.bytes.map(|b| printed(b, bytes)));
-        section.row("  here, as the paper counts", texts(&counted, bytes));
+        section.row("  here, by the paper's count", texts(&counted, bytes));
         section.row("  here, every byte", texts(&exact, bytes));
         let what = format!("bytes until {}", target.name());
         let claims = against_hsgd(&what, &counted, &row.bytes, bytes);
@@ -50,7 +50,7 @@ pub(super) fn table3(one: &Reproduced) -> Section {
             cost.memory,
             &paper.memory,
             bytes as fn(f64) -> String,
-            "added up over iterations",
+            "summed over iterations",
         ),
         (
             "FLOPs",
@@ -64,7 +64,7 @@ pub(super) fn table3(one: &Reproduced) -> Section {
         section.row(format!("{what}, the paper"), papers.map(unit));
         section.row(format!("{what}, {all}"), texts(&costs, unit));
         let once = NAMES.map(|_| unit(each as f64));
-        section.row(format!("{what}, in an iteration"), once);
+        section.row(format!("{what}, per iteration"), once);
         let claims = against_hsgd(what, &costs, papers, unit);
         section.claims.extend(claims);
     }

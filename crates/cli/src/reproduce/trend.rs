@@ -99,9 +99,9 @@ impl Shape {
     pub(super) fn sentence(&self) -> &'static str {
         let is_shown = |found: &Comparison| found.verdict(true) == Verdict::Holds;
         match (is_shown(&self.falls), is_shown(&self.rises)) {
-            (true, true) => "it first falls and then rises",
-            (true, false) => "it falls and is not shown to rise again: no U",
-            (false, true) => "it rises and is not shown to fall before: no U",
+            (true, true) => "the cost first falls and then rises",
+            (true, false) => "the cost falls and is not shown to rise again: no U",
+            (false, true) => "the cost rises and is not shown to fall first: no U",
             (false, false) => "neither a fall nor a rise is shown: no U",
         }
     }
@@ -181,17 +181,21 @@ mod tests {
         let shape = |curve: fn(f64) -> f64| Shape::of(&around(curve));
         let both = shape(|q| 10.0 / q + q);
         assert!((2..=4).contains(&both.lowest.unwrap()), "{:?}", both.lowest);
-        assert_eq!(both.sentence(), "it first falls and then rises");
+        assert_eq!(both.sentence(), "the cost first falls and then rises");
         let falling = shape(|q| 10.0 / q);
         assert_eq!(falling.lowest, Some(20));
         assert!(
             falling
                 .sentence()
-                .starts_with("it falls and is not shown to rise")
+                .starts_with("the cost falls and is not shown to rise")
         );
         let rising = shape(|q| q);
         assert_eq!(rising.lowest, Some(1));
-        assert!(rising.sentence().starts_with("it rises and is not shown"));
+        assert!(
+            rising
+                .sentence()
+                .starts_with("the cost rises and is not shown")
+        );
         // The lowest of twenty that differ by chance is lower than the ends, and that is no shape.
         let flat = shape(|_| 1.0);
         assert!(flat.sentence().starts_with("neither"), "{flat:?}");
@@ -207,7 +211,7 @@ mod tests {
         costs[11].1[2] = None;
         let shape = Shape::of(&costs);
         assert!((13..=15).contains(&shape.lowest.unwrap()), "{shape:?}");
-        assert_eq!(shape.sentence(), "it first falls and then rises");
+        assert_eq!(shape.sentence(), "the cost first falls and then rises");
         let never: Vec<Costs> = (1..=3).map(|q| (q, vec![None; 5])).collect();
         let shape = Shape::of(&never);
         assert_eq!(shape.lowest, None);

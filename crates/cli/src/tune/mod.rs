@@ -12,7 +12,7 @@ mod trials;
 
 use crate::comparison::targets::Target;
 use crate::interrupt::is_interrupted;
-use crate::progress::terminal_bar;
+use crate::progress::Bar;
 use anyhow::{Result, bail};
 pub(crate) use predict::Prediction;
 use selvedge_core::dataset::Dataset;
@@ -22,7 +22,7 @@ use selvedge_core::schedule::Segment;
 use selvedge_core::task::Task;
 use selvedge_core::theory::pretraining::{self, Pretraining, pretrain};
 use selvedge_core::theory::strategies::{
-    EqualIntervals, Root, best_rate, equal_intervals, exchanges,
+    ALLOWED, EqualIntervals, Root, best_rate, equal_intervals, exchanges,
 };
 use selvedge_data::SETS;
 use selvedge_nn::simd::Level;
@@ -113,7 +113,7 @@ pub(crate) fn check(experiment: &Experiment, goal: &Goal) -> Result<()> {
     let algorithm = experiment.train.algorithm;
     if !matches!(algorithm, Algorithm::Hsgd | Algorithm::CHsgd) {
         bail!(
-            "train.algorithm = \"{algorithm}\": the bound is about hsgd and c-hsgd, so tune one of these"
+            "train.algorithm = \"{algorithm}\": the bound covers only hsgd and c-hsgd: tune one of these"
         );
     }
     // Targets on held-out samples are tried on those of validation.
@@ -123,7 +123,7 @@ pub(crate) fn check(experiment: &Experiment, goal: &Goal) -> Result<()> {
         && !known.contains(&target.metric)
     {
         bail!(
-            "--target {}={}: tune knows {} and {last}",
+            "--target {}={}: tune supports {} and {last}",
             target.metric,
             target.value,
             others.join(", ")
@@ -144,18 +144,11 @@ pub(crate) fn tune(
     let mut task = Task::new(&given, dataset)?;
     task.architecture = task.architecture.with_level(level);
     let steps = pretraining::PROBES + trials::MOST;
-    let template = "{prefix} {bar:30.cyan/dim} {msg}";
-    let bar = terminal_bar("tune", template, Some(steps as u64));
-    let step = |done: usize, what: &str| {
-        bar.set_position(done as u64);
-        bar.set_message(what.to_owned());
-        if bar.is_hidden() {
-            crate::say(what);
-        }
-    };
+    let (bar, all) = (Bar::new("tune"), Some(steps as u64));
+    let step = |done: usize, what: &str| bar.step(done as u64, all, what);
     step(0, "pre-training");
     let measured = pretrain(&task, |done| {
-        bar.set_position(done as u64);
+        bar.update(done as u64, all, || "pre-training".into());
         match is_interrupted() {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
@@ -183,7 +176,7 @@ pub(crate) fn tune(
         run(&mut trials, "steered by bound", &steered("bound"))?;
     }
     let as_it_is = match is_steered(experiment) {
-        true => "nobody steering",
+        true => "not steered",
         false => "as it is",
     };
     run(&mut trials, as_it_is, &[])?;
@@ -203,14 +196,14 @@ pub(crate) fn tune(
         at(&mut trials, "strategy 2 as printed, and 3", printed, rate)?;
     }
     if let Some((q, rate)) = trials.usual_of_steered() {
-        at(&mut trials, "what gain did most", q, rate)?;
-        at(&mut trials, "twice as far", 2 * q, rate)?;
+        at(&mut trials, "gain's usual setting", q, rate)?;
+        at(&mut trials, "twice the interval", 2 * q, rate)?;
         match q > 1 {
             true => at(&mut trials, "fewer steps", q / 2, rate)?,
             false => at(&mut trials, "smaller steps", 1, rate / 2.0)?,
         }
     }
-    bar.finish_and_clear();
+    bar.close();
     if is_interrupted() {
         return Ok(None);
     }
@@ -253,8 +246,7 @@ fn ask(task: &Task<'_>, measured: &Pretraining) -> Strategies {
     let (corrected, printed) = (choose(Root::Corrected), choose(Root::Printed));
     let (p, q) = (global_interval as f64, local_interval as f64);
     let often = predict::setting(p, 1.0, learning_rate, iterations);
-    // A tenth more than if everybody exchanged at every iteration.
-    let wanted = 1.1 * constants.bound(often).total();
+    let wanted = ALLOWED * constants.bound(often).total();
     let gradient = measured.gradient().value;
     let there = corrected.interval as f64;
     Strategies {

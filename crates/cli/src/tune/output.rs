@@ -40,20 +40,20 @@ fn estimates(name: &str, tuned: &Tuned) -> String {
     let measured = &tuned.pretraining;
     let cost = measured.ledger.exact() as f64 / tuned.groups as f64;
     let rows = [
-        ("F0, the loss at first", number(measured.start())),
+        ("F0, the initial loss", number(measured.start())),
         ("ρ, how fast gradients change", spread(&measured.rho())),
         (
-            "δ², variance of what is applied",
+            "δ², variance of applied gradients",
             spread(&measured.variance()),
         ),
         (
-            "  of it between groups",
+            "  share between groups",
             format!("{:.0} %", 100.0 * measured.between()),
         ),
         ("‖∇F‖", spread(&measured.gradient())),
     ];
     format!(
-        "{name}: measured in {} iterations of pre-training and {} probes, {} of a group\n\n{}",
+        "{name}: measured in {} iterations of pre-training and {} probes, {} per group\n\n{}",
         measured.rates.len(),
         measured.probes.len(),
         bytes(cost),
@@ -77,13 +77,13 @@ fn strategies(tuned: &Tuned) -> String {
     };
     let valid = |valid: bool| match valid {
         true => "",
-        false => "; ρη > 1/8, so that the bound holds for no interval",
+        false => "; ρη > 1/8, so the bound holds for no interval",
     };
     let rows = [
         (
             "1, exchanges in a global interval",
             format!(
-                "{lambda} keeps Γ ≤ {}, a tenth above that of Q = 1",
+                "{lambda} keeps Γ ≤ {}, a tenth above its value at Q = 1",
                 number(s.wanted)
             ),
         ),
@@ -97,13 +97,13 @@ fn strategies(tuned: &Tuned) -> String {
             ),
         ),
         (
-            "   as the paper prints it",
+            "   as printed in the paper",
             format!("{} (Q* {})", s.printed.interval, number(s.printed.real)),
         ),
         (
             "3, η* for these P and Q",
             format!(
-                "{}, and {} for strategy 2's",
+                "{}, and {} for those of strategy 2",
                 number(s.rate),
                 number(s.rate_there)
             ),
@@ -136,10 +136,10 @@ fn plot(tuned: &Tuned) -> String {
     let most = points.iter().map(|p| p.1).fold(0.0, f64::max);
     let scale = libm::log(most / least).max(f64::MIN_POSITIVE);
     let mut out =
-        String::from("Γ·C against P = Q, on a logarithmic scale; the bars begin at the least\n\n");
+        String::from("Γ·C against P = Q, on a logarithmic scale; bars start at the minimum\n\n");
     for (q, value) in points {
         let bar = "█".repeat((libm::log(value / least) / scale * WIDTH).round() as usize);
-        let mark = if value == least { " ◄ least" } else { "" };
+        let mark = if value == least { " ◄ minimum" } else { "" };
         out += &format!("  {q:>3}  {:>6.2} ×  {bar}{mark}\n", value / least);
     }
     out
@@ -175,7 +175,11 @@ fn candidates(tuned: &Tuned) -> String {
     };
     let headings = ["", "P", "Q", "η", "Γ", "bytes", "time"].map(str::to_owned);
     let mut headings = headings.to_vec();
-    headings.extend([format!("loss ({judged})"), "AUC".into(), "its bytes".into()]);
+    headings.extend([
+        format!("loss ({judged})"),
+        "AUC".into(),
+        "trial bytes".into(),
+    ]);
     if let Some(target) = tuned.target() {
         let on = match Metric::find(target.metric) {
             Some(metric) if metric.tested => judged,
@@ -210,7 +214,7 @@ fn candidates(tuned: &Tuned) -> String {
     }
     let t = tuned.candidates[0].experiment.train.iterations;
     format!(
-        "Predicted for {} iterations or the next multiple of P (bytes of one group), then tried until {} of a group are sent\n\n{}  * η > 1/(8Pρ): Theorem 1 does not hold there\n",
+        "Predicted for {} iterations or the next multiple of P (bytes per group), then tried until {} per group are sent\n\n{}  * η > 1/(8Pρ): Theorem 1 does not hold there\n",
         count(t),
         bytes(tuned.budget),
         table(&rows)
@@ -222,12 +226,12 @@ fn certainty(tuned: &Tuned) -> String {
     let loose = bound.total() / measured;
     let allowed = match loose >= 1.0 {
         true => format!("{} times as much", count(loose.min(1e15) as u64)),
-        false => "less, so that it does not hold there".into(),
+        false => "less, so it does not hold there".into(),
     };
     let reached = |c: &Candidate| c.trial.as_ref().is_some_and(|t| t.reached.is_some());
     let unreached = match tuned.target() {
         Some(target) if !tuned.candidates.iter().any(reached) => format!(
-            "No trial reached {} {}, so the choice is by the loss.\n",
+            "No trial reached {} {}, so the loss decides.\n",
             target.metric, target.value
         ),
         _ => String::new(),
@@ -239,7 +243,7 @@ fn certainty(tuned: &Tuned) -> String {
         false => String::new(),
     };
     format!(
-        "How sure is this? In pre-training ‖∇F‖² was {} in the mean, and the bound allows {}: {allowed}.\nWhat it says of Q and η errs on the safe, slow side; so the choice is by the trials. They have one seed each: within 25 %\nin bytes or 3 % in loss they are the same, and the first of them is chosen. {unreached}Tuning has sent {} of a group.\n\nChoice    {} ({steered}P = {}, Q = {}, η = {})\n",
+        "How sure is this? In pre-training the mean of ‖∇F‖² was {}, and the bound allows {}: {allowed}.\nIts advice on Q and η errs on the safe, slow side, so the trials decide. They have one seed each: those within 25 %\nin bytes or 3 % in loss count as equal, and the first of them is chosen. {unreached}Tuning sent {} per group.\n\nChoice    {} ({steered}P = {}, Q = {}, η = {})\n",
         number(measured),
         number(bound.total()),
         bytes(tuned.cost()),

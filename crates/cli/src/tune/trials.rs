@@ -151,7 +151,7 @@ impl<'a> Trials<'a> {
         if is_steered(experiment) {
             self.steered = segments;
         }
-        let auc = |e| Metric::find("auc").and_then(|auc| auc.validated(e));
+        let auc = |e| Metric::find("auc").and_then(|auc| auc.judged(e));
         let judged = evaluations.iter().filter(|e| loss(e).is_finite());
         let best = judged.min_by(|a, b| loss(a).total_cmp(&loss(b)));
         Ok(Trial {
@@ -171,7 +171,7 @@ impl<'a> Trials<'a> {
         let reaches = |value: f64| metric.reaches(value, target.value);
         evaluations
             .iter()
-            .find(|e| metric.validated(e).is_some_and(reaches))
+            .find(|e| metric.judged(e).is_some_and(reaches))
     }
 
     /// The Q and η that the steered trial spent half of its bytes at or below, counted by how far they go.
@@ -188,8 +188,8 @@ impl<'a> Trials<'a> {
         middle.map(|(_, s)| (s.local_interval, s.learning_rate))
     }
 
-    /// The first candidate that is as good as the best, up to what one seed can tell: by the bytes until the target where
-    /// any reached it, else by the loss. What steers itself comes first.
+    /// The first candidate that is as good as the best, up to what one seed can tell: by the bytes until the target
+    /// where any reached it, else by the loss. What steers itself comes first.
     pub(super) fn best(&self) -> usize {
         let each = |of: &dyn Fn(&Trial) -> f64| -> Vec<f64> {
             let value = |c: &Candidate| c.trial.as_ref().map_or(f64::INFINITY, of);

@@ -44,7 +44,7 @@ fn a_bad_value_is_named_with_file_line_and_column() {
             ["line 2", "column X178", "\"nan\"", "a number"],
         ),
         (126, 1, "1e9", ["line 126", "column X1", "\"1e9\"", "32768"]),
-        (9, 10, "", ["line 9", "column X10", "\"\"", "a number"]),
+        (9, 10, "", ["line 9", "column X10", "empty", "a number"]),
         (30, 179, "6", ["line 30", "column y", "\"6\"", "1 to 5"]),
         (31, 179, "0", ["line 31", "column y", "\"0\"", "1 to 5"]),
         (
@@ -125,7 +125,7 @@ fn seeds_that_cannot_begin_leave_nothing() {
     let place = Place::new("seeds-without-data");
     place.refuses(
         &["train", "esr", "--seeds", "2", "--out", "both"],
-        &["no folder is given"],
+        &["no data folder is given"],
     );
 }
 

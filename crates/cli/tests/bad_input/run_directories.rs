@@ -21,7 +21,7 @@ fn a_directory_that_is_there_is_not_written_to() {
     place.write("file", "not a run");
     fs::create_dir(place.join("empty")).unwrap();
     place.write("folder/notes.txt", "not a run");
-    let parts = |name: &'static str| [name, "there already", "--out", "--resume"];
+    let parts = |name: &'static str| [name, "already", "--out", "--resume"];
     for name in ["run", "file", "empty", "folder"] {
         let args = [&["train", "--seeds", "2", "--out", name][..], &SHORT].concat();
         place.refuses(&args, &parts(name));
@@ -40,7 +40,7 @@ fn another_experiment_does_not_go_on_with_a_run_that_out_names() {
     let other = words("--set train.iterations=40 --set train.learning_rate=0.9");
     place.refuses(
         &[&["train", "--out", "run"][..], &other].concat(),
-        &["run", "there already"],
+        &["run", "already"],
     );
 }
 
@@ -135,7 +135,7 @@ fn a_manifest_that_was_edited_is_not_gone_on_with() {
     run.edit_manifest(|m| m["experiment"]["train"]["learning_rate"] = 0.2.into());
     place.refuses(
         &["train", "--resume", "run"],
-        &["run", "another experiment"],
+        &["run", "different experiments"],
     );
     run.edit_manifest(|m| {
         m["experiment"]["train"]["learning_rate"] = 0.1.into();
@@ -195,7 +195,7 @@ fn a_cut_or_foreign_checkpoint_is_named() {
     fs::copy(Run::at(&place, "other").checkpoint(), run.checkpoint()).unwrap();
     place.refuses(
         &["train", "--resume", "run"],
-        &["run", "another experiment"],
+        &["run", "different experiments"],
     );
 }
 
@@ -275,7 +275,7 @@ fn a_damaged_model_is_not_evaluated() {
         ),
         (
             "[\"tanh\"]",
-            ["lacks the tensor", "device.0", "model.safetensors"],
+            ["has no tensor", "device.0", "model.safetensors"],
         ),
     ] {
         let set = format!("model.device={layers}");

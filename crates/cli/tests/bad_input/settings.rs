@@ -141,7 +141,7 @@ fn intervals_that_do_not_divide_are_refused_with_some_that_do() {
         &[
             "train.local_interval = 3",
             "train.global_interval = 10",
-            "use 2 or 5",
+            "use train.local_interval = 2 or 5",
         ],
     );
     refuses_set(

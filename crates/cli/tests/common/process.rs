@@ -21,8 +21,8 @@ pub fn selvedge(folder: &Path) -> Command {
     command
 }
 
-/// The same with no more than `gigabytes` of address space, so that a slip of the binary cannot take the machine
-/// down with it.
+/// The same with no more than `gigabytes` of address space, so that a slip of the binary cannot take the machine down
+/// with it.
 pub fn bounded_selvedge(folder: &Path, gigabytes: u32) -> Command {
     let plain = selvedge(folder);
     let mut command = Command::new("sh");

@@ -115,7 +115,7 @@ fn another_experiment_or_anything_else_keeps_its_folder() {
     for more in [&[][..], &rates] {
         for name in ["notes", "run"] {
             let args = [&compare("hsgd", "1", name)[..], more].concat();
-            place.refuses(&args, &[name, "no comparison", "--out"]);
+            place.refuses(&args, &[name, "is not a comparison", "--out"]);
         }
         place.refuses(
             &[&compare("hsgd", "1", "file")[..], more].concat(),
@@ -149,7 +149,7 @@ fn a_second_process_is_refused_and_lines_of_progress_are_few() {
     first.wait_until("begun", SOON, || run.evaluations_so_far() > 0);
     for _ in 0..3 {
         let second = finish(selvedge(place.path()).args(&args));
-        second.refused(&["another process is at work in cmp"]);
+        second.refused(&["another process is working in cmp"]);
     }
     assert!(
         !first.ends_within(Duration::from_secs(6)),
@@ -168,14 +168,14 @@ fn a_second_process_is_refused_and_lines_of_progress_are_few() {
     let most = started.elapsed().as_secs() as usize / 5 + 1;
     assert!((1..=most).contains(&lines.len()), "{}", ran.stderr);
     assert!(
-        lines[0].starts_with("0 of 6 runs  (") && lines[0].contains("about"),
+        lines[0].starts_with("synthetic: 0 of 6 runs  (") && lines[0].contains("about"),
         "{}",
         ran.stderr
     );
     let others = ran.stderr.lines().filter(|l| !l.contains(" of 6 runs"));
     for line in others {
         assert!(
-            line.starts_with("Ctrl-C") || line.contains("go on with"),
+            line.starts_with("Ctrl-C") || line.contains("resume with"),
             "{line}"
         );
     }

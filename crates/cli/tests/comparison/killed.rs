@@ -77,7 +77,7 @@ fn ctrl_c_saves_and_the_command_that_is_printed_goes_on() {
     assert_eq!(run.manifest()["ending"]["kind"], "interrupted");
     assert!(run.checkpoint_t().unwrap() > 0);
 
-    let command = ran.stderr.split("go on with `").nth(1).unwrap();
+    let command = ran.stderr.split("resume with `").nth(1).unwrap();
     let command = command.split_once('`').unwrap().0;
     let words = command.strip_prefix("selvedge ").unwrap();
     // As a shell reads it, which is where it is pasted.

@@ -147,7 +147,7 @@ fn claims_are_counted(place: &Place, text: &str) {
         .collect();
     let count = |verdict: &str| claims.iter().filter(|c| c["verdict"] == verdict).count();
     let line = format!(
-        "{} claims: {} hold, {} are reversed, {} show no difference, in {} neither gets there.",
+        "{} claims: {} hold, {} are reversed, {} show no difference, in {} neither reaches the target.",
         claims.len(),
         count("holds"),
         count("reversed"),

@@ -40,11 +40,7 @@ fn runs_come_and_go_and_only_what_changed_is_told() {
     fs::remove_dir_all(place.join("runs/one")).unwrap();
     let gone = served.get(&format!("/api/run/{id}"));
     assert_eq!(gone.status, 404);
-    assert!(
-        gone.text().contains("not there any more"),
-        "{}",
-        gone.text()
-    );
+    assert!(gone.text().contains("no longer exists"), "{}", gone.text());
     served.wait_until("one run less", |served| served.runs().len() == 3);
     let less = served.json(&since(&more));
     assert!(!less["ids"].as_array().unwrap().contains(&json!(id)));

@@ -4,8 +4,8 @@ use crate::common::run::{Run, same_results};
 use crate::deployment::{FORTY_INTERVALS, place_with_server, simulated};
 use crate::kit::{Kit, consortium};
 
-/// A server and its disk are lost and stay away: two go on. Then it comes back with nothing, and the next is lost, and so on: in
-/// the end every disk was lost once, and what those who came back were told again was needed.
+/// A server and its disk are lost and stay away: two go on. Then it comes back with nothing, and the next is lost, and
+/// so on: in the end every disk was lost once, and what those who came back were told again was needed.
 #[test]
 fn one_server_of_three_and_its_disk_can_be_lost() {
     let Some(place) = place_with_server("cluster") else {

@@ -24,6 +24,11 @@ fn c_hsgd_with_codecs_everywhere_and_error_feedback() {
     let compressed = FORTY_INTERVALS.replace("[train]", "[train]\nalgorithm = \"c-hsgd\"")
         + "[compression]\ncodec = \"top-k:64\"\ndevice_download = \"dither:16\"\ndevice_upload = \"dither:4\"\nglobal_upload = \"top-k:64\"\nglobal_download = \"dither:16\"\n";
     same("up-c-hsgd", &compressed, &[]);
+    same(
+        "up-c-hsgd-copy",
+        &(compressed + "theta0_feedback = true\n"),
+        &[],
+    );
 }
 
 #[test]

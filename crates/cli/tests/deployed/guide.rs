@@ -157,7 +157,7 @@ fn from_a_description_to_a_trained_model_by_the_written_guide() {
         &said,
         &[
             "147 patients take part",
-            "10 left out: known to the hospital only",
+            "10 left out: known only to the hospital",
             "2 left out: at several gateways",
             "1 left out: twice in the hospital's files",
             "unknown to the hospital: X9999",

@@ -1,4 +1,5 @@
-//! Joint predictions of a deployment: what a gateway is told is what the simulation's model says of whole rows, to the bit.
+//! Joint predictions of a deployment: what a gateway is told is what the simulation's model says of whole rows, to the
+//! bit.
 
 use crate::common::process::{Ran, finish};
 use crate::common::run::Run;
@@ -131,7 +132,7 @@ fn a_deployment_answers_as_the_simulation_predicts_whoever_is_killed() {
         let config = format!("up/group-{group}/gateway-1/node.toml");
         place.refuses(
             &["ask", "--config", &config, "--part", "test"],
-            &["nobody to ask about"],
+            &["no patients to ask about"],
         );
         let told = predictions(&ask(&place, &config, &[]).succeeded().stdout);
         let bits: Vec<Vec<u32>> = told.into_iter().map(|(_, bits)| bits).collect();
@@ -167,18 +168,15 @@ fn a_deployment_answers_as_the_simulation_predicts_whoever_is_killed() {
     // What cannot be asked.
     place.refuses(
         &["ask", "--config", config, "--patient", "nobody"],
-        &["--patient nobody", "nobody here is called so"],
+        &["--patient nobody", "no such patient here"],
     );
     place.refuses(
         &["ask", "--config", "up/group-0/hospital/node.toml"],
-        &[
-            "group-0/hospital/node.toml is of no use",
-            "is for a gateway",
-        ],
+        &["group-0/hospital/node.toml is invalid", "is for a gateway"],
     );
     place.refuses(
         &["ask", "--config", config, "--input", "vitals.csv"],
-        &["--input is of no use here, since nobody has enrolled"],
+        &["--input cannot be used here, since nobody has enrolled"],
     );
     // Parties say how many they have answered, and nothing of whom.
     up.live.signal("TERM");
@@ -192,5 +190,5 @@ fn a_deployment_answers_as_the_simulation_predicts_whoever_is_killed() {
     }
     // Now there is nobody.
     let args = ["ask", "--config", config, "--timeout", "1"];
-    place.refuses(&args, &["is not reached within 1 s"]);
+    place.refuses(&args, &["could not be reached within 1 s"]);
 }

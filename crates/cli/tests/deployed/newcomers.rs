@@ -1,4 +1,5 @@
-//! Joint predictions in a consortium whose parties enrolled with tables of their own: patients who took part, and others.
+//! Joint predictions in a consortium whose parties enrolled with tables of their own: patients who took part, and
+//! others.
 
 use crate::common::process::Ran;
 use crate::common::{Place, says, selvedge};

@@ -88,8 +88,8 @@ fn secrets_are_in_one_folder_each_and_nowhere_else() {
     }
     let kit = place.join("kit");
     let secrets = secrets(&kit);
-    // A key for each of eleven parties, a certificate's for each of six servers, a link's for each hospital, the authority's;
-    // hospitals and gateways know how to make pseudonyms.
+    // A key for each of eleven parties, a certificate's for each of six servers, a link's for each hospital, the
+    // authority's; hospitals and gateways know how to make pseudonyms.
     assert_eq!(secrets.len(), 11 + 6 + 3 + 1 + 7, "{:?}", secrets.keys());
     let pseudonyms = |who: &str| &secrets[&kit.join(who).join("pseudonyms.key")];
     for (gateway, same) in [
@@ -147,7 +147,7 @@ fn what_cannot_be_provisioned_is_refused_and_leaves_nothing() {
         (two.replace("[[cloud]]", "[[clouds]]"), &["clouds"]),
         (two.replace("experiment.toml", "none.toml"), &["none.toml"]),
         (two.replace("gateways = 1", "gateways = -1"), &["gateways"]),
-        (consortium(1, &[("north", 1)]), &["2 groups", "1 hospitals"]),
+        (consortium(1, &[("north", 1)]), &["2 groups", "1 hospital:"]),
     ] {
         place.write("consortium.toml", &wrong);
         place.refuses(&of_shards, parts);
@@ -167,7 +167,7 @@ fn what_cannot_be_provisioned_is_refused_and_leaves_nothing() {
         names.contains(&"edge.npz") && !names.contains(&"hospital.npz"),
         "{names:?}"
     );
-    place.refuses(&of_shards, &["there already", "selvedge kit"]);
+    place.refuses(&of_shards, &["already exists", "selvedge kit"]);
     for (args, parts) in [
         (
             &["revoke", "kit", "north/gatway-0"][..],
@@ -180,7 +180,7 @@ fn what_cannot_be_provisioned_is_refused_and_leaves_nothing() {
         ),
         (
             &["add", "kit", "west", "--host", "h"],
-            &["data.set", "another kit"],
+            &["data.set", "a new kit"],
         ),
         (&["list", "nowhere"], &["nowhere"]),
     ] {

@@ -87,7 +87,7 @@ fn what_cannot_be_started_says_why() {
     wrong(&|c| c.replace("key.nk", "nowhere.nk"), &["nowhere.nk"]);
     wrong(
         &|c| c.replace("key.nk", "experiment.toml"),
-        &["key is of no use"],
+        &["key is invalid"],
     );
     wrong(
         &|c| c.replace("[[0, 30]]", "[[0, 29]]"),
@@ -107,7 +107,7 @@ fn what_cannot_be_started_says_why() {
     place.selvedge(&others).refused(&["jfl", "hsgd or c-hsgd"]);
     place
         .selvedge(&["up", "experiment.toml", "--out", "up"])
-        .refused(&["there already"]);
+        .refused(&["already exists"]);
     let absent = place.write(
         "absent.jsonl",
         "{\"phase\":\"global\",\"t\":4,\"group\":9}\n",

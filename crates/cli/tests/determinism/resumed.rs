@@ -8,11 +8,12 @@ use serde_json::Value;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// How long runs that are to be killed take, in seconds, so that checkpoints (one every two seconds) are met. A machine that
-/// was busy when its speed was measured and then is not gets there too soon: then a longer one is taken.
+/// How long runs that are to be killed take, in seconds, so that checkpoints (one every two seconds) are met. A machine
+/// that was busy when its speed was measured and then is not gets there too soon: then a longer one is taken.
 pub(super) const LONG: [f64; 3] = [4.0, 12.0, 36.0];
 
-/// The experiment of the kill test, long enough to take about so many seconds here; and the run of it that nobody disturbed.
+/// The experiment of the kill test, long enough to take about so many seconds here; and the run of it that nobody
+/// disturbed.
 fn long_reference(place: &Place, seconds: f64) -> Run {
     place.write("trial.toml", mixed_experiment(2400));
     place.succeeds(&["train", "trial.toml", "--threads", "1", "--out", "trial"]);

@@ -83,7 +83,7 @@ fn kill_steered(mode: &str, seconds: f64) -> bool {
         saved.push(run.checkpoint_t());
     }
     let ran = place.succeeds(&[&args[..], &["--resume", "killed"]].concat());
-    says(&ran.stdout, &[&format!("by {mode} now P ")]);
+    says(&ran.stdout, &[&format!("steered by {mode} to P ")]);
     same_results(&whole, &run, &format!("{mode}, saved at {saved:?}"));
     place.succeeds(&["train", "--resume", "killed"]);
     same_results(&whole, &run, "resumed when finished");

@@ -26,7 +26,7 @@ fn the_reference_is_what_the_program_says() {
     assert!(by_default.stdout.is_empty());
     assert!(place.join("docs/reference/keys.md").is_file());
     place.write("file", "");
-    place.refuses(&["reference", "--out", "file/x"], &["cannot make file/x"]);
+    place.refuses(&["reference", "--out", "file/x"], &["cannot create file/x"]);
 }
 
 /// The names of all fields; what is inside `experiment` are keys, which have a page of their own.

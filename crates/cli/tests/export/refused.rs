@@ -80,8 +80,8 @@ fn the_best_model_is_exported_where_there_is_one() {
     assert_eq!(of("last"), run.tensors("model.safetensors"));
     assert!(of("best") != of("last"));
     let card = |folder: &str| Run::at(&place, folder).text("model-card.md");
-    assert!(card("best").contains("did best on the validation samples"));
-    assert!(card("last").contains("It is the last one, after 20 iterations"));
+    assert!(card("best").contains("the best on the validation samples"));
+    assert!(card("last").contains("It is the last model, after 20 iterations"));
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn a_busy_or_silent_server_is_asked_again() {
     let conduct = [Conduct::Status(503), Conduct::Mute, Conduct::Stall(7_000)];
     scene.server.next(&conduct);
     let ran = scene.fetches(&["--timeout", "0.4"], &[None, None, None, Some(7_000)]);
-    says(&ran.stderr, &["503", "nothing came for 400 ms"]);
+    says(&ran.stderr, &["503", "nothing received for 400 ms"]);
 }
 
 /// Starts a download that hangs after so many bytes, and waits until they are on disk.
@@ -84,7 +84,7 @@ fn a_server_that_goes_away_leaves_something_to_go_on_with() {
     let ran = live
         .finish()
         .refused(&["no connection", "5 times", "120 kB", "scans.npz.part"]);
-    says(&ran.stderr, &["run the command again to go on"]);
+    says(&ran.stderr, &["run the command again to resume"]);
     scene.is_not_there();
     assert_eq!(scene.part_length(), 120_000);
 }

@@ -20,7 +20,7 @@ fn show_says_what_would_be_fetched_and_does_nothing() {
             "300 kB",
             &address,
             &sum,
-            "begun: 5 B",
+            "partly downloaded: 5 B",
         ],
     );
     let ran = scene
@@ -67,7 +67,7 @@ fn our_own_sets_are_listed_with_what_is_there() {
             .unwrap_or_else(|| panic!("no {name} in {}", ran.stdout))
     };
     for (name, parts) in [
-        ("physionet2012", ["13.4 MB", "in part", "ODC-BY 1.0"]),
+        ("physionet2012", ["13.4 MB", "partly", "ODC-BY 1.0"]),
         ("organamnist", ["at most 46.2 MB", "yes", "CC BY 4.0"]),
         ("tissuemnist", ["at most 186 MB", "no", "CC BY 4.0"]),
         ("mimic3", ["by hand", "no", "Credentialed"]),

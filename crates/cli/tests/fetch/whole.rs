@@ -124,10 +124,7 @@ fn without_a_checksum_what_came_is_said_and_nothing_old_is_gone_on_with() {
     scene.has_part("of another file");
     let ran = scene.fetches(&[], &[None]);
     let sum = sha256(&scene.bytes);
-    says(
-        &ran.stdout,
-        &["no checksum is published that we know of", &sum],
-    );
+    says(&ran.stdout, &["no published checksum known", &sum]);
     let ran = scene.fetch(&[]).succeeded();
     says(&ran.stdout, &["already there (no checksum"]);
     assert_eq!(scene.asked_from(), []);
@@ -148,11 +145,11 @@ fn another_file_of_that_name_is_replaced_only_by_force() {
         scene.place.write(&format!("data/scans/{FILE}"), other);
         let ran = scene.fetch(&[]).refused(&[
             "data/scans/scans.npz",
-            "another file",
+            "a different file",
             &problem,
             "--force",
         ]);
-        says(&ran.stdout, &["another file is there"]);
+        says(&ran.stdout, &["a different file is there"]);
         assert_eq!(fs::read(scene.target()).unwrap(), other);
         assert_eq!(scene.asked_from(), []);
     }

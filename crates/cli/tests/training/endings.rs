@@ -114,8 +114,12 @@ fn a_target_ends_a_run_at_the_first_evaluation_that_reaches_it() {
     let (whole, stopped) = (Run::at(&place, "whole"), Run::at(&place, "stopped"));
     let lines = stopped.metrics();
     let (last, before) = lines.split_last().unwrap();
-    assert!(number(last, "auc") >= 0.9, "{last}");
-    assert!(before.iter().all(|line| number(line, "auc") < 0.9));
+    assert!(number(last, "auc_validation") >= 0.9, "{last}");
+    assert!(
+        before
+            .iter()
+            .all(|line| number(line, "auc_validation") < 0.9)
+    );
     assert!(number(last, "t") < 1000.0);
     assert!(
         whole
@@ -128,7 +132,8 @@ fn a_target_ends_a_run_at_the_first_evaluation_that_reaches_it() {
         (&"reached".into(), &last["t"])
     );
     assert_eq!(ending["key"], "stop.auc");
-    assert_eq!(number(ending, "value"), number(last, "auc"));
+    assert_eq!(ending["on"], "validation");
+    assert_eq!(number(ending, "value"), number(last, "auc_validation"));
 
     // A run that has stopped stays stopped.
     place.succeeds(&["train", "--resume", "stopped"]);

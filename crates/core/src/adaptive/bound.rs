@@ -1,15 +1,16 @@
 //! The paper's strategies, with constants measured on the run itself (`adaptive = "bound"`).
 //!
-//! Before the first iteration, and again whenever that costs less than a twentieth of the bytes since, the groups *probe*
-//! ([`estimate`]): gradients that are measured and not applied give ρ, δ² and, at first, ‖∇F‖. In between, F is what
-//! hospitals report, and ‖∇F‖ follows from how far θ has moved. At each global aggregation strategy 2 gives P = Q for the
-//! experiment's η, and strategy 3 then η for that Q; both go at most by a factor of four at once, and small changes are not
-//! made.
+//! Before the first iteration, and again whenever that costs less than a twentieth of the bytes since, the groups
+//! *probe* ([`estimate`]): gradients that are measured and not applied give ρ, δ² and, at first, ‖∇F‖. In between, F is
+//! what hospitals report, and ‖∇F‖ follows from how far θ has moved. At each global aggregation strategy 2 gives P = Q
+//! for the experiment's η, and strategy 3 then η for that Q; both go at most by a factor of four at once, and small
+//! changes are not made, but η never exceeds 1/(8Pρ), where the bound ends. The reason of a decision says whether
+//! strategy 1's conditions for P = Q are met.
 //!
 //! Strategy 2 does not get the η that strategy 3 found last. Each taking the other's answer, they run away: Q* grows as
-//! η^(−3/2), η* falls as 1/Q, and what is left after a few global aggregations is Q in the thousands and η near zero. The
-//! reason is in the bound itself: with P = Q what it promises of an interval, ηQ·(‖∇F‖²/4 − 3ρδ²·ηQ − 24ρ²δ²·(ηQ)²), depends
-//! on ηQ alone.
+//! η^(−3/2), η* falls as 1/Q, and what is left after a few global aggregations is Q in the thousands and η near zero.
+//! The reason is in the bound itself: with P = Q what it promises of an interval, ηQ·(‖∇F‖²/4 − 3ρδ²·ηQ −
+//! 24ρ²δ²·(ηQ)²), depends on ηQ alone.
 
 use super::Decision;
 use crate::clock::{Clock, Rates, Traffic};
@@ -23,7 +24,7 @@ use crate::task::Task;
 use crate::theory::bill::Bill;
 use crate::theory::bound::Constants;
 use crate::theory::estimate::{self, Point, Probe, Problem};
-use crate::theory::strategies::{Root, best_rate, equal_intervals};
+use crate::theory::strategies::{EqualityCheck, Root, best_rate, equal_intervals};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -46,11 +47,11 @@ pub struct Bound {
     pub known: Option<Known>,
     /// The loss over fresh patients in the first interval.
     pub start: Option<f64>,
-    /// ‖∇F‖² as the last global intervals show it, newer ones weighing more; noise can take it below zero.
+    /// ‖∇F‖² estimated from the last global intervals, with more weight on newer ones; noise can take it below zero.
     pub gradient: f64,
 }
 
-/// What a probe has found.
+/// The result of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Known {
     /// ρ, the largest over the groups.
@@ -79,7 +80,7 @@ impl Known {
     }
 }
 
-/// Where probes are written down: what they send, and how long that takes.
+/// Where probes are charged: the bytes they send, and the time that takes.
 #[derive(Debug)]
 pub struct Books<'a> {
     /// Bytes.
@@ -104,7 +105,7 @@ impl Bound {
                 learning_rate: segment.learning_rate,
                 restore: false,
                 good: true,
-                reason: "the experiment's Q and η: gradients are no numbers".into(),
+                reason: "the experiment's Q and η: gradients are not finite".into(),
             };
         }
         self.known = Some(known);
@@ -133,7 +134,7 @@ impl Bound {
             restore: true,
             good: false,
             reason: format!(
-                "the loss over fresh patients is {:.3}, {start:.3} at first: back to the last good model, with η / 4",
+                "the loss on fresh patients is {:.3}, at first {start:.3}: back to the last good model, with η / 4",
                 seen.first
             ),
         };
@@ -220,18 +221,18 @@ fn decide(
         Root::Corrected,
     );
     let interval = near(chosen.interval as f64, q).round().max(1.0);
-    let learning_rate = near(best_rate(&constants, interval, interval, gradient), rate);
+    // However far it must fall for that: beyond the limit the bound promises nothing.
+    let limit = constants.largest_rate(interval);
+    let learning_rate = near(best_rate(&constants, interval, interval, gradient), rate).min(limit);
+    let equal = EqualityCheck::new(&constants, &bill(task), (interval, learning_rate), left);
     Decision {
         interval: interval as u64,
         learning_rate,
         restore: false,
         good: true,
         reason: format!(
-            "ρ {:.3}, δ² {:.3}, F {loss:.3}, ‖∇F‖ {gradient:.3}: Q* {:.2}, η ≤ {:.2e}",
-            known.rho,
-            constants.variance,
-            chosen.real,
-            constants.largest_rate(interval)
+            "ρ {:.3}, δ² {:.3}, F {loss:.3}, ‖∇F‖ {gradient:.3}: Q* {:.2}, η ≤ {limit:.2e}, {equal}",
+            known.rho, constants.variance, chosen.real,
         ),
     }
 }
@@ -308,8 +309,9 @@ fn largest_cost(task: &Task<'_>, there: &[usize]) -> u64 {
     ledger.exact()
 }
 
-/// What a group's probes send: each the messages of an exchange and the devices' gradients, as large as their models; to
-/// the cloud the mean gradient once, and scalars. Gives the seconds that the group takes, but for what goes to the cloud.
+/// What a group's probes send: each the messages of an exchange and the devices' gradients, as large as their models;
+/// to the cloud the mean gradient once, and scalars. Gives the seconds that the group takes, but for what goes to the
+/// cloud.
 pub fn charge(task: &Task<'_>, m: usize, probes: usize, ledger: &mut Ledger) -> f64 {
     let sizes = Messages::new(
         task.architecture.widths(),

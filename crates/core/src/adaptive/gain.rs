@@ -1,12 +1,12 @@
 //! What bytes really buy (`adaptive = "gain"`).
 //!
-//! With P = Q an interval costs the same bytes whatever Q is: the question is how far to go in it. Q steps of η go about
-//! as far as ηQ says; measured on two data sets, runs with the same ηQ learn the same from the same number of intervals.
-//! Go too far, and what the hospital and its devices learn is their few patients by heart, or their own group's mix of
-//! diagnoses: the loss over the batch falls and that over fresh patients does not.
+//! With P = Q an interval costs the same bytes whatever Q is: the question is how far to go in it. Q steps of η go
+//! about as far as ηQ says; measured on two data sets, runs with the same ηQ learn the same from the same number of
+//! intervals. Go too far, and what the hospital and its devices learn is their few patients by heart, or their own
+//! group's mix of diagnoses: the loss over the batch falls and that over fresh patients does not.
 //!
-//! A hospital sees both while it steps, and reports three losses of its batch: before the first step, when nothing of it is
-//! learnt yet and the batch is a fresh sample; before the second; and before the last.
+//! A hospital sees both while it steps, and reports three losses of its batch: before the first step, when nothing of
+//! it is learnt yet and the batch is a fresh sample; before the second; and before the last.
 //!
 //! - **How far to go, ηQ.** *Learnt* = ln(first/last), the share of the loss that the interval takes off its own batch. It
 //!   grows with ηQ in proportion, so one look is enough to set ηQ: to `aim`/learnt times what it was. Aim is 0.6 at first (the
@@ -44,7 +44,8 @@ const LARGEST_CHANGE: f64 = 4.0;
 const WORTHWHILE: f64 = 1.4;
 /// Patients that a decision needs: fewer are more chance than signal.
 const PATIENTS: f64 = 100.0;
-/// A loss so many times that of the start is bad if a hundred patients show it, or a disaster that any number of them does.
+/// A loss so many times that of the start is bad if a hundred patients show it, or a disaster that any number of them
+/// does.
 const BAD: f64 = 2.0;
 const DISASTER: f64 = 10.0;
 /// Decisions whose losses over fresh patients are looked at together.
@@ -83,8 +84,8 @@ impl Default for Gain {
 }
 
 impl Gain {
-    /// What follows from a global interval with `segment`, in which this was seen of so many patients. `finite` is whether the
-    /// aggregated model still is.
+    /// What follows from a global interval with `segment`, in which this was seen of so many patients. `finite` is
+    /// whether the aggregated model still is.
     pub fn steer(
         &mut self,
         seen: &Descended,
@@ -102,17 +103,17 @@ impl Gain {
         };
         let numbers = seen.first + seen.second + seen.last + seen.slope;
         if !finite || !numbers.is_finite() {
-            return self.back(rate, q, "the loss is no number any more");
+            return self.back(rate, q, "the loss is no longer a number");
         }
         let start = *self.start.get_or_insert(seen.first);
         let above =
-            |loss: f64| format!("the loss over fresh patients is {loss:.3}, {start:.3} at first");
+            |loss: f64| format!("the loss on fresh patients is {loss:.3}, at first {start:.3}");
         if seen.first > DISASTER * start {
             return self.back(rate, q, &above(seen.first));
         }
         self.add(seen, patients);
         if self.patients < PATIENTS {
-            return stay("too few patients to tell");
+            return stay("too few patients to judge by");
         }
         let seen = self.mean();
         if seen.first > BAD * start {
@@ -120,7 +121,7 @@ impl Gain {
         }
         self.look_at(seen.first);
         if q == 1 {
-            let mut next = stay("one step shows nothing of what it changes: Q = 2");
+            let mut next = stay("one step does not show its effect: Q = 2");
             (next.interval, next.good) = (2, true);
             return next;
         }
@@ -217,8 +218,8 @@ impl Gain {
         (rate, (way / rate).round().clamp(2.0, LONGEST))
     }
 
-    /// Notes a loss over fresh patients. At the end of a window: the aim falls if the loss is above that of the best window,
-    /// beyond what chance does, and else grows.
+    /// Notes a loss over fresh patients. At the end of a window: the aim falls if the loss is above that of the best
+    /// window, beyond what chance does, and else grows.
     fn look_at(&mut self, fresh: f64) {
         self.fresh.push(fresh);
         if self.fresh.len() < WINDOW {

@@ -6,9 +6,9 @@
 //!                                 steer    at each global aggregation: a new segment, or none
 //! ```
 //!
-//! Whoever steers sees only what may be shared: models that travel anyway, and the few numbers of a [`Report`], whose
-//! bytes are in the ledger. It knows bytes and losses, never seconds, so that a run is the same wherever it is computed.
-//! All that it remembers is part of the state.
+//! The controller sees only what may be shared: models that are sent anyway, and the few numbers of a [`Report`], whose
+//! bytes are in the ledger. It knows bytes and losses, never seconds, so that a run is the same wherever it is
+//! computed. Everything that it remembers is part of the state.
 //!
 //! [`bound`] follows the paper's strategies with measured constants; [`gain`] looks at what an interval really gains.
 
@@ -26,7 +26,7 @@ use bound::{Books, Bound};
 use gain::Gain;
 use serde::{Deserialize, Serialize};
 
-/// What a hospital reports with its models: what it saw in the intervals since the last global aggregation.
+/// What a hospital reports with its models: its observations in the intervals since the last global aggregation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// How many intervals.
@@ -39,11 +39,12 @@ impl Report {
     /// Numbers in a report: the mean of each sum.
     const NUMBERS: usize = 4;
 
-    /// No sum of a run is beyond this, if it is a number at all: losses and gradients are of single precision. Squares of
-    /// what is below are numbers too, so that all that is kept of a report can be saved.
+    /// No sum of a run is beyond this, if it is a number at all: losses and gradients are of single precision. Squares
+    /// of what is below are numbers too, so that all that is kept of a report can be saved.
     const MOST: f64 = 1e100;
 
-    /// Whether a hospital can have seen this in a global interval of P iterations. Where a run diverges it is no number.
+    /// Whether a hospital can have seen this in a global interval of P iterations. Where a run diverges it is no
+    /// number.
     pub(crate) fn is_sound(&self, global_interval: u64) -> bool {
         let Descended {
             first,
@@ -56,7 +57,7 @@ impl Report {
         self.intervals <= global_interval && sums.iter().all(fits)
     }
 
-    /// Adds an interval; one in which nobody was there shows nothing.
+    /// Adds an interval; one in which nobody took part adds nothing.
     pub fn add(&mut self, seen: Option<Descended>) {
         let Some(seen) = seen else { return };
         self.intervals = self.intervals.saturating_add(1);
@@ -83,10 +84,10 @@ fn mean(weights: &[f64], reports: &[Report]) -> Option<Descended> {
     })
 }
 
-/// Who steers a run, with all that it remembers.
+/// The controller that steers a run, with all that it remembers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Controller {
-    /// Of each group, since the last global aggregation.
+    /// The report of each group, since the last global aggregation.
     pub reports: Vec<Report>,
     /// What its mode remembers.
     pub memory: Memory,
@@ -104,7 +105,7 @@ pub enum Memory {
     Gain(Gain),
 }
 
-/// A segment that was begun, as `segments.jsonl` notes it.
+/// A segment that was begun, as recorded in `segments.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Change {
     /// Its first iteration.
@@ -120,7 +121,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// Why a segment begins.
+    /// The change to a segment, with the reason.
     pub fn new(segment: &Segment, reason: String) -> Self {
         Change {
             t: segment.start,
@@ -148,7 +149,7 @@ pub struct Decision {
 }
 
 impl Controller {
-    /// Who steers a task, if anybody does.
+    /// The controller of a task, if it is steered.
     pub fn new(task: &Task<'_>) -> Option<Self> {
         let memory = match task.experiment.train.adaptive {
             Adaptive::Off => return None,
@@ -246,7 +247,7 @@ pub(crate) fn steer(
             learning_rate: segment.learning_rate,
             restore: !theta.is_finite(),
             good: false,
-            reason: "nobody has reported anything".into(),
+            reason: "no group has reported".into(),
         },
         (Some(seen), Memory::Gain(gain)) => gain.steer(seen, patients, theta.is_finite(), *segment),
         (Some(seen), Memory::Bound(bound)) => {
@@ -289,7 +290,8 @@ fn enter(task: &Task<'_>, progress: &mut Progress, there: &[usize], decision: De
         start: *t,
         global_interval: decision.interval,
         local_interval: decision.interval,
-        // Steps are taken in single precision: beyond it there is nothing to choose, and what is saved must be a number.
+        // Steps are taken in single precision: beyond it there is nothing to choose, and what is saved must be a
+        // number.
         learning_rate: decision
             .learning_rate
             .clamp(f64::from(f32::MIN_POSITIVE), f64::from(f32::MAX)),

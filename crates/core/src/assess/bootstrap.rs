@@ -1,4 +1,4 @@
-//! How much a measure would differ with other patients: patients are drawn again and again from those who are there.
+//! How much a measure would vary with other patients: bootstrap confidence intervals over resampled patients.
 
 use super::{MEASURES, Measures, Scored};
 use rayon::prelude::*;
@@ -7,12 +7,12 @@ use serde::Serialize;
 
 const WORD: u64 = u64::from_be_bytes(*b"resample");
 
-/// How an interval is found.
+/// The parameters of the bootstrap.
 #[derive(Clone, Copy, Debug)]
 pub struct Bootstrap {
-    /// How often patients are drawn.
+    /// The number of resamples.
     pub resamples: usize,
-    /// How much of what comes out an interval holds.
+    /// The confidence level of an interval.
     pub confidence: f64,
     /// The result depends on it and on nothing else, not on threads.
     pub seed: u64,
@@ -21,15 +21,15 @@ pub struct Bootstrap {
 /// A measure and its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
-    /// Of all patients.
+    /// Its value over all patients.
     pub value: f64,
     /// Its bounds.
     pub interval: [f64; 2],
 }
 
 impl Bootstrap {
-    /// Every measure that is defined. Rows with the same number in `persons` are of one patient, and are drawn together;
-    /// without numbers each is of another.
+    /// Every measure that is defined. Rows with the same number in `persons` belong to one patient and are resampled
+    /// together; without numbers each row is a different patient.
     pub fn estimate(&self, scored: &Scored, persons: &[u32]) -> [Option<Estimate>; MEASURES.len()] {
         let of_person = rows_by_person(persons);
         let values = scored.measures();
@@ -113,8 +113,8 @@ mod tests {
         seed: 1,
     };
 
-    /// The variance of an area by DeLong, DeLong and Clarke-Pearson: from how each positive fares against all negatives, and
-    /// each negative against all positives.
+    /// The variance of an area by DeLong, DeLong and Clarke-Pearson: from how each positive fares against all
+    /// negatives, and each negative against all positives.
     fn delong(rows: &[f32], labels: &[u32]) -> f64 {
         let scores = |class: u32| -> Vec<f32> {
             let own = labels.iter().enumerate().filter(|(_, l)| **l == class);

@@ -1,4 +1,4 @@
-//! What every threshold would do, and whether probabilities mean what they say.
+//! The effect of every threshold, and whether probabilities are reliable.
 
 use serde::Serialize;
 
@@ -13,21 +13,22 @@ pub struct Point {
     pub threshold: f32,
 }
 
-/// Patients whom a model gave about the same probability.
+/// Patients with about the same predicted probability.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Bin {
     /// How many.
     pub samples: u64,
-    /// What it said, on the mean.
+    /// The mean predicted probability.
     pub said: f64,
-    /// How many of them have the class.
+    /// The share of them that has the class.
     pub observed: f64,
 }
 
 /// More points than this nobody sees.
 const MOST_POINTS: usize = 500;
 
-/// True over false positives of one class, from nobody to everybody. Nothing without both kinds.
+/// The true over the false positive rate of one class, from nobody to everybody. Empty without both positives and
+/// negatives.
 pub fn roc(probabilities: &[f32], labels: &[u32], classes: usize, class: usize) -> Vec<Point> {
     let steps = steps(probabilities, labels, classes, class);
     let Some((_, positives, negatives)) = steps.last().copied().filter(|(_, p, n)| p * n > 0.0)
@@ -51,7 +52,7 @@ pub fn roc(probabilities: &[f32], labels: &[u32], classes: usize, class: usize) 
     )
 }
 
-/// Precision over recall of one class. Nothing without patients who have it.
+/// Precision over recall of one class. Empty without patients who have it.
 pub fn precision_recall(
     probabilities: &[f32],
     labels: &[u32],
@@ -111,8 +112,8 @@ fn thinned(points: Vec<Point>) -> Vec<Point> {
     kept
 }
 
-/// Patients by what was said of one class, in `bins` ranges of equal width, without empty ones; and by how much what was said
-/// differs from what was observed, on the mean.
+/// Patients by the predicted probability of one class, in `bins` ranges of equal width, without empty ones; and the
+/// mean absolute difference between predicted and observed.
 pub fn reliability(
     probabilities: &[f32],
     labels: &[u32],

@@ -1,13 +1,13 @@
-//! From probabilities to a class: the likeliest one, or a threshold for one class.
+//! From probabilities to a class: the most probable one, or a threshold for one class.
 
 use serde::Serialize;
 
-/// How a class is decided on.
+/// How a class is chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Decision {
-    /// The class of the largest probability; of equals the first.
+    /// The class with the largest probability; the first in a tie.
     Largest,
-    /// This class where its probability is at least so large, else the likeliest of the others.
+    /// This class where its probability reaches the threshold, otherwise the most probable of the others.
     Threshold {
         /// The class.
         positive: usize,
@@ -40,12 +40,12 @@ fn largest(row: &[f32], except: Option<usize>) -> usize {
     best
 }
 
-/// What a threshold is to reach.
+/// The goal of a threshold.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Goal {
-    /// So many of those who have the class are found.
+    /// This share of those who have the class is found.
     Sensitivity(f64),
-    /// So many of those who do not are left alone.
+    /// This share of those who do not have it is ruled out.
     Specificity(f64),
 }
 
@@ -58,13 +58,13 @@ pub struct Operating {
     pub threshold: f32,
     /// The share of those who have it that is found.
     pub sensitivity: f64,
-    /// The share of those who do not that is left alone.
+    /// The share of those who do not have it that is ruled out.
     pub specificity: f64,
 }
 
 impl Operating {
-    /// The threshold that reaches the goal and is best at the other: the largest for a sensitivity, the least for a
-    /// specificity. Nothing without patients of both kinds.
+    /// The threshold that meets the goal and is best for the other rate: the largest for a sensitivity, the least for a
+    /// specificity. None without patients of both kinds.
     pub fn choose(
         probabilities: &[f32],
         labels: &[u32],

@@ -1,4 +1,4 @@
-//! How good predictions are, and how sure that is: measures with intervals, curves, calibration, decisions.
+//! The quality of predictions, with its uncertainty: measures with intervals, curves, calibration, decisions.
 //!
 //! ```text
 //! probabilities, labels ──► Scored ──► measures ──► bootstrap ──► Estimate (value, interval)
@@ -15,9 +15,9 @@ pub use bootstrap::{Bootstrap, Estimate};
 pub use curves::{Bin, Point, precision_recall, reliability, roc};
 pub use decision::{Decision, Goal, Operating};
 
-/// What predictions are measured by, in the order of [`Scored::measures`]. Precision, recall and F1 are means over the
-/// classes; average precision and the last four are of the positive class, where there is one. Brier's score is the squared
-/// error of the probability, summed over the classes if there are more than two.
+/// The measures of predictions, in the order of [`Scored::measures`]. Precision, recall and F1 are means over the
+/// classes; average precision and the last four are of the positive class, where there is one. Brier's score is the
+/// squared error of the probability, summed over the classes if there are more than two.
 pub const MEASURES: [&str; 12] = [
     "auc",
     "average_precision",
@@ -33,10 +33,10 @@ pub const MEASURES: [&str; 12] = [
     "negative_predictive_value",
 ];
 
-/// Values of [`MEASURES`]; no number where one is not defined.
+/// Values of [`MEASURES`]; NaN where one is not defined.
 pub type Measures = [f64; MEASURES.len()];
 
-/// Predictions beside what was true.
+/// Predictions with the true classes.
 pub struct Scored {
     classes: usize,
     positive: Option<usize>,
@@ -78,7 +78,7 @@ impl Ranking {
 }
 
 impl Scored {
-    /// Probabilities row after row, what was true, the class that is looked for, and how a class is decided on.
+    /// From probabilities row after row, the true classes, the positive class, and how a class is chosen.
     pub fn new(
         probabilities: &[f32],
         labels: &[u32],
@@ -125,7 +125,7 @@ impl Scored {
         self.labels.is_empty()
     }
 
-    /// Rows by true class and by the class decided on.
+    /// Rows by true class and by chosen class.
     pub fn confusion(&self) -> Vec<Vec<u64>> {
         self.weighted_confusion(&vec![1; self.len()])
     }
@@ -232,10 +232,10 @@ fn of_class(confusion: &[Vec<u64>], class: usize) -> [f64; 4] {
 fn by_argmax(confusion: &[Vec<u64>]) -> [f64; 4] {
     let metrics = crate::metrics::of_confusion(confusion);
     [
-        metrics.accuracy,
-        metrics.precision,
-        metrics.recall,
-        metrics.f1,
+        metrics.accuracy.unwrap_or(f64::NAN),
+        metrics.precision.unwrap_or(f64::NAN),
+        metrics.recall.unwrap_or(f64::NAN),
+        metrics.f1.unwrap_or(f64::NAN),
     ]
 }
 
@@ -284,6 +284,7 @@ mod tests {
                     expected.recall,
                     expected.f1
                 ]
+                .map(Option::unwrap)
             );
             assert_eq!(m[8].is_nan(), classes != 2);
         }

@@ -1,5 +1,5 @@
 //! Centralised training: all raw data is brought to one place and learnt from there. Nobody may do this with patients'
-//! records; it is the measure for those who may not.
+//! records; it is the yardstick for the other algorithms.
 //!
 //! Each iteration draws a share α of all devices and takes one step of the mean gradient: HSGD in one group with Q = 1.
 

@@ -1,5 +1,5 @@
-//! Horizontal training of devices alone: nobody asks the hospitals, so ζ1 is zero, in training and in evaluation. It shows
-//! what the hospitals' data is worth.
+//! Horizontal training of devices alone: nobody asks the hospitals, so ζ1 is zero, in training and in evaluation. It
+//! shows what the hospitals' data is worth.
 //!
 //! ```text
 //! every Q   θ0 and θ2: edge → drawn devices; Q steps on both; θ0 and θ2: devices → edge, which averages them

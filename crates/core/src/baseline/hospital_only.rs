@@ -1,5 +1,5 @@
-//! Horizontal training of hospitals alone: nobody asks the devices, so ζ2 is zero, in training and in evaluation. It shows
-//! what the devices' data is worth.
+//! Horizontal training of hospitals alone: nobody asks the devices, so ζ2 is zero, in training and in evaluation. It
+//! shows what the devices' data is worth.
 //!
 //! ```text
 //! every Q   each hospital draws A_m of its patients, and takes Q steps on θ0 and θ1

@@ -1,5 +1,5 @@
-//! JFL: no local aggregation. For each drawn device the hospital keeps (θ0, θ1) of its own; such a pair trains together,
-//! and all pairs' models go to the cloud.
+//! JFL: no local aggregation. For each drawn device the hospital keeps (θ0, θ1) of its own; such a pair trains
+//! together, and all pairs' models go to the cloud.
 //!
 //! ```text
 //! t = 0      Q      2Q     …      P
@@ -7,9 +7,9 @@
 //!     A_m is drawn; every Q each pair exchanges ζ2 for (θ0, ζ1), then both take Q steps;  at P the cloud averages
 //! ```
 //!
-//! Nothing crosses pairs between two global aggregations, so the loop goes from one to the next. With P = Q = 1 a mean of
-//! models one step away is one step of the mean gradient: the same steps as HSGD's, where all devices have equally many
-//! samples.
+//! Nothing crosses pairs between two global aggregations, so the loop goes from one to the next. With P = Q = 1 a mean
+//! of models one step away is one step of the mean gradient: the same steps as HSGD's, where all devices have equally
+//! many samples.
 
 use super::wave::Wave;
 use crate::clock::Rates;
@@ -176,7 +176,10 @@ fn account(task: &Task<'_>, progress: &mut Progress, groups: &[Turnout], started
         let (sizes, traffic) = (&group.messages, group.traffic());
         let (pairs, samples) = (traffic.devices, traffic.samples * exchanges);
         let messages = pairs * exchanges;
-        let (theta0, zeta1) = (sizes.theta0.times(messages), sizes.zeta1.times(samples));
+        let (theta0, zeta1) = (
+            sizes.theta0_to_device.times(messages),
+            sizes.zeta1.times(samples),
+        );
         ledger.charge(
             DeviceHospital,
             Zeta2,

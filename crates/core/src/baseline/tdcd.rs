@@ -1,5 +1,5 @@
-//! TDCD: a two-tier algorithm, so all groups are merged into one, and their raw data moves first. From then on it is HSGD
-//! in that group; there is nothing to aggregate globally.
+//! TDCD: a two-tier algorithm, so all groups are merged into one, and their raw data moves first. From then on it is
+//! HSGD in that group; there is nothing to aggregate globally.
 //!
 //! ```text
 //! before t = 0   raw data: M − 1 groups → one

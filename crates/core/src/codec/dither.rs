@@ -7,9 +7,9 @@
 //! D = (hi − lo)/(levels − 1)     q = round((x + u − lo)/D)     x̂ = q·D + lo − u     u uniform in ±D/2
 //! ```
 //!
-//! Because x is from lo to hi and u never quite ±D/2, q is always one of the levels. Where x̂ would be beyond the largest
-//! finite number, it is that. Everything is computed in f64, in which neither the range nor a step of finite f32 can
-//! overflow or vanish, and then rounded once.
+//! Because x is from lo to hi and u never quite ±D/2, q is always one of the levels. Where x̂ would be beyond the
+//! largest finite number, it is that. Everything is computed in f64, in which neither the range nor a step of finite
+//! f32 can overflow or vanish, and then rounded once.
 
 use super::{FrameError, check_padding, finite};
 use selvedge_nn::random::{Key, Stream};

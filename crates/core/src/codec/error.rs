@@ -1,18 +1,18 @@
-//! Frames that no sender wrote.
+//! Invalid frames.
 
 /// What is wrong with a frame.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum FrameError {
-    /// Another length than that of a frame of so many numbers.
-    #[error("the frame has {found} bytes, but {expected} are expected")]
+    /// Its length is not that of a frame of this many numbers.
+    #[error("the frame has {found} bytes: expected {expected}")]
     Length {
-        /// Bytes there are.
+        /// Bytes found.
         found: usize,
-        /// Bytes there must be.
+        /// Bytes expected.
         expected: usize,
     },
     /// The bitmap marks more or fewer numbers than are kept.
-    #[error("the bitmap marks {found} numbers, but {expected} are kept")]
+    #[error("the bitmap marks {found} numbers: expected {expected}")]
     Kept {
         /// Bits that are set.
         found: usize,
@@ -20,22 +20,22 @@ pub enum FrameError {
         expected: usize,
     },
     /// A bit is set where no number is.
-    #[error("the last byte is {byte:#010b}, but only its lowest {used} bits are used")]
+    #[error("the last byte is {byte:#010b}: expected only its lowest {used} bits to be set")]
     Padding {
         /// The byte.
         byte: u8,
-        /// How many of its bits stand for something.
+        /// How many of its bits are used.
         used: usize,
     },
     /// An index that is not above the one before it.
-    #[error("index {index} follows {previous}, but indices must rise")]
+    #[error("index {index} follows {previous}: expected increasing indices")]
     Order {
         /// The index.
         index: u32,
         /// The one before it.
         previous: u32,
     },
-    /// An index of no number.
+    /// An index beyond the last number.
     #[error("index {index} is beyond the {numbers} numbers of the message")]
     Index {
         /// The index.
@@ -43,26 +43,24 @@ pub enum FrameError {
         /// How many numbers there are.
         numbers: usize,
     },
-    /// A value that no sender sends.
-    #[error("kept number {position} is {value}, but must be finite")]
+    /// A value that is not finite.
+    #[error("kept number {position} is {value}: expected a finite number")]
     NotFinite {
         /// Which of the kept ones.
         position: usize,
         /// What it is.
         value: f32,
     },
-    /// Bounds between which nothing is.
-    #[error(
-        "the numbers range from {lo} to {hi}, but must from a finite number to one not below it"
-    )]
+    /// Invalid bounds.
+    #[error("the numbers range from {lo} to {hi}: expected finite bounds, the lower one first")]
     Range {
         /// The lowest number.
         lo: f32,
         /// The highest number.
         hi: f32,
     },
-    /// A code that stands for no level.
-    #[error("number {position} has code {code}, but there are {levels} levels, from 0")]
+    /// A code beyond the last level.
+    #[error("number {position} has code {code}: expected one below {levels}, the number of levels")]
     Code {
         /// Which number.
         position: usize,

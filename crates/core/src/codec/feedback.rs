@@ -1,13 +1,13 @@
-//! What a message leaves out goes with the next one.
+//! Error feedback: what a message leaves out is added to the next one.
 
 use super::{Codec, finite};
 use selvedge_nn::random::Key;
 
-/// Sends `values` and the residual of the messages before: `values` become what the receiver gets, `residual` what it still
-/// lacks. Gives the length of the frame; `frame` is room to work in.
+/// Sends `values` and the residual of the messages before: `values` become what the receiver gets, `residual` what it
+/// still lacks. Returns the length of the frame; `frame` is a work buffer.
 ///
-/// So the sum of all that was sent is the sum of all that was meant, but for one residual. The residual stays finite even
-/// if the values do not.
+/// So the sum of all that was sent is the sum of all that was meant, but for one residual. The residual stays finite
+/// even if the values do not.
 ///
 /// # Panics
 /// If the slices differ in length.

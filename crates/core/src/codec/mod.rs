@@ -10,8 +10,8 @@
 //! alone, and everything else about it can be checked: [`Codec::decode`] rejects what [`Codec::encode`] cannot have
 //! written. All numbers are little endian, and the same input gives the same bytes on every machine.
 //!
-//! Numbers that are not finite (a run that diverges) go through [`Codec::None`] as they are. The lossy codecs send ±∞ as
-//! the largest finite number of that sign and what is no number as 0, so that what they give is always finite.
+//! Numbers that are not finite (a run that diverges) go through [`Codec::None`] as they are. The lossy codecs send ±∞
+//! as the largest finite number of that sign and NaN as 0, so that their output is always finite.
 //!
 //! ```
 //! use selvedge_core::codec::Codec;
@@ -29,7 +29,7 @@
 //!
 //! frame[0] = 0b1111;
 //! let error = codec.decode(key, &frame, &mut received).unwrap_err();
-//! assert_eq!(error.to_string(), "the bitmap marks 4 numbers, but 2 are kept");
+//! assert_eq!(error.to_string(), "the bitmap marks 4 numbers: expected 2");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -56,14 +56,15 @@ pub(crate) const LEVELS: RangeInclusive<u32> = 2..=65536;
 pub enum Codec {
     /// As they are, to the bit.
     None,
-    /// The k numbers of largest magnitude, to the bit, k being so that they take about log2(levels) bits of each number's
-    /// 32; the others become 0. Of equal magnitudes the first is kept.
+    /// The k numbers of largest magnitude, to the bit, k being so that they take about log2(levels) bits of each
+    /// number's 32; the others become 0. Of equal magnitudes the first is kept.
     TopK {
         /// 2 to the power of the bits for each number.
         levels: u32,
     },
-    /// Each number rounded to one of `levels` even steps from the lowest to the highest, after a random shift of up to half
-    /// a step that the receiver takes back: the error is uniform in half a step and 0 on average, whatever the number.
+    /// Each number rounded to one of `levels` even steps from the lowest to the highest, after a random shift of up to
+    /// half a step that the receiver takes back: the error is uniform in half a step and 0 on average, whatever the
+    /// number.
     Dither {
         /// How many values a code has.
         levels: u32,
@@ -74,7 +75,7 @@ impl Codec {
     /// A codec from its [name](Self::name): `none`, `top-k:128` or `dither:16`.
     ///
     /// # Errors
-    /// If it is no name of a codec, with the value and what would be right.
+    /// If it is not the name of a codec, with the value and what would be right.
     ///
     /// ```
     /// use selvedge_core::codec::Codec;
@@ -88,8 +89,11 @@ impl Codec {
         if text == "none" {
             return Ok(Codec::None);
         }
-        let unknown =
-            || format!("`{text}` is no codec: choose `none`, `top-k:128` or `dither:16`, say");
+        let unknown = || {
+            format!(
+                "`{text}` is not a codec: choose, for example, `none`, `top-k:128` or `dither:16`"
+            )
+        };
         let (name, number) = text.split_once(':').ok_or_else(unknown)?;
         let (codec, example): (fn(u32) -> Codec, _) = match name {
             "top-k" => (|levels| Codec::TopK { levels }, "top-k:128"),
@@ -107,7 +111,7 @@ impl Codec {
                 LEVELS.end()
             )),
             _ => Err(format!(
-                "`{text}` needs a whole number of levels behind the colon, as in `{example}`"
+                "`{text}` needs a whole number of levels after the colon, as in `{example}`"
             )),
         }
     }
@@ -126,7 +130,7 @@ impl Codec {
         }
     }
 
-    /// Bytes of the frame of `n` numbers; none for none.
+    /// Bytes of the frame of `n` numbers; zero for zero.
     ///
     /// ```
     /// use selvedge_core::codec::Codec;
@@ -145,8 +149,8 @@ impl Codec {
         }
     }
 
-    /// What the paper counts for `n` numbers, in bits: log2(levels) for each, rounded over the whole message; 32 for each
-    /// if they go as they are.
+    /// What the paper counts for `n` numbers, in bits: log2(levels) for each, rounded over the whole message; 32 for
+    /// each if they go as they are.
     ///
     /// ```
     /// use selvedge_core::codec::Codec;
@@ -198,8 +202,8 @@ impl Codec {
         }
     }
 
-    /// Makes of `values` what a receiver gets, in place, and gives the length of the frame. `frame` is room to work in:
-    /// used again, nothing is allocated.
+    /// Replaces `values` by what a receiver gets, and returns the length of the frame. `frame` is a work buffer: if it
+    /// is reused, nothing is allocated.
     ///
     /// ```
     /// use selvedge_core::codec::Codec;

@@ -41,8 +41,8 @@ struct Choice {
 }
 
 impl Choice {
-    /// The `kept` largest, digit by digit from the highest: the digit of the smallest that is kept is found by counting, then
-    /// only numbers with that digit matter.
+    /// The `kept` largest, digit by digit from the highest: the digit of the smallest that is kept is found by
+    /// counting, then only numbers with that digit matter.
     fn new(values: &[f32], kept: usize) -> Self {
         let (mut smallest, mut known, mut ties) = (0, 0, kept);
         for shift in [24, 16, 8, 0] {

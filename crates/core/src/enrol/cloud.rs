@@ -22,10 +22,10 @@ impl Duty for Cloud {
 
     fn heard(&mut self, at: &Context, from: Party, body: Body) -> Follows {
         let Body::Totals(totals) = body else {
-            return Err(Trouble::nonsense(from, "something out of turn"));
+            return Err(Trouble::nonsense(from, "a message out of turn"));
         };
         if !totals.is_sound(at.terms.classes().len()) || self.totals.contains_key(&from) {
-            return Err(Trouble::nonsense(from, "sums"));
+            return Err(Trouble::nonsense(from, "invalid sums"));
         }
         self.totals.insert(from, totals);
         if self.totals.len() < 2 * at.terms.groups() {
@@ -84,7 +84,7 @@ impl Cloud {
             });
         }
         if next.iter().any(|n| u32::try_from(*n).is_err()) {
-            return Err(Trouble::Told("there are too many held-out patients".into()));
+            return Err(Trouble::Told("too many held-out patients".into()));
         }
         let side = |party: fn(usize) -> Party| -> Result<SideStatistics, Trouble> {
             let first = of(party(0))?;

@@ -66,12 +66,12 @@ pub(super) enum Trouble {
 
 impl Trouble {
     pub(super) fn nonsense(from: Party, what: &str) -> Self {
-        Trouble::Told(format!("{from} has sent {what} that cannot be"))
+        Trouble::Told(format!("{from} has sent {what}"))
     }
 
     pub(super) fn too_few(group: usize, there: usize) -> Self {
         Trouble::Told(format!(
-            "group {group} has {there} patients to train on: expected at least {}, since the sums of fewer would show too much of each",
+            "group {group} has {there} patients to train on: expected at least {}, since sums over fewer would reveal too much about each",
             roll::FEWEST
         ))
     }

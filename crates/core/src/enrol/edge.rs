@@ -30,7 +30,7 @@ impl Duty for Edge {
         let said = match (from, body) {
             (Party::Hospital(_) | Party::Gateway(..), Body::Roll(roll)) => {
                 if !roll.is_sound() || self.rolls.contains_key(&from) {
-                    return Err(Trouble::nonsense(from, "a roll"));
+                    return Err(Trouble::nonsense(from, "an invalid roll"));
                 }
                 self.rolls.insert(from, roll);
                 match self.rolls.len() == at.gateways + 1 {
@@ -47,13 +47,13 @@ impl Duty for Edge {
                 },
             ) if self.enrolled.is_none() => {
                 let Some((roster, counts)) = &self.roster else {
-                    return Err(Trouble::nonsense(from, "labels of nobody"));
+                    return Err(Trouble::nonsense(from, "labels before the roster"));
                 };
                 let classes = at.terms.classes().len();
                 let salted = salts.len() == 3 * roster.gateways.len()
                     && salts.iter().all(|salt| is_hex(salt, 32));
                 if !labels.fit(roster, classes) || !salted {
-                    return Err(Trouble::nonsense(from, "labels"));
+                    return Err(Trouble::nonsense(from, "invalid labels"));
                 }
                 let parts = digests(roster, &labels, &salts);
                 if digest_of_all(&parts) != digest {
@@ -74,11 +74,11 @@ impl Duty for Edge {
             }
             (Party::Gateway(_, g), Body::Sums { sums, digest }) => {
                 let Some(enrolled) = &self.enrolled else {
-                    return Err(Trouble::nonsense(from, "sums of nobody"));
+                    return Err(Trouble::nonsense(from, "sums before the labels were known"));
                 };
                 let columns = self.rolls.get(&from).map_or(0, |r| r.columns.names.len());
                 if sums.len() != columns || self.sums.contains_key(&g) {
-                    return Err(Trouble::nonsense(from, "sums"));
+                    return Err(Trouble::nonsense(from, "invalid sums"));
                 }
                 if digest != enrolled.digest {
                     return Err(Trouble::Told(format!(
@@ -95,7 +95,7 @@ impl Duty for Edge {
                 if self.sums.len() == at.gateways && !self.over =>
             {
                 let Some(mut enrolled) = self.enrolled.clone() else {
-                    return Err(Trouble::nonsense(from, "something out of turn"));
+                    return Err(Trouble::nonsense(from, "a message out of turn"));
                 };
                 enrolled.adopt(at, from, &common)?;
                 let devices = enrolled.gateways.last().map_or(0, |range| range[1]);
@@ -110,7 +110,7 @@ impl Duty for Edge {
                 let said = to.map(|to| (to, Body::Common(common.clone()))).collect();
                 return Ok((said, Some(enrolled)));
             }
-            _ => return Err(Trouble::nonsense(from, "something out of turn")),
+            _ => return Err(Trouble::nonsense(from, "a message out of turn")),
         };
         Ok((said, None))
     }
@@ -147,7 +147,7 @@ impl Edge {
         for (g, roll) in rolls.iter().enumerate() {
             if roll.key != of_hospital.key {
                 return Err(Trouble::Told(format!(
-                    "{hospital} and {} have different keys of pseudonyms: expected the same in their node.toml",
+                    "{hospital} and {} have different pseudonym keys: expected the same in their node.toml",
                     gateway(g)
                 )));
             }
@@ -167,7 +167,7 @@ impl Edge {
             .fold(0, |sum: usize, roll| sum.saturating_add(roll.doubled));
         if let Some(g) = shared.iter().position(Vec::is_empty) {
             return Err(Trouble::Told(format!(
-                "{} has no patient who takes part ({} of its ids; {} of {hospital}): expected the same ids on both sides, or one gateway less (gateway_count)",
+                "{} has no patient who takes part ({} ids here; {} at {hospital}): expected the same ids on both sides, or one gateway fewer (gateway_count)",
                 gateway(g),
                 lists[g].len(),
                 of_hospital.pseudonyms.len()

@@ -1,4 +1,4 @@
-//! What a party is left with.
+//! The result of enrolment for a party.
 
 use super::duty::{Context, Trouble};
 use super::fingerprint;
@@ -14,21 +14,21 @@ use selvedge_nn::Shape;
 pub struct Enrolled {
     /// Who it is.
     pub party: Party,
-    /// What everybody is told.
+    /// What everybody gets.
     pub index: Option<(Index, Statistics)>,
     /// Its own rows; the cloud has none.
     pub shard: Option<OwnShard>,
-    /// Of its group's patients in order, with their labels; the cloud has none.
+    /// The digest of its group's patients in order, with their labels; the cloud has none.
     pub digest: String,
     /// The digest of what all have agreed on.
     pub terms: String,
-    /// Of its group; the cloud has those of all groups.
+    /// The counts of its group; the cloud has those of all groups.
     pub counts: Vec<Counts>,
     /// The devices of each gateway of its group: the first, and one past the last.
     pub gateways: Vec<[u32; 2]>,
-    /// Which of the group's rows of validation and of the test each gateway has, likewise; an edge's alone.
+    /// Which of the group's validation and test rows each gateway has, likewise; only for an edge.
     pub held_out: Vec<[[u32; 2]; 2]>,
-    /// A name for the key of the pseudonyms, of those who have it.
+    /// An identifier of the pseudonym key, for parties that have it.
     pub pseudonyms: String,
 }
 
@@ -54,7 +54,7 @@ pub struct OwnPart {
     pub x: Vec<f32>,
     /// Their labels.
     pub y: Vec<u32>,
-    /// The place of the first among the rows of all groups; of no use in training.
+    /// The position of the first among the rows of all groups; not used for training rows.
     pub base: u32,
 }
 
@@ -80,7 +80,7 @@ impl Enrolled {
         from: Party,
         common: &Common,
     ) -> Result<[u32; 2], Trouble> {
-        let nonsense = |_| Trouble::nonsense(from, "an index");
+        let nonsense = |_| Trouble::nonsense(from, "an invalid index");
         let statistics = Statistics::from_json(common.statistics.clone()).map_err(nonsense)?;
         let index = &common.index;
         index.check(&statistics).map_err(nonsense)?;
@@ -95,7 +95,7 @@ impl Enrolled {
             && fingerprint(&statistics, &common.digests) == index.dataset
             && index.groups.iter().all(|group| group.name.len() <= 100);
         if !sound {
-            return Err(Trouble::nonsense(from, "an index"));
+            return Err(Trouble::nonsense(from, "an invalid index"));
         }
         self.index = Some((index.clone(), statistics));
         self.terms = at.terms.about.clone();

@@ -1,4 +1,5 @@
-//! A gateway: says who is known, and sums up the columns of those who take part so that only a group's total can be seen.
+//! A gateway: says who is known, and sums up the columns of those who take part so that only a group's total can be
+//! seen.
 
 use super::duty::{Context, Duty, Follows, Trouble, Words};
 use super::holdings::{self, Holdings};
@@ -60,7 +61,7 @@ impl<H: Holdings> Gateway<H> {
             && share.digests.len() == 3 * at.gateways
             && share.salts.iter().all(|salt| is_hex(salt, 32));
         if !sound {
-            return Err(Trouble::nonsense(from, "a part"));
+            return Err(Trouble::nonsense(from, "an invalid share of the roster"));
         }
         if devices < FEWEST {
             return Err(Trouble::too_few(at.group(), devices));
@@ -73,7 +74,7 @@ impl<H: Holdings> Gateway<H> {
         );
         if !same {
             return Err(Trouble::Told(format!(
-                "the part of {} is not in the roster's digest",
+                "the share of {} does not match the roster's digest",
                 at.party
             )));
         }
@@ -81,7 +82,7 @@ impl<H: Holdings> Gateway<H> {
         match lists.clone().all(known) {
             true => Ok(()),
             false => Err(Trouble::Told(format!(
-                "the edge's roster has patients whom {} does not know",
+                "the edge's roster has patients unknown to {}",
                 at.party
             ))),
         }
@@ -141,7 +142,7 @@ impl<H: Holdings> Duty for Gateway<H> {
                 });
                 Ok((Vec::new(), Some(enrolled)))
             }
-            _ => Err(Trouble::nonsense(from, "something out of turn")),
+            _ => Err(Trouble::nonsense(from, "a message out of turn")),
         }
     }
 

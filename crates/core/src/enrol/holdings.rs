@@ -1,4 +1,4 @@
-//! What a hospital or a gateway knows of its own patients, wherever that is kept.
+//! What a hospital or a gateway knows about its own patients, wherever it is stored.
 
 use super::duty::Trouble;
 use super::enrolled::OwnPart;
@@ -8,7 +8,7 @@ use selvedge_nn::Shape;
 
 /// The patients of a hospital or of a gateway, by pseudonym.
 pub trait Holdings: 'static {
-    /// A name for the key of the pseudonyms, which says nothing of it.
+    /// An identifier of the pseudonym key, which reveals nothing about it.
     fn key(&self) -> String;
 
     /// A secret that whoever has that key can compute, and nobody else.
@@ -26,20 +26,20 @@ pub trait Holdings: 'static {
     /// Whether all of these are known.
     fn knows(&self, patients: &[String]) -> bool;
 
-    /// The labels of some patients; nothing if one is unknown.
+    /// The labels of some patients; none if one of them is unknown.
     fn labels(&self, patients: &[String]) -> Option<Vec<u32>>;
 
     /// The rows of some patients who are known.
     ///
     /// # Errors
-    /// If they are of no use; the reason is not for others.
+    /// If they cannot be used; the reason is not passed on to others.
     fn rows(&self, patients: &[String]) -> Result<Rows, String>;
 }
 
 /// Rows with their gaps filled.
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
-    /// Row after row, as they were measured; NaN where the mean will stand.
+    /// Row after row, as they were measured; NaN where the mean will be filled in.
     pub x: Vec<f32>,
     /// How many values of each column were measured, before gaps were filled, and of how many patients.
     pub measured: Vec<[u64; 2]>,

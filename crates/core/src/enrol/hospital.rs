@@ -48,15 +48,13 @@ impl<H: Holdings> Duty for Hospital<H> {
         match (body, &mut self.state) {
             (Body::Roster { roster, counts }, None) if from == Party::Edge(at.group()) => {
                 if !roster.is_sound() || roster.training() != counts.training {
-                    return Err(Trouble::nonsense(from, "a roster"));
+                    return Err(Trouble::nonsense(from, "an invalid roster"));
                 }
                 if roster.training() < FEWEST {
                     return Err(Trouble::too_few(at.group(), roster.training()));
                 }
                 let labels = self.labels(&roster).ok_or_else(|| {
-                    Trouble::Told(
-                        "the edge's roster has patients whom the hospital does not know".into(),
-                    )
+                    Trouble::Told("the edge's roster has patients unknown to the hospital".into())
                 })?;
                 // From a secret that gateways have, and a number of this process that they do not.
                 let salt = |part: usize| {
@@ -122,7 +120,7 @@ impl<H: Holdings> Duty for Hospital<H> {
                 });
                 Ok((Vec::new(), Some(enrolled)))
             }
-            _ => Err(Trouble::nonsense(from, "something out of turn")),
+            _ => Err(Trouble::nonsense(from, "a message out of turn")),
         }
     }
 

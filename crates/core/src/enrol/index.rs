@@ -1,4 +1,4 @@
-//! Who is there: what every party is told of all, and nothing about anybody.
+//! The index of all groups: what every party knows of all, and nothing about any patient.
 
 use crate::statistics::Statistics;
 use serde::{Deserialize, Serialize};
@@ -12,11 +12,11 @@ const MOST_DEVICES: usize = 1 << 28;
 /// `shards.json`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Index {
-    /// Of the layout.
+    /// The version of the layout.
     pub version: u32,
-    /// The set that was cut.
+    /// The data set.
     pub set: String,
-    /// In order.
+    /// The groups, in order.
     pub groups: Vec<IndexGroup>,
     /// Training rows of each class, in all groups together.
     pub labels: Vec<u64>,
@@ -30,23 +30,23 @@ pub struct Index {
     pub statistics: String,
     /// The fingerprint of the whole set as training sees it.
     pub dataset: String,
-    /// A name for the key of the pseudonyms.
+    /// An identifier of the pseudonym key.
     pub pseudonyms: String,
 }
 
 /// A group.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct IndexGroup {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// How many it has.
+    /// How many devices it has.
     pub devices: usize,
     /// Training rows of all of them.
     pub rows: usize,
 }
 
 impl Index {
-    /// The counts must fit each other, and the rows that were measured.
+    /// Checks that the counts are consistent with each other and with the statistics.
     ///
     /// # Errors
     /// What does not fit, and what would.
@@ -72,14 +72,14 @@ impl Index {
         let measured = statistics.rows;
         if rows != measured as u128 {
             return Err(format!(
-                "the groups have {rows} rows: expected {measured}, as stats.json says"
+                "the groups have {rows} rows: expected {measured}, as in stats.json"
             ));
         }
         let classes = statistics.classes.len();
         let labels = sum(&mut self.labels.iter().copied());
         if self.labels.len() != classes || labels != rows {
             return Err(format!(
-                "labels = {:?} are {labels} rows of {} classes: expected {rows} of {classes}",
+                "labels = {:?} count {labels} rows of {} classes: expected {rows} rows of {classes}",
                 self.labels,
                 self.labels.len()
             ));

@@ -1,4 +1,5 @@
-//! What two neighbours have said to each other: everything in order and once, whatever is lost, doubled or late on the way.
+//! What two neighbours have said to each other: everything in order and once, whatever is lost, doubled or late on the
+//! way.
 
 use super::message::{Body, Envelope};
 

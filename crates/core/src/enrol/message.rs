@@ -1,4 +1,4 @@
-//! What parties say to each other while they enrol, as JSON. Whatever comes from elsewhere is looked at before it is used.
+//! The messages of enrolment, as JSON. Whatever comes from outside is checked before it is used.
 
 use super::LONGEST_MESSAGE;
 use super::index::Index;
@@ -20,8 +20,8 @@ const LONGEST_NAME: usize = 1_000;
 /// The longest reason that is taken from elsewhere.
 pub(super) const LONGEST_REASON: usize = 1_000;
 
-/// Everything that is ever sent. A message says one thing of several, in order, until it was heard; and how many of the other's
-/// were heard.
+/// Every message. It carries one body of several, in order, until that was acknowledged; and how many of the receiver's
+/// were received.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Envelope {
@@ -81,11 +81,11 @@ impl Envelope {
             return Err("it is too long".into());
         }
         let envelope: Envelope = serde_json::from_slice(bytes)
-            .map_err(|error| format!("it is no message of enrolment: {error}"))?;
+            .map_err(|error| format!("it is not an enrolment message: {error}"))?;
         let is_name = |text: &String| is_hex(text, 32);
         match is_name(&envelope.life) && envelope.number.as_ref().is_none_or(is_name) {
             true => Ok(envelope),
-            false => Err("it is no message of enrolment: expected 32 hexadecimal digits".into()),
+            false => Err("it is not an enrolment message: expected 32 hexadecimal digits".into()),
         }
     }
 }
@@ -94,9 +94,9 @@ impl Envelope {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Columns {
-    /// Of a row.
+    /// The shape of a row.
     pub shape: Vec<usize>,
-    /// What they are called.
+    /// Their names.
     pub names: Vec<String>,
     /// Which are scaled.
     pub scaled: Vec<bool>,
@@ -209,10 +209,13 @@ impl Columns {
                 let first = self.names.iter().zip(&other.names).find(|(a, b)| a != b);
                 let (a, b) = first.map_or(("", ""), |(a, b)| (a, b));
                 format!(
-                    "their order differs, {a:?} is where the other has {b:?}: name columns one by one in data.table instead of by a pattern"
+                    "their order differs, {a:?} where the other has {b:?}: list the columns one by one in data.table instead of using a pattern"
                 )
             }
-            _ => format!("rows of the shapes {:?} and {:?}", self.shape, other.shape),
+            _ => format!(
+                "rows have the shapes {:?} and {:?}",
+                self.shape, other.shape
+            ),
         })
     }
 }

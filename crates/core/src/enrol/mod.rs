@@ -1,4 +1,5 @@
-//! Enrolment: parties that hold tables of their own find out who takes part and what all scale by, once, before training.
+//! Enrolment: parties that hold their own tables determine who takes part and the common scaling, once, before
+//! training.
 //!
 //! ```text
 //!            Roll ►               ◄ Roll                   Totals ►
@@ -8,22 +9,23 @@
 //!            ◄ Common
 //! ```
 //!
-//! - What was measured never leaves who holds it. Patients are named by pseudonyms, which only hospital and gateways of a group
-//!   can make; edge and cloud cannot turn them back.
-//! - The edge compares who is known to whom ([`Counts`]) and draws who is held out. It learns pseudonyms and labels of its own
-//!   group, as it does in training.
-//! - Means and deviations come from sums, which are exact in any order (`ring`). A gateway hides its sums by secrets that it shares
-//!   with each other gateway of its group, so that the edge sees only the group's total. The cloud sees one total for each group and
+//! - Measurements never leave the party that holds them. Patients are named by pseudonyms, which only the hospital and the
+//!   gateways of a group can make; edge and cloud cannot reverse them.
+//! - The edge matches the patients of hospital and gateways ([`Counts`]) and draws the held-out ones. It learns the pseudonyms
+//!   and labels of its own group, as it does in training.
+//! - Means and deviations come from sums, which are exact in any order (`ring`). A gateway masks its sums with secrets shared with
+//!   each other gateway of its group, so that the edge sees only the group's total. The cloud sees one total for each group and
 //!   side, of ten patients or more.
-//! - All check the same digests, and then each writes down what it is left with ([`Enrolled`]).
+//! - All check the same digests, and then each writes its result ([`Enrolled`]).
 //!
-//! It protects from who is curious, not from who cheats: an edge that made up rosters of its choice could learn from their sums.
+//! This protects against curious parties, not against cheating ones: an edge that chose rosters at will could learn
+//! from their sums.
 //!
-//! [`Enrolment`] is one party without input and output. It says everything that its neighbours have not heard yet, at once when
-//! it is something else than before and again when nothing has happened for a while, so that messages may be lost, doubled, late
-//! and out of order. The cloud gives the enrolment a random number; when somebody is started again it gives another, and all
-//! begin anew. What hospital and gateways know of their own patients they ask for ([`Holdings`]): where it is kept is not known
-//! here.
+//! [`Enrolment`] is one party without input and output. It sends its neighbours everything that they have not
+//! acknowledged yet, at once when there is something new and again when nothing has happened for a while, so messages
+//! may be lost, doubled, late or out of order. The cloud gives the enrolment a random number; when a party is restarted
+//! the cloud gives another, and all start over. Hospital and gateways get the data of their own patients through
+//! [`Holdings`], wherever it is stored.
 
 mod cloud;
 mod duty;
@@ -183,7 +185,7 @@ impl Enrolment {
         }
     }
 
-    /// Those it talks to.
+    /// The parties it exchanges messages with.
     pub fn neighbours(&self) -> Vec<Party> {
         self.lines.keys().copied().collect()
     }
@@ -209,7 +211,7 @@ impl Enrolment {
     fn begin_anew(&mut self, number: String) {
         if self.written {
             self.fail(Trouble::Told(format!(
-                "the others began anew when {} had finished: start all parties again, with --again",
+                "the others started over after {} had finished: restart all parties, with --again",
                 self.at.party
             )));
             return;
@@ -234,7 +236,7 @@ impl Enrolment {
             Trouble::Told(why) => (why.clone(), why),
             Trouble::Own(error) => {
                 let told = format!(
-                    "the data of {} is of no use; it says why itself",
+                    "the data of {} is invalid; the reason is shown there",
                     self.at.party
                 );
                 (error, told)
@@ -284,8 +286,8 @@ impl Enrolment {
             envelope.version == VERSION,
             envelope.about == self.at.terms.about,
         ) {
-            (false, _) => Some("it runs another version of selvedge"),
-            (_, false) => Some("it has another experiment: [data] or the seed differ"),
+            (false, _) => Some("it runs a different version of selvedge"),
+            (_, false) => Some("it has a different experiment: [data] or the seed differs"),
             _ => None,
         };
         if let Some(complaint) = complaint {
@@ -349,7 +351,9 @@ impl Enrolment {
             let same = own.is_none_or(|(index, _)| index.dataset == *dataset);
             match (self.lines.get_mut(&from), same) {
                 (Some(line), true) => line.done = true,
-                _ => self.fail(Trouble::Told(format!("{from} has written another set"))),
+                _ => self.fail(Trouble::Told(format!(
+                    "{from} has written a different data set"
+                ))),
             }
             return;
         }
@@ -364,14 +368,14 @@ impl Enrolment {
         }
     }
 
-    /// What is to be written now: nothing before it is known, and nothing once it is [`written`](Self::written).
+    /// What to write now: none before it is known, and none once it is [`written`](Self::written).
     pub fn to_write(&self) -> Option<&Enrolled> {
         self.enrolled
             .as_ref()
             .filter(|_| !self.written && self.failed.is_none())
     }
 
-    /// It is written; or it cannot be, which the others are told without a reason.
+    /// It was written; or it could not be, which is reported to the others without a reason.
     pub fn written(&mut self, done: Result<(), String>) {
         let index = self.enrolled.as_ref().and_then(|e| e.index.as_ref());
         let Some(dataset) = index.map(|(index, _)| index.dataset.clone()) else {
@@ -410,14 +414,14 @@ impl Enrolment {
         if !complaints.is_empty() {
             (complaints.join("; "), of(|line| line.complaint.is_some()))
         } else if !absent.is_empty() {
-            let what = format!("waits for {}, not heard of yet", named(&absent));
+            let what = format!("waits for {}, not heard from yet", named(&absent));
             (what, absent)
         } else if self.written {
             let open = of(|line| !line.done);
             let what = format!("has written its data; waits for {}", named(&open));
             (what, open)
         } else if self.at.number.is_none() {
-            let what = "waits for the cloud's number of this enrolment".into();
+            let what = "waits for the cloud to number this enrolment".into();
             (what, vec![Party::Cloud])
         } else {
             let waits = self.duty.waits(&self.at);

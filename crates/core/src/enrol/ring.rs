@@ -1,8 +1,9 @@
 //! Sums that are exact, whatever their order, and that can be hidden until they are added up.
 //!
-//! Every `f32` is a whole number of 2⁻¹⁴⁹, and its square one of 2⁻²⁹⁸. Whole numbers of 640 bits hold the sums of 2³² of
-//! either, and even what the variance is made of, so nothing is ever rounded before the end. They are added modulo 2⁶⁴⁰:
-//! a sum with a random number on top is a random number, and the numbers on top of a group's sums add up to nothing.
+//! Every `f32` is a whole number of 2⁻¹⁴⁹, and its square one of 2⁻²⁹⁸. Whole numbers of 640 bits hold the sums of 2³²
+//! of either, and even what the variance is made of, so nothing is ever rounded before the end. They are added modulo
+//! 2⁶⁴⁰: a sum with a random number on top is a random number, and the numbers on top of a group's sums add up to
+//! nothing.
 
 use crate::statistics::Scale;
 use serde::{Deserialize, Serialize};
@@ -191,8 +192,8 @@ impl ColumnSums {
         [measured, count, sum, squares, patients]
     }
 
-    /// Forgets what was summed up of a few patients: it would nearly be what was measured. The column counts as if nobody of
-    /// the group had it.
+    /// Forgets what was summed up of a few patients: it would nearly be what was measured. The column counts as if
+    /// nobody of the group had it.
     pub(super) fn hide_few(&mut self) {
         let patients = self.patients.count().unwrap_or_default();
         if patients < super::roll::FEWEST as u64 {
@@ -243,8 +244,8 @@ impl ColumnSums {
     }
 }
 
-/// Sums of the columns of a side: of `values`, row after row, those that are scaled; and how many of each were measured, of how
-/// many patients.
+/// Sums of the columns of a side: of `values`, row after row, those that are scaled; and how many of each were
+/// measured, of how many patients.
 pub(super) fn sum(values: &[f32], scaled: &[bool], measured: &[[u64; 2]]) -> Vec<ColumnSums> {
     let mut sums = vec![ColumnSums::default(); scaled.len()];
     for (sums, [measured, patients]) in sums.iter_mut().zip(measured) {
@@ -260,9 +261,9 @@ pub(super) fn sum(values: &[f32], scaled: &[bool], measured: &[[u64; 2]]) -> Vec
     sums
 }
 
-/// Hides what gateway `own` of `count` has summed up: each pair of gateways has a secret number for each sum, which one of
-/// them adds and the other takes off. The occasion is an enrolment and its roster: no two have the same secrets, so that sums
-/// over different patients cannot be compared.
+/// Hides what gateway `own` of `count` has summed up: each pair of gateways has a secret number for each sum, which one
+/// of them adds and the other takes off. The occasion is an enrolment and its roster: no two have the same secrets, so
+/// that sums over different patients cannot be compared.
 pub(super) fn hide(
     sums: &mut [ColumnSums],
     key: impl Fn(&str) -> [u8; 32],

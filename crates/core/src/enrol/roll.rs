@@ -16,7 +16,7 @@ const MOST_PATIENTS: usize = 4_000_000;
 /// The purpose of the numbers by which held-out patients are drawn.
 const HELD_OUT: u64 = 0x0065_6e72_6f6c;
 
-/// How many patients of a group are whose.
+/// How many patients of a group are known to which parties.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Counts {
@@ -24,11 +24,11 @@ pub struct Counts {
     pub taking_part: usize,
     /// Of those, the ones to train on.
     pub training: usize,
-    /// The ones to choose settings and iterations by.
+    /// The ones for validation.
     pub validation: usize,
-    /// The ones of the test.
+    /// The ones for testing.
     pub test: usize,
-    /// As many as the experiment asks for in validation; fewer are drawn where gateways have too few.
+    /// The number that the experiment asks for in validation; fewer are drawn where gateways have too few.
     pub validation_asked: usize,
     /// Likewise for the test.
     pub test_asked: usize,
@@ -38,14 +38,14 @@ pub struct Counts {
     pub only_devices: usize,
     /// Known to several gateways, and left out.
     pub at_several_gateways: usize,
-    /// Ids that the hospital left out, since a file of one row for each has several of them.
+    /// Ids that the hospital left out, since they occur several times in a file with one row per id.
     pub doubled_at_hospital: usize,
     /// The same at the gateways.
     pub doubled_at_devices: usize,
 }
 
-/// A group's patients in order, by pseudonym: gateway by gateway, and of each those to train on, then those of validation,
-/// then those of the test, each in the order of pseudonyms.
+/// A group's patients in order, by pseudonym: gateway by gateway, and of each those to train on, then those of
+/// validation, then those of the test, each in the order of pseudonyms.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Roster {
@@ -64,7 +64,7 @@ pub(super) fn part_of_all<T: Clone>(gateways: &[[Vec<T>; 3]], part: usize) -> Ve
     gateways.iter().flat_map(|own| own[part].clone()).collect()
 }
 
-/// Whether a list from elsewhere can be one of pseudonyms, each once and in order.
+/// Whether a list from outside is a valid list of pseudonyms, each once and in order.
 pub fn is_roll(pseudonyms: &[String]) -> bool {
     let digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
     pseudonyms.len() <= MOST_PATIENTS
@@ -74,8 +74,8 @@ pub fn is_roll(pseudonyms: &[String]) -> bool {
         && pseudonyms.windows(2).all(|pair| pair[0] < pair[1])
 }
 
-/// Compares what the hospital and the gateways know: lists of pseudonyms, each once. Gives for each gateway those who take
-/// part, in order.
+/// Compares what the hospital and the gateways know: lists of pseudonyms, each once. Gives for each gateway those who
+/// take part, in order.
 pub(super) fn compare(hospital: &[String], gateways: &[Vec<String>]) -> (Vec<Vec<String>>, Counts) {
     // Bits of who knows a patient: the hospital, and the first and any further gateway.
     let mut known: BTreeMap<&str, (bool, Option<usize>, bool)> = BTreeMap::new();
@@ -209,8 +209,8 @@ impl Labels {
     }
 }
 
-/// The digest of some patients in order, with their labels. Other gateways see it and could try out who is there and who is
-/// ill, so there is salt in it which they do not know.
+/// The digest of some patients in order, with their labels. Other gateways see it and could try out who is there and
+/// who is ill, so there is salt in it which they do not know.
 pub(super) fn digest_of_part(salt: &str, patients: &[String], labels: &[u32]) -> String {
     let mut digest = Sha256::new();
     digest.update(b"part\0");

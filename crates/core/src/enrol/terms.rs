@@ -1,4 +1,4 @@
-//! What all parties must agree on before they enrol: found to differ by a digest.
+//! What all parties must agree on before they enrol, compared by a digest.
 
 use super::hex;
 use crate::experiment::DataSettings;
@@ -9,14 +9,15 @@ use sha2::{Digest, Sha256};
 pub struct Terms {
     /// The `[data]` table, without places of files.
     pub data: DataSettings,
-    /// By which held-out patients are drawn.
+    /// The seed by which held-out patients are drawn.
     pub seed: u64,
-    /// A digest of both, by which parties know that they have the same.
+    /// A digest of both, by which parties check that they agree.
     pub about: String,
 }
 
 impl Terms {
-    /// Takes the `[data]` table and the seed of an experiment. Whether parties can enrol by them is for who reads tables to say.
+    /// Takes the `[data]` table and the seed of an experiment. Whether parties can enrol by them is for the reader of
+    /// tables to check.
     pub fn new(data: &DataSettings, seed: u64) -> Self {
         // Where a party's own files are is its own business.
         let mut shared = data.clone();

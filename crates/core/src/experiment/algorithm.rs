@@ -17,7 +17,7 @@ pub enum Algorithm {
     Tdcd,
     /// The same, with θ0, ζ1 and ζ2 compressed.
     CTdcd,
-    /// All data in one place: what nobody may do, as a measure for the others.
+    /// All data in one place: not permitted in practice; a yardstick for the others.
     Centralised,
     /// Federated averaging over hospitals that were given their devices' raw data.
     FedAvg,
@@ -70,7 +70,7 @@ impl Algorithm {
         names
     };
 
-    /// As files write it.
+    /// Its name in files.
     ///
     /// ```
     /// use selvedge_core::experiment::Algorithm;

@@ -7,7 +7,7 @@ use selvedge_nn::Shape;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How rows can be dealt to groups.
+/// The ways to assign rows to groups.
 pub const SPLITS: [&str; 7] = [
     "paper",
     "pairs",
@@ -22,26 +22,27 @@ settings! {
     /// `[data]`: which set, and how it is split.
     DataSettings, "data." {
         set: String = "synthetic".into(), Values::Set,
-            "which rows; {twin} and so on are generated twins of the same shape";
+            "which data set; synthetic-NAME, such as {twin}: generated data in the shape of NAME";
         path: String = String::new(), Values::Text,
-            "file or folder of the set, below the data folder; empty: its usual place";
+            "file or folder of the data set, within the data folder; empty: its usual place";
         vertical: String = String::new(), Values::Text, "which side holds what: {verticals}";
         split: String = "paper".into(), Values::OneOf(&SPLITS),
-            "how rows are dealt to groups; recording is for {recordings}";
+            "how rows are assigned to groups; recording is for {recordings}";
         groups: usize = 10, POSITIVE, "M, the number of groups";
         beta: f64 = 0.5, Values::Number(Range::Within(0.001, 1e6)),
-            "β of split = dirichlet: small is skewed, large even";
+            "β of split = dirichlet: small is skewed, large is even";
         sizes: Vec<f64> = Vec::new(), Values::Other("list of numbers", "above 0, one for each group"),
-            "how large the groups are relative to each other; empty: all equal";
+            "relative sizes of the groups; empty: all equal";
         devices: usize = 200, POSITIVE, "K_m, devices in each group (synthetic)";
         samples_per_device: usize = 1, POSITIVE, "samples on each device";
         features: Features = Features::SIXTEEN, Values::Other("list or number", "two counts, two shapes, or one even total"),
             "features [hospital, device], like [16, 16] or [[48, 20], [1, 28, 28]] (synthetic)";
         classes: usize = 2, Values::Whole(2, 10_000), "number of classes (synthetic)";
         noise: f64 = 0.5, UP_TO_A_MILLION, "how much noise hides the signal (synthetic)";
-        test: f64 = 0.2, REST, "share of the rows kept for the test (synthetic: generated in addition)";
+        test: f64 = 0.2, REST,
+            "share of the rows (with data.table.patient, of the patients) held out for testing (synthetic: generated in addition)";
         validation: f64 = 0.0, REST,
-            "share of the training rows kept for choosing settings and iterations (synthetic: in addition)";
+            "share of the training rows (or patients) held out for validation, to choose settings and iterations (synthetic: generated in addition)";
         [
             /// What the columns mean (`table`).
             #[serde(skip_serializing_if = "TableSettings::is_default")]
@@ -51,18 +52,18 @@ settings! {
 }
 
 impl DataSettings {
-    /// The first key whose value is out of its range or none of its choices. What is said of the set itself is for those who
-    /// know sets to check.
+    /// Checks each value against its range or its choices. Whether the data set itself accepts it is checked by the
+    /// crate that reads data sets.
     ///
     /// # Errors
-    /// That key.
+    /// The first key with an invalid value.
     pub fn check_values(&self) -> Result<(), Refused> {
         check_values(self, None)
     }
 }
 
 /// What a sample has on each side: `features = [32, 32]` (hospital | device), `[[12, 8], [1, 28, 28]]` for time series
-/// and images, or one even number that is cut in halves.
+/// and images, or one even number that is halved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "FeaturesText", try_from = "FeaturesText")]
 pub struct Features {
@@ -119,7 +120,7 @@ impl TryFrom<FeaturesText> for Features {
             FeaturesText::Total(n) if n % 2 == 0 => [Shape::Flat(n / 2); 2],
             FeaturesText::Total(n) => {
                 return Err(format!(
-                    "features = {n} cannot be cut in halves: give both sides, like [{}, {}]",
+                    "features = {n} cannot be halved: give both sides, like [{}, {}]",
                     n.div_ceil(2),
                     n / 2
                 ));

@@ -1,4 +1,4 @@
-//! Settings that follow from others where nobody sets them.
+//! Settings whose defaults follow from others.
 
 use super::{Experiment, ExperimentError, ModelSettings, Sets, TimeSettings};
 
@@ -17,8 +17,8 @@ impl Sets {
         }
     }
 
-    /// The same experiment with some keys changed, as `--set` changes them. What followed from others follows from the
-    /// changed ones: with another algorithm the time of its computation, with another P when evaluations come.
+    /// The same experiment with some keys changed, as `--set` changes them. Derived settings follow the changed ones:
+    /// with another algorithm its computation time, with another P the iterations of evaluations.
     ///
     /// ```
     /// use selvedge_core::experiment::{Experiment, Sets};
@@ -29,7 +29,7 @@ impl Sets {
     /// ```
     ///
     /// # Errors
-    /// The first change that cannot be.
+    /// The first invalid change.
     pub fn with(
         &self,
         experiment: &Experiment,
@@ -56,12 +56,12 @@ impl Sets {
 }
 
 impl Experiment {
-    /// Whether evaluations come as often as they do where nobody says how often.
+    /// Whether evaluations are as frequent as by default.
     pub fn has_usual_evaluations(&self) -> bool {
         self.train.evaluate_every == Some(self.evaluations_apart(EVALUATIONS))
     }
 
-    /// Iterations between two evaluations, for about so many in a run: a multiple of P.
+    /// Iterations between two evaluations, for about this many in a run: a multiple of P.
     pub fn evaluations_apart(&self, evaluations: u64) -> u64 {
         let p = self.train.global_interval.max(1);
         let wanted = self.train.iterations.div_ceil(evaluations).max(1);

@@ -1,15 +1,15 @@
-//! Every key of an experiment, described once: path, type, default, what it may be set to, meaning. The settings themselves,
-//! the checks of single values, what errors suggest from, and the reference follow from these rows.
+//! Every key of an experiment, described once: path, type, default, valid values, meaning. The settings themselves, the
+//! checks of single values, the suggestions in errors, and the reference are made from these rows.
 
 use super::{Experiment, Values};
 use std::sync::LazyLock;
 
-/// A key, what it may be set to, and what it means.
+/// A key, its valid values and its meaning.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyInfo {
     /// Dotted, as in `--set`.
     pub path: &'static str,
-    /// What it may be set to.
+    /// Its valid values.
     pub values: Values,
     /// One line.
     pub meaning: &'static str,
@@ -49,8 +49,8 @@ pub(super) fn written(value: &impl serde::Serialize) -> Option<toml::Value> {
     toml::Value::try_from(value).map_or_else(large, Some)
 }
 
-/// Declares a table of settings: for each key a row with its field, type, default, values and meaning, and below them the
-/// tables inside it. A field's own attributes come before it.
+/// Declares a table of settings: for each key a row with its field, type, default, values and meaning, and below them
+/// the tables inside it. A field's own attributes come before it.
 macro_rules! settings {
     (
         $(#[$about:meta])*
@@ -95,7 +95,7 @@ macro_rules! settings {
 }
 pub(super) use settings;
 
-/// The candidate that is least different from a mistyped word, if one is near enough to suggest.
+/// The candidate nearest to a mistyped word, if one is near enough to suggest.
 ///
 /// ```
 /// use selvedge_core::experiment::nearest;
@@ -108,7 +108,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     let similar = candidates
         .into_iter()
         .filter(|c| letters <= 2 * c.chars().count().max(1));
-    let scored = similar.map(|c| (distance(word, c), c));
+    let scored = similar.map(|c| (strsim::osa_distance(word, c), c));
     let (distance, best) = scored.min_by_key(|(d, _)| *d)?;
     (2 * distance <= letters.max(2)).then_some(best)
 }
@@ -119,25 +119,4 @@ pub fn one_of(word: &str, known: &[&str]) -> String {
     let hint = nearest(&word.to_lowercase(), known.iter().copied());
     let hint = hint.map_or(String::new(), |name| format!(" (did you mean \"{name}\"?)"));
     format!("expected one of {}{hint}", list.join(", "))
-}
-
-/// Insertions, deletions, replacements and swaps of neighbours between two words.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut table = vec![vec![0; b.len() + 1]; a.len() + 1];
-    for i in 0..=a.len() {
-        for j in 0..=b.len() {
-            table[i][j] = if i == 0 || j == 0 {
-                i + j
-            } else {
-                let replaced = table[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-                let mut least = replaced.min(table[i - 1][j] + 1).min(table[i][j - 1] + 1);
-                if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                    least = least.min(table[i - 2][j - 2] + 1);
-                }
-                least
-            };
-        }
-    }
-    table[a.len()][b.len()]
 }

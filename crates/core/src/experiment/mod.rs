@@ -43,7 +43,7 @@ use keys::{Table, settings};
 settings! {
     /// An experiment.
     Experiment, "" {
-        seed: u64 = 42, ANY, "everything random follows from it";
+        seed: u64 = 42, ANY, "seed of everything random";
         [
             /// Which data, and how it is split.
             data: DataSettings
@@ -89,14 +89,14 @@ impl DataSettings {
 }
 
 impl Experiment {
-    /// What makes a run what it is: a line `path = value` for every key that does not have its default. One whose default
-    /// follows from other settings, like a model's layers, is always there. So a key that is new changes nothing as long
-    /// as nobody sets it.
+    /// The identity of a run: a line `path = value` for every key that does not have its default. A key whose default
+    /// follows from other settings, like a model's layers, is always included. So a newly introduced key changes
+    /// nothing until it is set.
     pub fn identity(&self) -> String {
         identity(self)
     }
 
-    /// The value that [`identity`](Self::identity) does not write of a key, being its default; nothing where it has none.
+    /// The default of a key, which [`identity`](Self::identity) leaves out; none where it has no default.
     pub fn default_of(path: &str) -> Option<String> {
         let mut all = Experiment::default().entries().into_iter();
         let (_, default) = all.find(|(key, _)| key.path == path)?;

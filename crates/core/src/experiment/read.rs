@@ -6,8 +6,8 @@ use super::{Adaptive, Algorithm, Compute, Experiment, Sets};
 use crate::message_path::Compression;
 use toml::de::{DeTable, DeValue};
 
-/// What is wrong with an experiment. The message has the line or the option, the key, the value, and what
-/// would be right.
+/// What is wrong with an experiment. The message has the line or the option, the key, the value, and what would be
+/// right.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{message}", self.place())]
 pub struct ExperimentError {
@@ -87,6 +87,11 @@ fn unknown_key(path: &str) -> Option<ExperimentError> {
     if KEYS.iter().any(|k| k.path == path) {
         return None;
     }
+    if KEYS.iter().any(|k| k.path.starts_with(&format!("{path}."))) {
+        let problem =
+            format!("`{path}` is a table, not a key: set one of its keys, like {path}.KEY=VALUE");
+        return Some(ExperimentError::new(None, problem));
+    }
     // A right key in the wrong table is meant more often than a wrong key in the right one.
     let last = path.rsplit('.').next().unwrap_or(path);
     let elsewhere = KEYS
@@ -113,8 +118,8 @@ fn unknown_key(path: &str) -> Option<ExperimentError> {
 }
 
 impl Sets {
-    /// Reads an experiment, applies `--set key=value` overrides, fills in the defaults that depend on the data
-    /// set, and checks it.
+    /// Reads an experiment, applies `--set key=value` overrides, fills in the defaults that depend on the data set, and
+    /// checks it.
     ///
     /// # Errors
     /// The first thing that is wrong, with its line or its override.
@@ -189,7 +194,7 @@ impl Experiment {
             .map_err(|(key, problem)| ExperimentError::new(Some(key), problem))?;
         let steered = self.stop.seconds.is_some() && self.time.compute == Compute::Measured;
         require("stop.seconds", !steered, || {
-            "stop.seconds needs time.compute = \"set\": measured time never steers a run".into()
+            "stop.seconds needs time.compute = \"set\": measured time must not affect a run".into()
         })?;
         for (key, layers) in [
             ("model.hospital", self.model.hospital()),
@@ -210,7 +215,7 @@ impl Experiment {
         let (q, p, total) = (t.local_interval, t.global_interval, t.iterations);
         require("train.local_interval", p.is_multiple_of(q), || {
             format!(
-                "train.local_interval = {q} does not divide train.global_interval = {p}: use {}",
+                "train.global_interval = {p} is not a multiple of train.local_interval = {q}: use train.local_interval = {}",
                 divisors(p, q)
             )
         })?;
@@ -222,7 +227,7 @@ impl Experiment {
                 format!("{below} or {above}")
             };
             format!(
-                "train.global_interval = {p} does not divide train.iterations = {total}: use {right} iterations"
+                "train.iterations = {total} is not a multiple of train.global_interval = {p}: use {right}"
             )
         })
     }
@@ -273,10 +278,9 @@ fn set(table: &mut toml::Table, option: &str) -> Result<Experiment, ExperimentEr
             .as_table_mut()
             .ok_or_else(|| wrong(format!("`{word}` is not a table")))?;
     }
-    table
-        .clone()
-        .try_into()
-        .map_err(|e: toml::de::Error| wrong(e.message().to_owned()))
+    // As text again, so that an experiment is compiled for one reader of TOML and not for two.
+    let text = toml::to_string(table).map_err(|e| wrong(e.to_string()))?;
+    toml::from_str(&text).map_err(|e| wrong(e.message().to_owned()))
 }
 
 fn require(

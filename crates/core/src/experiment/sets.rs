@@ -1,19 +1,19 @@
-//! What follows from the data set. Sets are known by name to who reads them; here they are only asked.
+//! Settings that depend on the data set. The data sets themselves are known to the crate that reads them.
 
 use super::{DataSettings, Experiment, ExperimentError, KeyInfo, Values};
 use selvedge_nn::LayerSpec;
 
-/// The data sets that there are. Experiments that may name any of them are read by its methods.
+/// All data sets. Experiments that may name any of them are read by its methods.
 pub struct Sets {
     /// The names that `data.set` may have.
     pub names: fn() -> &'static [&'static str],
-    /// Fills in what a key's meaning says of them: `{twin}`, `{verticals}`, `{recordings}`.
+    /// Fills in the placeholders of a key's meaning: `{twin}`, `{verticals}`, `{recordings}`.
     pub words: fn(&str) -> String,
-    /// What an experiment with this data has where it says nothing else.
+    /// The defaults of an experiment with this data.
     pub usual: fn(&DataSettings) -> Usual,
 }
 
-/// What an experiment has where it says nothing else.
+/// Defaults that depend on the data set.
 pub struct Usual {
     /// Layers of both towers.
     pub tower: Vec<LayerSpec>,
@@ -41,14 +41,14 @@ impl Usual {
 }
 
 impl Sets {
-    /// The generated set alone: all that core knows.
+    /// Only the generated data set, the one this crate knows.
     pub const GENERATED: Sets = Sets {
         names: || &["synthetic"],
         words: str::to_owned,
         usual: Usual::plain,
     };
 
-    /// What a key may be set to.
+    /// The valid values of a key.
     pub fn values(&self, key: &KeyInfo) -> Values {
         match key.values {
             Values::Set => Values::OneOf((self.names)()),
@@ -56,7 +56,7 @@ impl Sets {
         }
     }
 
-    /// What a key means.
+    /// The meaning of a key.
     pub fn meaning(&self, key: &KeyInfo) -> String {
         (self.words)(key.meaning)
     }

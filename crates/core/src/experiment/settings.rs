@@ -9,32 +9,33 @@ use serde::{Deserialize, Serialize};
 settings! {
     /// `[train]`: the algorithm and its parameters.
     TrainSettings, "train." {
-        algorithm: Algorithm = Algorithm::Hsgd, Values::OneOf(&Algorithm::NAMES), "which loop trains";
-        iterations: u64 = 2000, POSITIVE, "T, a multiple of P";
+        algorithm: Algorithm = Algorithm::Hsgd, Values::OneOf(&Algorithm::NAMES), "training algorithm";
+        iterations: u64 = 2000, POSITIVE, "T, the number of iterations, a multiple of P";
         global_interval: u64 = 10, POSITIVE, "P, iterations between global aggregations, a multiple of Q";
         local_interval: u64 = 5, POSITIVE, "Q, iterations between local aggregations and exchanges";
-        learning_rate: f64 = 0.1, ABOVE_0, "η0";
-        halve_every: u64 = 0, ANY, "T0, halve the learning rate every so many iterations; 0 is never";
+        learning_rate: f64 = 0.1, ABOVE_0, "η0, the initial learning rate";
+        halve_every: u64 = 0, ANY, "T0, iterations between halvings of the learning rate; 0: never";
         #[serde(skip_serializing_if = "Adaptive::is_off")]
         adaptive: Adaptive = Adaptive::Off, Values::OneOf(&["off", "bound", "gain"]),
-            "who chooses P, Q and η while training, from these on (hsgd, c-hsgd)";
+            "how P, Q and η are changed while training, starting from the values set in the experiment (hsgd, c-hsgd)";
         participation: f64 = 0.1, SHARE, "α, the share of a group's devices that takes part in an interval";
-        selection: String = "uniform".into(), Values::OneOf(&["uniform"]), "how they are drawn";
+        selection: String = "uniform".into(), Values::OneOf(&["uniform"]), "how the devices that take part in an interval are drawn";
         weight_decay: f64 = 0.0, Values::Number(Range::AtLeast(0.0)), "λ of the regulariser on the towers";
         class_weights: ClassWeights = ClassWeights::None, Values::Other("text or list", "none | balanced | a list with one factor per class"),
-            "the factor of each class's loss";
+            "weight of each class in the loss";
         broadcast: Broadcast = Broadcast::Selected, Values::OneOf(&["selected", "all"]),
-            "which devices are sent the device model at an exchange";
+            "which devices receive the device model at an exchange";
         #[serde(skip_serializing_if = "Option::is_none")]
-        evaluate_every: Option<u64> = None, POSITIVE, "evaluate at most every so many iterations";
-        loss_samples: usize = 0, ANY, "training loss over a fixed sample of so many; 0 is over all";
+        evaluate_every: Option<u64> = None, POSITIVE,
+            "minimum number of iterations between evaluations; if not set, about 1/50 of train.iterations, rounded up to a multiple of P";
+        loss_samples: usize = 0, ANY, "size of the fixed sample for the training loss; 0: all samples";
         #[serde(skip_serializing_if = "Option::is_none")]
         raw_bytes: Option<u64> = None, ANY,
-            "S, bytes of raw data charged where an algorithm moves it; else those of all training samples";
+            "S, size of the raw data in bytes, for algorithms that move raw data; if not set, that of all training samples";
     }
 }
 
-/// The factor of each class's loss.
+/// The weight of each class in the loss.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(into = "ClassWeightsText", try_from = "ClassWeightsText")]
 pub enum ClassWeights {
@@ -83,20 +84,21 @@ impl TryFrom<ClassWeightsText> for ClassWeights {
     }
 }
 
-/// Who chooses P, Q and η while training.
+/// How P, Q and η are chosen while training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Adaptive {
-    /// Nobody: they are as the experiment says.
+    /// They stay as the experiment states.
     Off,
     /// The paper's strategies 2 and 3, with constants measured on the run.
     Bound,
-    /// What an interval gains on its own patients, against fresh ones.
+    /// By comparing the gain of an interval on its own patients with that on fresh ones.
     Gain,
 }
 
 impl Adaptive {
-    /// Whether nobody steers; such experiments are written as they were before anybody could, so that their runs go on.
+    /// Whether the run is not steered; such experiments are written as before steering existed, so that their runs can
+    /// be resumed.
     pub fn is_off(&self) -> bool {
         *self == Adaptive::Off
     }
@@ -151,11 +153,11 @@ impl ModelSettings {
     }
 }
 
-/// Where the seconds of computation come from.
+/// Where computation times come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Compute {
-    /// `compute_seconds` an iteration.
+    /// `compute_seconds` per iteration.
     Set,
     /// Measured on this machine; the run's seconds then differ from run to run.
     Measured,
@@ -169,12 +171,12 @@ settings! {
         fixed_up: f64 = 74e6, RATE, "bit/s from a hospital or an edge";
         fixed_down: f64 = 204e6, RATE, "bit/s to a hospital or an edge";
         compute: Compute = Compute::Set, Values::OneOf(&["set", "measured"]),
-            "whether the time of computation is as set below or measured";
+            "whether computation time is set by time.compute_seconds or measured";
         #[serde(skip_serializing_if = "Option::is_none")]
-        compute_seconds: Option<f64> = None, UP_TO_A_MILLION, "t_c, seconds of computation in an iteration";
-        compute_scale: f64 = 1.0, UP_TO_A_MILLION, "a factor on the time of computation";
+        compute_seconds: Option<f64> = None, UP_TO_A_MILLION, "t_c, seconds of computation per iteration";
+        compute_scale: f64 = 1.0, UP_TO_A_MILLION, "factor on computation time";
         shared_uplink: bool = false, Values::Flag, "whether a group's devices share one uplink";
-        sequential_exchange: bool = false, Values::Flag, "whether the two ways of an exchange follow each other";
+        sequential_exchange: bool = false, Values::Flag, "whether the two directions of an exchange run one after the other";
     }
 }
 

@@ -11,17 +11,17 @@ const BUDGETS: [KeyInfo; 2] = [
     KeyInfo {
         path: "stop.bytes",
         values: ABOVE_0,
-        meaning: "end when a group has sent so many bytes on average (exact)",
+        meaning: "end when the mean bytes sent per group, every byte counted, reach this",
     },
     KeyInfo {
         path: "stop.seconds",
         values: ABOVE_0,
-        meaning: "end after so many simulated seconds",
+        meaning: "end after this many simulated seconds",
     },
 ];
 
-/// `[stop]`: targets and budgets that end a run early, at a global aggregation. Any metric that can be a target has a key
-/// of its name.
+/// `[stop]`: targets and budgets that end a run early, at a global aggregation. Any metric that can be a target has a
+/// key of its name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StopSettings {
     /// Of each metric, in their order.
@@ -33,13 +33,13 @@ pub struct StopSettings {
 }
 
 impl StopSettings {
-    /// The metrics that are to reach something, and what.
+    /// The metrics with targets, and the targets.
     pub fn targets(&self) -> impl Iterator<Item = (&'static Metric, f64)> {
         let each = METRICS.iter().zip(self.targets);
         each.filter_map(|(metric, target)| Some((metric, target?)))
     }
 
-    /// Ends the run where a metric reaches this; a name that is no metric's has no effect.
+    /// Ends the run when a metric reaches this value; an unknown name has no effect.
     pub fn set_target(&mut self, metric: &str, value: f64) {
         if let Some(place) = self.place(metric) {
             *place = Some(value);

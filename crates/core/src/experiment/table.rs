@@ -1,4 +1,4 @@
-//! The `[data.table]` table of an experiment: what the columns of a table of one's own mean.
+//! The `[data.table]` table of an experiment: what the columns of a user's own table mean.
 
 use super::keys::settings;
 use super::values::{ABOVE_0, POSITIVE, Range, Values};
@@ -8,41 +8,42 @@ use std::collections::BTreeMap;
 settings! {
     /// `[data.table]`: what the columns of a CSV or Parquet file mean (`data.set = "table"`).
     ///
-    /// A column is named as the file names it. Where a list of columns is asked for, `*` stands for any letters: `lab_*`,
-    /// or `*` alone for all columns that nothing else names.
+    /// A column is named as the file names it. In a list of columns, `*` stands for any letters: `lab_*`, or `*` alone
+    /// for all columns that are not named elsewhere.
     TableSettings, "data.table." {
         files: Vec<String> = Vec::new(), Values::Texts, "further files, joined by id (table)";
-        id: String = String::new(), Values::Text, "column that tells patients apart (table)";
-        label: String = String::new(), Values::Text, "column that is to be predicted (table)";
+        id: String = String::new(), Values::Text, "column with a unique id for each row, or for each patient's series (table)";
+        label: String = String::new(), Values::Text, "column to predict (table)";
         labels: Vec<String> = Vec::new(), Values::Texts, "the labels in order; empty: all that occur (table)";
         group: String = String::new(), Values::Text, "column that names a row's group, for split = column (table)";
-        patient: String = String::new(), Values::Text, "column that names the patient of several rows (table)";
-        part: String = String::new(), Values::Text, "column that says train, validation or test (table)";
+        patient: String = String::new(), Values::Text,
+            "column that names the patient, if one patient has several ids (table)";
+        part: String = String::new(), Values::Text, "column that assigns each row to train, validation or test (table)";
         hospital: Vec<String> = Vec::new(), Values::Texts,
             "columns or variables at the hospital, like [\"age\", \"lab_*\"] (table)";
         device: Vec<String> = Vec::new(), Values::Texts, "columns or variables on the device (table)";
         categorical: Categorical = Categorical::default(), Values::Other("list or table", "columns, or columns with lists of their categories"),
             "columns of categories: [\"sex\"] or { sex = [\"f\", \"m\"] } (table)";
         blank: Vec<String> = Vec::new(), Values::Texts,
-            "texts that mean that nothing was measured, besides empty cells (table)";
+            "texts that stand for a missing value, besides empty cells (table)";
         missing: String = "mean".into(), Values::OneOf(&["mean", "zero", "carry", "refuse"]),
-            "what stands for what was not measured (table)";
-        masks: bool = false, Values::Flag, "whether numbers are accompanied by whether they were measured (table)";
+            "how missing values are handled (table)";
+        masks: bool = false, Values::Flag, "whether each number comes with a flag that shows if it was measured (table)";
         clip: bool = false, Values::Flag, "whether numbers are clipped to the 1st and 99th percentile (table)";
         one_sided: String = "leave-out".into(), Values::OneOf(&["leave-out", "keep", "refuse"]),
-            "what becomes of patients that only one side knows (table)";
-        time: String = String::new(), Values::Text, "column of the time, for time series (table)";
+            "how patients known to only one side are handled (table)";
+        time: String = String::new(), Values::Text, "column with the time, for time series (table)";
         variable: String = String::new(), Values::Text,
-            "column that names what was measured, one measurement per row (table)";
-        value: String = String::new(), Values::Text, "column of what was measured, likewise (table)";
-        steps: usize = 48, POSITIVE, "steps of a time series (table)";
-        step: f64 = 1.0, ABOVE_0, "how long a step is, in the unit of the time (table)";
-        start: f64 = 0.0, Values::Number(Range::Any), "where the first step begins (table)";
+            "column that names the variable, with one measurement per row (table)";
+        value: String = String::new(), Values::Text, "column with the measured value, with one measurement per row (table)";
+        steps: usize = 48, POSITIVE, "number of steps in a time series (table)";
+        step: f64 = 1.0, ABOVE_0, "length of a step, in the unit of the time column (table)";
+        start: f64 = 0.0, Values::Number(Range::Any), "time at which the first step begins, in the unit of the time column (table)";
     }
 }
 
 impl TableSettings {
-    /// Whether nothing is set, as for every set that is not a table.
+    /// Whether nothing is set, as for every data set that is not a table.
     pub fn is_default(&self) -> bool {
         *self == TableSettings::default()
     }
@@ -53,7 +54,7 @@ impl TableSettings {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
     untagged,
-    expecting = "expected names of columns, like [\"sex\"], or names with their categories, like { sex = [\"f\", \"m\"] }"
+    expecting = "expected column names, like [\"sex\"], or names with their categories, like { sex = [\"f\", \"m\"] }"
 )]
 pub enum Categorical {
     /// Names.

@@ -1,11 +1,11 @@
-//! What each key of an experiment may be set to: its type, and its range or its choices. The reference says it, and what is
-//! read is checked by it.
+//! The valid values of each key of an experiment: its type, and its range or its choices. The reference shows them, and
+//! experiments are checked against them.
 
 use super::keys::{KeyInfo, Table, one_of};
 use std::fmt;
 use toml::Value;
 
-/// What a key may be set to.
+/// The valid values of a key.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Values {
     /// A whole number from the first to the second.
@@ -26,7 +26,7 @@ pub enum Values {
     Codec,
     /// Layers of a network.
     Layers,
-    /// Something else: its type, and what of it is good.
+    /// Something else: its type, and the valid values.
     Other(&'static str, &'static str),
 }
 
@@ -107,9 +107,9 @@ pub(super) const UP_TO_A_MILLION: Values = Values::Number(Range::Within(0.0, 1e6
 pub struct Refused {
     /// The key.
     pub key: &'static str,
-    /// What it is set to.
+    /// Its value.
     pub value: String,
-    /// What it can be.
+    /// What would be valid.
     pub right: String,
 }
 

@@ -90,13 +90,23 @@ fn a_sum_of_losses_is_the_same_in_any_order() {
 #[test]
 fn precision_recall_f1_and_accuracy_by_hand() {
     let mut tally = Tally::new(3);
-    // True 0 guessed 0, true 0 guessed 1, true 1 guessed 1; nobody is or is said to be 2.
+    // True 0 guessed 0, true 0 guessed 1, true 1 guessed 1; nobody is 2: what it would add to a mean, nobody knows.
     tally.add(&[0.8, 0.1, 0.1, 0.1, 0.8, 0.1, 0.2, 0.7, 0.1], &[0, 0, 1]);
     let m = tally.metrics();
-    assert!((m.precision - (1.0 + 0.5) / 3.0).abs() < 1e-12);
-    assert!((m.recall - (0.5 + 1.0) / 3.0).abs() < 1e-12);
-    assert!((m.f1 - (2.0 / 3.0 + 2.0 / 3.0) / 3.0).abs() < 1e-12);
-    assert!((m.accuracy - 2.0 / 3.0).abs() < 1e-12);
+    assert_eq!([m.precision, m.recall, m.f1], [None; 3]);
+    assert!((m.accuracy.unwrap() - 2.0 / 3.0).abs() < 1e-12);
+    // True 2 guessed 0: nobody is said to be 2, which counts as 0.
+    tally.add(&[0.6, 0.2, 0.2], &[2]);
+    let m = tally.metrics();
+    let means = [
+        (0.5 + 0.5) / 3.0,
+        (0.5 + 1.0) / 3.0,
+        (0.5 + 2.0 / 3.0) / 3.0,
+    ];
+    for (found, mean) in [m.precision, m.recall, m.f1].into_iter().zip(means) {
+        assert!((found.unwrap() - mean).abs() < 1e-12);
+    }
+    assert_eq!(m.accuracy, Some(0.5));
     assert_eq!(tally.confusion()[0], [1, 1, 0]);
 }
 
@@ -105,5 +115,6 @@ fn no_negatives_no_area() {
     let mut tally = Tally::new(2);
     tally.add(&[0.8, 0.2], &[0]);
     assert_eq!(tally.metrics().auc, None);
-    assert_eq!(Tally::new(2).metrics().accuracy, 0.0);
+    assert_eq!(tally.metrics().f1, None);
+    assert_eq!(Tally::new(2).metrics().accuracy, None);
 }

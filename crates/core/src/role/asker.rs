@@ -1,4 +1,4 @@
-//! Who asks for joint predictions: a gateway, for patients whose devices it carries. It keeps nothing.
+//! The asker of joint predictions: a gateway, for patients whose devices it carries. It keeps no record.
 
 use super::joint::{About, MOST_ASKED, Why};
 use super::message::Message;
@@ -22,13 +22,11 @@ const PATIENCE: u32 = 2;
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
-    /// Somebody on the way refuses it.
+    /// The edge or the hospital refuses it.
     #[error("{}", told(*.0))]
     Refused(Why),
-    /// What was learnt gives no numbers.
-    #[error(
-        "the trained model gives numbers that are not finite: it has diverged, and predicts nothing"
-    )]
+    /// The model's outputs are not finite.
+    #[error("the trained model's outputs are not finite: it has diverged and cannot predict")]
     NotFinite,
 }
 
@@ -38,19 +36,19 @@ fn told(why: Why) -> &'static str {
             "the run is not over yet for the edge or the hospital: ask again when training has ended"
         }
         Why::OtherModel => {
-            "edge and hospital have models of different moments: one of them has been trained again"
+            "the edge's and the hospital's models are from different iterations: one of them has been trained again"
         }
         Why::NotYours => {
-            "some of the patients are not this gateway's: it may ask about those whom it carries"
+            "some of the patients are not this gateway's: it may only ask about patients whose devices it carries"
         }
         Why::OtherKey => {
-            "the hospital makes pseudonyms by another key: expected the same pseudonyms.key in both folders"
+            "the hospital's pseudonym key is different: expected the same pseudonyms.key in both folders"
         }
-        Why::Malformed => "the edge or the hospital takes the question for none",
+        Why::Malformed => "the edge or the hospital rejects the question as malformed",
     }
 }
 
-/// Probabilities of the classes, or nothing for who is unknown to the hospital.
+/// Probabilities of the classes, or none for a patient unknown to the hospital.
 pub type Answer = Option<Vec<f32>>;
 
 /// A gateway that asks.
@@ -78,8 +76,8 @@ struct Question {
 }
 
 impl<'a> Asker<'a> {
-    /// A gateway of a group asks about these patients, given their rows of x2, one after the other. Questions are numbered from `first` on, which should be
-    /// new each time: others may be asking in the name of the same gateway.
+    /// A gateway of a group asks about these patients, given their rows of x2, one after the other. Questions are
+    /// numbered from `first` on, which should be new each time: others may be asking in the name of the same gateway.
     pub fn new(
         architecture: &'a Architecture,
         gateway: (usize, usize),
@@ -119,7 +117,8 @@ impl<'a> Asker<'a> {
         Party::Edge(self.gateway.0)
     }
 
-    /// Says to its edge what it has not said yet or, once nothing has happened for a while, all that has not been answered.
+    /// Says to its edge what it has not said yet or, once nothing has happened for a while, all that has not been
+    /// answered.
     fn speak(&mut self, again: bool, outbox: &mut Outbox) -> Result<(), AskError> {
         let edge = self.edge();
         self.in_vain += u32::from(again);
@@ -196,14 +195,14 @@ impl<'a> Asker<'a> {
         self.questions.get(place)?.asked.then_some(place)
     }
 
-    /// For how many patients there is an answer, and how many there are.
+    /// The number of patients with an answer, and of all patients.
     pub fn progress(&self) -> (usize, usize) {
         let answered = self.questions.iter().filter(|q| q.answers.is_some());
         let all = self.questions.iter().map(|q| q.about.len()).sum();
         (answered.map(|q| q.about.len()).sum(), all)
     }
 
-    /// Whose answer it waits for: its edge says what it has passed on.
+    /// The party whose answer it waits for: its edge reports what it has passed on.
     pub fn waits_for(&self) -> Party {
         match self.model.is_none() || self.in_vain > PATIENCE {
             true => self.edge(),
@@ -211,7 +210,7 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// What was answered, in the order of the patients.
+    /// The answers, in the order of the patients.
     pub fn into_answers(self) -> Vec<Answer> {
         let answers = |q: Question| q.answers.unwrap_or_else(|| vec![None; q.about.len()]);
         self.questions.into_iter().flat_map(answers).collect()

@@ -1,4 +1,4 @@
-//! A gateway: carries devices, any number or one, and answers their edge. It remembers nothing that it could not be told
+//! A gateway: carries devices, any number or one, and answers their edge. It keeps nothing that the edge could not send
 //! again.
 
 use super::message::{Message, OfDevice, Portion};
@@ -48,8 +48,8 @@ struct Invited {
 }
 
 impl<'a> Gateway<'a> {
-    /// A gateway of some devices of a group, with their rows of x2 and y, and with what it holds of the held-out ones: rows
-    /// in a row, from these numbers on among the group's.
+    /// A gateway of some devices of a group, with their rows of x2 and y, and with what it holds of the held-out ones:
+    /// rows in a row, from these numbers on among the group's.
     pub fn new(
         task: &'a Task<'a>,
         party: (usize, usize),
@@ -98,7 +98,7 @@ impl<'a> Gateway<'a> {
         }
     }
 
-    /// What happens, and what it says to that. A gateway does not wait for anything.
+    /// Handles an event. A gateway does not wait for anything.
     pub fn handle(&mut self, event: Event, outbox: &mut Outbox) {
         let Event::Received(from, message) = event else {
             return;
@@ -197,7 +197,7 @@ impl<'a> Gateway<'a> {
             architecture.combined.params(),
             architecture.hospital.output().len(),
         );
-        let theta0 = self.route(Leg::Theta0, t).read(theta0, n0, None)?;
+        let theta0 = self.route(Leg::Theta0ToDevices, t).read(theta0, n0, None)?;
         let route = self.route(Leg::Zeta1, t);
         let invited = self.invited.as_ref().filter(|invited| invited.t == t)?;
         if !zeta1.is_sorted_by(|a, b| a.0 < b.0) {

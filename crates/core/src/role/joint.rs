@@ -8,10 +8,10 @@
 //!           ◄ Passed
 //! ```
 //!
-//! Raw features stay where they are, and so do ids. A patient who takes part in the run is named by a place in the group's
-//! rows, which the edge knows whose it is: a gateway asks about its own and nobody else's. Who does not take part is named
-//! by a pseudonym, and known if the hospital has been given a table with that patient. Asking again gives the same answer,
-//! so all of it may be lost or doubled.
+//! Raw features stay where they are, and so do ids. A patient who takes part in the run is named by a position in the
+//! group's rows, and the edge knows which gateway carries it: a gateway can ask only about its own patients. A patient
+//! who does not take part is named by a pseudonym, and known if the hospital has been given a table with that patient.
+//! Asking again gives the same answer, so messages may be lost or doubled.
 
 use super::message::Portion;
 use super::wire::{Reader, Wire, WireError, cannot_be, listed};
@@ -19,17 +19,17 @@ use crate::dataset::Samples;
 use crate::message_path::Numbers;
 use std::collections::{HashMap, HashSet};
 
-/// Patients of one question at most.
+/// The most patients of one question.
 pub const MOST_ASKED: usize = 4096;
 
-/// Who is asked about.
+/// The patients that a question is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum About {
     /// Patients who take part: their places in a part of the group.
     Rows(Portion, Vec<u32>),
     /// Patients who do not.
     New {
-        /// A name for the key of the pseudonyms.
+        /// An identifier of the pseudonym key.
         key: u128,
         /// Their pseudonyms.
         patients: Vec<u128>,
@@ -37,7 +37,7 @@ pub enum About {
 }
 
 impl About {
-    /// How many they are.
+    /// The number of patients.
     pub fn len(&self) -> usize {
         match self {
             About::Rows(_, rows) => rows.len(),
@@ -45,7 +45,7 @@ impl About {
         }
     }
 
-    /// Whether it is about nobody.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -99,7 +99,7 @@ impl Wire for About {
                 key: Wire::get(reader)?,
                 patients: Wire::get(reader)?,
             }),
-            value => Err(cannot_be("who is asked about", value)),
+            value => Err(cannot_be("the kind of patients asked about", value)),
         }
     }
 }
@@ -107,15 +107,15 @@ impl Wire for About {
 /// Why a question is not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Why {
-    /// The run is not over for whom it was asked.
+    /// The run is not over yet for the party that was asked.
     Training,
-    /// It was embedded by a model of another moment.
+    /// It was embedded by a model from another iteration.
     OtherModel,
     /// Somebody else carries one of these patients, or nobody does.
     NotYours,
     /// Pseudonyms are made by another key.
     OtherKey,
-    /// It is none: too long, or without as many finite numbers as there must be.
+    /// It is malformed: too long, or with the wrong number of finite numbers.
     Malformed,
 }
 
@@ -140,8 +140,8 @@ pub struct Newcomers {
 }
 
 impl Newcomers {
-    /// Patients by pseudonym, with their rows of x1 one after the other, and a name for the key of the pseudonyms. Those of
-    /// the `roster` take part, so that only who carries them may ask about them.
+    /// Patients by pseudonym, with their rows of x1 one after the other, and an identifier of the pseudonym key. Those
+    /// of the `roster` take part in the run, so only their own gateways may ask about them.
     pub fn new(key: u128, patients: &[u128], x1: Vec<f32>, roster: &HashSet<u128>) -> Self {
         let new = patients.iter().copied().zip(0..);
         Newcomers {
@@ -161,7 +161,7 @@ impl Newcomers {
         self.rows.len()
     }
 
-    /// Whether there is nobody.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

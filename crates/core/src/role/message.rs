@@ -1,4 +1,4 @@
-//! What parties say to each other.
+//! The messages of a run.
 
 use super::joint::{About, Why};
 use crate::adaptive::Report;
@@ -101,7 +101,7 @@ pub enum Message {
         theta0: Numbers,
         /// `θ1[m]`, likewise.
         theta1: Numbers,
-        /// For who steers.
+        /// For the controller.
         report: Option<Report>,
     },
     /// Edge → cloud, at a global aggregation.
@@ -123,12 +123,12 @@ pub enum Message {
         since: Option<u64>,
         /// P, Q and η from here on.
         segment: Segment,
-        /// Whether what the group has lost by compression is of no use any more: its models are not in it, or θ is one of before.
+        /// Whether the group must drop its residuals: its models are not in θ, or θ is an earlier model.
         anew: bool,
         /// Whether the run is over.
         ended: bool,
     },
-    /// Cloud → hospital and edge: measure this model. It changes nothing in them.
+    /// Cloud → hospital and edge: evaluate this model. It changes nothing in them.
     Evaluate {
         /// Which model: answers name it.
         number: u64,
@@ -153,7 +153,7 @@ pub enum Message {
         /// A row for each, one after the other.
         zeta2: Numbers,
     },
-    /// Hospital → cloud: what a model scores with the group's samples. Counts and sums, no sample's own.
+    /// Hospital → cloud: the scores of a model on the group's samples. Counts and sums, nothing about a single sample.
     Evaluated {
         /// Which model.
         number: u64,
@@ -162,7 +162,7 @@ pub enum Message {
     },
     /// Edge → gateway: the run is over.
     End,
-    /// The answer to an end: the sender knows, and may go.
+    /// The answer to an end: the sender knows, and may exit.
     Done,
     /// Gateway → edge, once the run is over: which θ2 was trained?
     Fetch,
@@ -173,15 +173,15 @@ pub enum Message {
         /// θ2
         theta2: Numbers,
     },
-    /// Gateway → edge → hospital: what does the model say of these patients?
+    /// Gateway → edge → hospital: what does the model predict for these patients?
     Question {
         /// Which question: answers name it.
         number: u64,
-        /// When the model was aggregated by which ζ2 was made.
+        /// When the model that made ζ2 was aggregated.
         t: u64,
-        /// Who asks; the edge fills it in.
+        /// The gateway that asks; the edge fills it in.
         gateway: u32,
-        /// Of whom.
+        /// The patients.
         about: About,
         /// A row for each, one after the other.
         zeta2: Numbers,
@@ -195,9 +195,9 @@ pub enum Message {
     Answer {
         /// Which question.
         number: u64,
-        /// Who has asked.
+        /// The gateway that asked.
         gateway: u32,
-        /// Who is unknown: places in the question, in order.
+        /// Unknown patients: positions in the question, in order.
         unknown: Vec<u32>,
         /// A row for each of the others, one after the other.
         probabilities: Numbers,
@@ -206,7 +206,7 @@ pub enum Message {
     Refused {
         /// Which question; 0 if none can be asked.
         number: u64,
-        /// Who has asked.
+        /// The gateway that asked.
         gateway: u32,
         /// Why.
         why: Why,
@@ -214,7 +214,7 @@ pub enum Message {
 }
 
 impl Message {
-    /// What it is called, for who counts.
+    /// Its name, for counters.
     pub fn kind(&self) -> &'static str {
         match self {
             Message::Invite { .. } => "invite",
@@ -241,7 +241,7 @@ impl Message {
         }
     }
 
-    /// Whether it is there to use a model, and not to train one.
+    /// Whether it serves to use a model, not to train one.
     pub fn is_of_prediction(&self) -> bool {
         matches!(
             self,
@@ -254,7 +254,7 @@ impl Message {
         )
     }
 
-    /// Whether it is there to measure a model, and not to train one.
+    /// Whether it serves to evaluate a model, not to train one.
     pub fn is_of_evaluation(&self) -> bool {
         matches!(
             self,

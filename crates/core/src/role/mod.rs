@@ -1,4 +1,4 @@
-//! The four parties as state machines without input and output: what happens to one goes in, what it wants sent comes out.
+//! The four parties as state machines without input and output: events go in, messages come out.
 //!
 //! ```text
 //!            Invite θ2 ►          Batch ζ2 ►            HospitalModel θ0, θ1 ►
@@ -14,20 +14,20 @@
 //! - A gateway carries devices, any number or one. The edge drives its group: it invites the devices that it drew, passes ζ2
 //!   to the hospital and θ0 and ζ1 to the devices, and averages what comes back. At a global aggregation hospital and edge
 //!   upload, and wait for the cloud.
-//! - Every message names the iteration it belongs to. What is late, doubled or not asked for changes nothing; what asks again
-//!   is answered again, with the same answer. So a message may be sent any number of times.
-//! - What cannot be changes nothing either: a message with other lengths, of somebody else's devices, of times that this run
-//!   does not have. Each party looks before it keeps or passes on anything, so that one who talks nonsense costs nobody else
-//!   what they hold, and may still say the right thing later.
-//! - A *deadline* is an event like any other; a phase that may be ended by one begins when the first of those who are awaited
-//!   is there. Whoever is missing then is absent for that phase, which is noted ([`Outbox::absences`]): the loop with the same
-//!   absences makes the same model. With fewer there than the [`Quorum`], the party waits on.
-//! - A *record* ([`Outbox::record`]) is what a party must find again after a crash, and is kept before anything that follows
-//!   from it is sent. The hospital's is the decision who took part in an exchange, the edge's whose models are in θ2, the
-//!   cloud's which groups are in θ. A gateway has none.
+//! - Every message names the iteration it belongs to. Late, doubled or unrequested messages change nothing; repeated requests get
+//!   the same answer again. So a message may be sent any number of times.
+//! - Invalid messages change nothing either: those with wrong lengths, of somebody else's devices, of iterations that this run
+//!   does not have. Each party checks before it keeps or passes on anything, so that a party that sends nonsense does no harm to
+//!   others, and may still send the right message later.
+//! - A *deadline* is an event like any other; a phase that may be ended by one begins when the first of the awaited parties is
+//!   there. Whoever is missing then is absent for that phase, which is recorded ([`Outbox::absences`]): the loop with the same
+//!   absences gives the same model. With fewer present than the [`Quorum`], the party keeps waiting.
+//! - A *record* ([`Outbox::record`]) is what a party needs after a crash, and is kept before anything that follows from it is
+//!   sent. The hospital's states who took part in an exchange, the edge's whose models are in θ2, the cloud's which groups are in
+//!   θ. A gateway has none.
 //! - [`Event::Retry`] makes a party send again what it waits for an answer to.
-//! - When the run is over, hospital and edge still answer for the model that they were left with, as long as somebody lets
-//!   them: an [`Asker`] sends ζ2 of some patients, and the hospital answers with probabilities.
+//! - When the run is over, hospital and edge can keep running to answer for the trained model: an [`Asker`] sends ζ2 of some
+//!   patients, and the hospital answers with probabilities.
 
 mod asker;
 mod cloud;
@@ -54,13 +54,13 @@ use crate::schedule::Segment;
 use crate::task::Task;
 use serde::{Deserialize, Serialize};
 
-/// What happens to a party of a run.
+/// An event for a party of a run.
 pub type Event = protocol::Event<Message>;
 
-/// What a party of a run wants of the world.
+/// What a party of a run wants to be done.
 pub type Outbox = protocol::Outbox<Message>;
 
-/// How many of those who are awaited must be there before a deadline counts; never less than one.
+/// How many of the awaited parties must be present for a deadline to take effect; at least one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Quorum {
     /// The share of an interval's drawn devices; of those who take part, where fewer do.

@@ -5,9 +5,9 @@
 //! message  its number, then its fields in order
 //! ```
 //!
-//! Numbers are little endian, lists have their length before them. What cannot have been written by [`encode`] is an error,
-//! never a panic, and takes memory by what it has of bytes, not by what it claims. So a message has one form in bytes: what
-//! decodes is encoded to the same bytes again. A frame of another version or of another run says so.
+//! Numbers are little endian, lists have their length before them. Bytes that [`encode`] cannot have written are an
+//! error, never a panic, and take memory according to their real length, not to the lengths they claim. A message has
+//! exactly one encoding: what decodes is encoded to the same bytes again. Version and run are part of the frame.
 
 use super::message::{Counted, Message, Portion};
 use crate::adaptive::Report;
@@ -25,44 +25,44 @@ use std::sync::Arc;
 /// The format of messages: the protocol that parties speak.
 pub const VERSION: u8 = 2;
 
-/// The format of records. Those of format 1 did not say it.
-pub const RECORD_VERSION: u8 = 2;
+/// The format of records. Records of format 1 do not state it.
+pub const RECORD_VERSION: u8 = 3;
 
 const MAGIC: [u8; 2] = *b"SV";
 
-/// Classes that scores may have, which take 64 kB each to read: more are not deployed.
+/// The most classes of scores, which take 64 kB each to read: deployments cannot have more.
 pub const MOST_CLASSES: usize = 256;
 
-/// Why bytes are no message.
+/// Why bytes are not a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
-    /// They do not begin as a frame does.
-    #[error("no frame of selvedge: expected it to begin with \"SV\"")]
+    /// They do not begin like a frame.
+    #[error("not a selvedge frame: expected it to begin with \"SV\"")]
     Foreign,
     /// They are of another version.
-    #[error("a message of protocol {0}, and this is protocol {VERSION}: upgrade {older}",
+    #[error("a message of protocol {0}, but this is protocol {VERSION}: upgrade {older}",
         older = if *.0 > VERSION { "this party" } else { "its sender" })]
     Version(u8),
     /// A record of another format.
-    #[error("a record of format {0}, and this selvedge reads format {RECORD_VERSION}: {remedy}",
-        remedy = if *.0 > RECORD_VERSION { "upgrade it" } else { "go on with the version that wrote it" })]
+    #[error("a record of format {0}, but this selvedge reads format {RECORD_VERSION}: {remedy}",
+        remedy = if *.0 > RECORD_VERSION { "upgrade it" } else { "continue with the version that wrote it" })]
     RecordVersion(u8),
     /// They belong to another run.
-    #[error("a frame of the run {0:016x}: expected this one")]
+    #[error("a frame of run {0:016x}: expected this run's")]
     OtherRun(u64),
     /// They end too early.
     #[error("it ends where {0} is expected")]
     Short(&'static str),
-    /// A value that cannot be.
-    #[error("{what} is {value}, which cannot be")]
+    /// An invalid value.
+    #[error("{what} has the invalid value {value}")]
     Value {
-        /// Of what.
+        /// What has the value.
         what: &'static str,
         /// The value.
         value: u64,
     },
-    /// Something stands behind it.
-    #[error("{0} bytes too many")]
+    /// There are bytes after its end.
+    #[error("it has {0} bytes too many")]
     Long(usize),
 }
 
@@ -104,7 +104,10 @@ pub fn encode(run: u64, message: &Message) -> Vec<u8> {
 /// # Errors
 /// If it is not one of this run and version.
 pub fn decode(run: u64, bytes: &[u8]) -> Result<Message, WireError> {
-    let mut reader = Reader { bytes };
+    let mut reader = Reader {
+        bytes,
+        format: RECORD_VERSION,
+    };
     if reader.take(2, "a frame").ok() != Some(&MAGIC[..]) {
         return Err(WireError::Foreign);
     }
@@ -121,9 +124,13 @@ pub fn decode(run: u64, bytes: &[u8]) -> Result<Message, WireError> {
 
 /// What a record says.
 pub(crate) fn read_record<T: Wire>(bytes: &[u8]) -> Result<T, WireError> {
-    let mut reader = Reader { bytes };
-    match u8::get(&mut reader)? {
-        RECORD_VERSION => whole(reader),
+    let mut reader = Reader {
+        bytes,
+        format: RECORD_VERSION,
+    };
+    reader.format = u8::get(&mut reader)?;
+    match reader.format {
+        2..=RECORD_VERSION => whole(reader),
         other => Err(WireError::RecordVersion(other)),
     }
 }
@@ -146,6 +153,8 @@ fn whole<T: Wire>(mut reader: Reader<'_>) -> Result<T, WireError> {
 /// What is left to read.
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
+    /// The format of the record that it is of.
+    format: u8,
 }
 
 impl<'a> Reader<'a> {
@@ -233,12 +242,51 @@ fields!(Model {
     theta1,
     theta2
 });
-fields!(Validation {
-    loss_validation,
-    auc_validation,
-    f1_validation,
-    accuracy_validation
-});
+/// By name, like [`Metrics`](crate::metrics::Metrics); records of format 2 have four of them.
+impl Wire for Validation {
+    fn put(&self, out: &mut Vec<u8>) {
+        let named = [
+            ("loss", Some(self.loss_validation)),
+            ("auc", self.auc_validation),
+            ("precision", self.precision_validation),
+            ("recall", self.recall_validation),
+            ("f1", self.f1_validation),
+            ("accuracy", Some(self.accuracy_validation)),
+        ];
+        named
+            .map(|(name, value)| (name.to_owned(), value))
+            .to_vec()
+            .put(out);
+    }
+
+    fn get(reader: &mut Reader<'_>) -> Result<Self, WireError> {
+        if reader.format == 2 {
+            return Ok(Validation {
+                loss_validation: Wire::get(reader)?,
+                auc_validation: Wire::get(reader)?,
+                precision_validation: None,
+                recall_validation: None,
+                f1_validation: Some(Wire::get(reader)?),
+                accuracy_validation: Wire::get(reader)?,
+            });
+        }
+        let named: Vec<(String, Option<f64>)> = Wire::get(reader)?;
+        let value = |name: &str| {
+            let found = named.iter().find(|(known, _)| known == name);
+            found.and_then(|(_, value)| *value)
+        };
+        let missing = WireError::Short("a validation metric");
+        Ok(Validation {
+            loss_validation: value("loss").ok_or(missing)?,
+            auc_validation: value("auc"),
+            precision_validation: value("precision"),
+            recall_validation: value("recall"),
+            f1_validation: value("f1"),
+            accuracy_validation: value("accuracy").ok_or(missing)?,
+        })
+    }
+}
+
 fields!(Evaluation {
     t,
     p,
@@ -262,7 +310,7 @@ impl Wire for bool {
         match u8::get(reader)? {
             0 => Ok(false),
             1 => Ok(true),
-            value => Err(cannot_be("a truth value", value)),
+            value => Err(cannot_be("a flag", value)),
         }
     }
 }
@@ -344,6 +392,26 @@ impl Wire for Vec<f32> {
     }
 }
 
+/// Numbers at the end of a record that earlier versions did not have: nothing is written if there are none, and nothing
+/// is there where the record ends.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Appended(pub(crate) Vec<f32>);
+
+impl Wire for Appended {
+    fn put(&self, out: &mut Vec<u8>) {
+        if !self.0.is_empty() {
+            self.0.put(out);
+        }
+    }
+
+    fn get(reader: &mut Reader<'_>) -> Result<Self, WireError> {
+        match reader.bytes.is_empty() {
+            true => Ok(Appended::default()),
+            false => Ok(Appended(Wire::get(reader)?)),
+        }
+    }
+}
+
 impl Wire for String {
     fn put(&self, out: &mut Vec<u8>) {
         (self.len() as u32).put(out);
@@ -381,7 +449,7 @@ impl Wire for Numbers {
                 let length = reader.length()?;
                 Ok(Numbers::Frame(reader.take(length, "a frame")?.into()))
             }
-            value => Err(cannot_be("a kind of numbers", value)),
+            value => Err(cannot_be("an encoding of numbers", value)),
         }
     }
 }
@@ -485,14 +553,14 @@ impl Wire for Tally {
         // Each tally is written in one way only.
         let unsorted = there.windows(2).find(|pair| pair[0].0 >= pair[1].0);
         if let Some(pair) = unsorted {
-            return Err(cannot_be("a place of a count", pair[1].0));
+            return Err(cannot_be("the position of a count", pair[1].0));
         }
         let mut tally = Tally::new(classes);
         for (place, count) in there {
             let found = tally.count_mut(place as usize);
-            let found = found.ok_or(cannot_be("a place of a count", place))?;
+            let found = found.ok_or(cannot_be("the position of a count", place))?;
             *found = match count {
-                0 => return Err(cannot_be("a count that is written", count)),
+                0 => return Err(cannot_be("a stored count", count)),
                 _ => count,
             };
         }

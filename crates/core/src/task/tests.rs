@@ -64,16 +64,16 @@ fn data_that_is_not_what_it_says_of_itself_is_refused() {
     };
     refused(
         &|d| d.groups[1].samples.push(&[1.0], &[1.0], 0),
-        "group 1 (`group 1`): x1 has 37 numbers, but 19 rows of 2 each",
+        "group 1 (`group 1`): x1 has 37 numbers: expected 19 × 2, for 19 rows of 2 each",
     );
     refused(&|d| d.test.x2.push(0.0), "test: x2 has");
     refused(
         &|d| d.validation.push(&[1.0, 1.0], &[1.0], 2),
-        "validation: row 0 has the label 2, but with 2 classes",
+        "validation: row 0 has the label 2: expected one below 2",
     );
     refused(
         &|d| d.groups[2].offsets = vec![0, 3, 2, 7].into(),
-        "group 2 (`group 2`): offsets must rise from 0 to its 7 rows",
+        "group 2 (`group 2`): offsets must increase from 0 to its 7 rows",
     );
     refused(&|d| d.groups[0].offsets = vec![].into(), "offsets");
     refused(&|d| d.groups.clear(), "no groups");
@@ -231,6 +231,6 @@ fn counts_of_other_classes_are_refused() {
     let refused = Task::of_party(&experiment, &whole, &[1, 2, 3]).err();
     assert_eq!(
         refused.unwrap().to_string(),
-        "3 counts of labels, but the data has 2 classes: give one count for each class"
+        "3 label counts, but the data has 2 classes: give one count for each class"
     );
 }

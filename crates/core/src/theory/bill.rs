@@ -50,8 +50,8 @@ impl Bill {
         self.global(counter) / p + self.local(counter) / q
     }
 
-    /// B ≥ 2·n1, which is sufficient for P = Q to be optimal with the paper's count and real P, Q where the bound holds:
-    /// what an exchange sends, against what a global aggregation does.
+    /// B ≥ 2·n1, which is sufficient for P = Q to be optimal with the paper's count and real P, Q where the bound
+    /// holds: what an exchange sends, against what a global aggregation does.
     pub fn favours_equal_intervals(&self) -> bool {
         self.local(Counter::Paper) >= 2.0 * self.global(Counter::Paper)
     }

@@ -1,8 +1,8 @@
 //! Estimating what the bound needs: ρ, δ² and ‖∇F‖.
 //!
 //! A *probe* is a gradient that is measured and not applied ([`Probe`]). Inside a group it takes the messages of an
-//! exchange and of the devices' uploads. What leaves the group are the mean gradient, which at P = Q = 1 is what a model's
-//! upload shows anyway, and scalars.
+//! exchange and of the devices' uploads. What leaves the group are the mean gradient, which at P = Q = 1 is what a
+//! model's upload shows anyway, and scalars.
 //!
 //! - **ρ**: power iteration on H·v ≈ (∇F_m(θ + εv) − ∇F_m(θ))/ε, both with the same patients. ‖H·v‖ rises to the largest
 //!   curvature from below. The direction stays in its group.
@@ -12,7 +12,8 @@
 //!   nothing is added for groups that were not seen.
 //! - **‖∇F‖²**: that of the mean gradient, less what noise adds to it.
 //!
-//! All but ρ are unbiased (up to values that are cut at zero): the mean over draws is right however few devices are drawn.
+//! All but ρ are unbiased (up to values that are cut at zero): the mean over draws is right however few devices are
+//! drawn.
 
 use crate::model::Model;
 use rayon::prelude::*;
@@ -25,7 +26,7 @@ pub trait Problem: Sync {
     fn groups(&self) -> usize;
     /// K_m/K
     fn weight(&self, group: usize) -> f64;
-    /// What a group finds at `model`, with the patients that it draws for `draw`: the same ones each time.
+    /// A group's probe at `model`, with the patients that it draws for `draw`: the same ones each time.
     fn probe(&self, group: usize, draw: u64, model: &Model) -> Probe;
 }
 
@@ -36,8 +37,8 @@ pub struct Probe {
     pub gradient: Model,
     /// The mean loss.
     pub loss: f64,
-    /// Of each part, the variance of one device's gradient around their mean: Σ‖g_n − g‖²/(|A| − 1); zero if it is alone,
-    /// which takes a [`second`](Probe::with_second) draw to mend.
+    /// Of each part, the variance of one device's gradient around their mean: Σ‖g_n − g‖²/(|A| − 1); zero for a single
+    /// device, which needs a [`second`](Probe::with_second) draw.
     pub spread: [f64; 3],
     /// |A|
     pub selected: usize,
@@ -52,7 +53,7 @@ impl Probe {
         self.spread.map(|s| s / a * (1.0 - a / k))
     }
 
-    /// Whether its spread says nothing, because one device was drawn of several.
+    /// Whether its spread is meaningless, because one device was drawn of several.
     pub fn is_alone(&self) -> bool {
         self.selected == 1 && self.devices > 1
     }
@@ -72,7 +73,7 @@ impl Probe {
     }
 }
 
-/// What all groups together found at one model.
+/// The probes of all groups at one model, combined.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// F
@@ -107,7 +108,7 @@ pub fn point(problem: &impl Problem, draw: u64, model: &Model) -> Point {
     from_probes(&weights, &probes)
 }
 
-/// What follows from every group's probe at the same model.
+/// Combines every group's probe at the same model.
 pub fn from_probes(weights: &[f64], probes: &[Probe]) -> Point {
     let weighted = |of: &dyn Fn(&Probe) -> f64| -> f64 {
         weights.iter().zip(probes).map(|(w, p)| w * of(p)).sum()
@@ -182,7 +183,7 @@ pub fn moved(model: &Model, direction: &Model, factor: f64) -> Model {
 pub struct Curvature {
     /// ‖H·v‖ of the last direction.
     pub rho: f64,
-    /// The next direction, to go on from.
+    /// The next direction, to continue from.
     pub direction: Model,
     /// Probes it took.
     pub probes: usize,
@@ -203,9 +204,9 @@ fn opening(gradient: &Model) -> Model {
     }
 }
 
-/// At most `steps` of power iteration on a group's curvature at `model`, from `direction` or else from where its gradient
-/// points; they end once two in a row change less than a hundredth. (After one it may be between two eigenvalues, having
-/// lost the others and not yet seen the largest.)
+/// At most `steps` of power iteration on a group's curvature at `model`, from `direction` or else from where its
+/// gradient points; they end once two in a row change less than a hundredth. (After one it may be between two
+/// eigenvalues, having lost the others and not yet seen the largest.)
 pub fn curvature(
     problem: &impl Problem,
     (group, draw): (usize, u64),

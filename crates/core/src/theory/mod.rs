@@ -1,4 +1,4 @@
-//! What the paper proves of HSGD, and what follows from it for P, Q and η.
+//! What the paper proves about HSGD, and what follows from it for P, Q and η.
 //!
 //! ```text
 //! estimate ──► Constants (Δ, ρ, δ²) ──► bound: Γ(P, Q)  ─┐
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Everything but the estimators is a pure function. The bound is loose: it bounds the worst case, with constants that
-//! hold along the whole path. What it is good for is how it changes with P, Q and η.
+//! hold along the whole path. It is useful for how it changes with P, Q and η.
 
 pub mod bill;
 pub mod bound;

@@ -4,8 +4,8 @@
 //! probe ── some iterations at P = Q = 1 ── probe ── …
 //! ```
 //!
-//! It starts where training would, and takes steps of η or 1/ρ, whichever is less, so that a learning rate that is ten times
-//! too large does no harm. Only what parties may share is used, and all that they send is in its ledger.
+//! It starts where training would, and takes steps of η or 1/ρ, whichever is less, so that a learning rate that is ten
+//! times too large does no harm. Only what parties may share is used, and all that they send is in its ledger.
 
 use super::bound::{Bound, Constants, Setting};
 use crate::adaptive::bound::{Books, Known, probe};
@@ -27,7 +27,7 @@ pub const APART: u64 = 10;
 /// What was measured.
 #[derive(Clone, Debug)]
 pub struct Pretraining {
-    /// What each probe found.
+    /// The result of each probe.
     pub probes: Vec<Known>,
     /// η of each iteration.
     pub rates: Vec<f64>,
@@ -38,7 +38,7 @@ pub struct Pretraining {
 /// A value with the least and the largest that were measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
-    /// What is used.
+    /// The value in use.
     pub value: f64,
     /// The least.
     pub least: f64,
@@ -77,7 +77,7 @@ impl Pretraining {
         Spread::of(&self.each(|known| known.rho), largest)
     }
 
-    /// δ²: the largest over the parts, in the mean along the path.
+    /// δ²: the largest over the parts, averaged along the path.
     pub fn variance(&self) -> Spread {
         Spread::of(&self.each(|known| known.point.largest_variance()), mean)
     }
@@ -93,7 +93,7 @@ impl Pretraining {
         mean(&self.each(share))
     }
 
-    /// ‖∇F‖, in the mean along the path.
+    /// ‖∇F‖, averaged along the path.
     pub fn gradient(&self) -> Spread {
         Spread::of(&self.each(|known| known.point.gradient.sqrt()), mean)
     }
@@ -107,7 +107,7 @@ impl Pretraining {
         }
     }
 
-    /// The mean of ‖∇F‖² that was measured, and what the bound says of the same iterations: how loose it is.
+    /// The measured mean of ‖∇F‖², and the bound for the same iterations: how loose it is.
     pub fn looseness(&self) -> (f64, Bound) {
         let measured = mean(&self.each(|known| known.point.gradient));
         let last = self.probes.last().map_or(0.0, |known| known.point.loss);

@@ -1,9 +1,11 @@
 //! The paper's adaptive strategies.
 //!
-//! **Strategy 1: how many exchanges in a global interval.** With Q = P/Λ, Γ ≤ Ξ is 96(P/Λ)²ρ²η²δ² ≤ Ξ − 4Δ/(ηT) − 12Pρηδ²,
-//! so Λ ≥ 4√6·Pρηδ/√(Ξ − 4Δ/(ηT) − 12Pρηδ²). The bill grows with Λ at fixed P: the smallest Λ that is allowed is best.
+//! **Strategy 1: how many exchanges in a global interval.** With Q = P/Λ, Γ ≤ Ξ is 96(P/Λ)²ρ²η²δ² ≤ Ξ − 4Δ/(ηT) −
+//! 12Pρηδ², so Λ ≥ 4√6·Pρηδ/√(Ξ − 4Δ/(ηT) − 12Pρηδ²). The bill grows with Λ at fixed P: the smallest Λ that is allowed
+//! is best.
 //!
-//! **Strategy 2: P = Q.** With P = Q, C = Z·T/Q, Z being the bytes of an exchange and a global aggregation together, and
+//! **Strategy 2: P = Q.** With P = Q, C = Z·T/Q, Z being the bytes of an exchange and a global aggregation together,
+//! and
 //!
 //! ```text
 //! Γ·C/Z = 4Δ/(ηQ) + 12ρηδ²T + 96Qρ²η²δ²T
@@ -11,19 +13,19 @@
 //! ```
 //!
 //! The paper's own derivative says so too, but it prints η² under the root, where η³ belongs. (The printed root is not
-//! even dimensionless: ρη and ηδ²T/Δ are, ρ²η²δ²T/Δ is not.) At η = 0.01 it is ten times too small. [`Root::Printed`] gives
-//! it for comparison.
+//! even dimensionless: ρη and ηδ²T/Δ are, ρ²η²δ²T/Δ is not.) At η = 0.01 it is ten times too small. [`Root::Printed`]
+//! gives it for comparison.
 //!
-//! **Strategy 3: η for given P and Q.** Within one global interval the loss falls by at least cη − bη² − aη³, with
-//! a = 24Q²Pρ²δ², b = 3P²ρδ², c = P‖∇F‖²/4. The best η is the positive root of 3aη² + 2bη − c; written as
-//! 1/(β + √(β² + 3α)) with β = b/c and α = a/c it loses no digits where b² ≫ ac.
+//! **Strategy 3: η for given P and Q.** Within one global interval the loss falls by at least cη − bη² − aη³, with a =
+//! 24Q²Pρ²δ², b = 3P²ρδ², c = P‖∇F‖²/4. The best η is the positive root of 3aη² + 2bη − c; written as 1/(β + √(β² +
+//! 3α)) with β = b/c and α = a/c it loses no digits where b² ≫ ac.
 
 use super::bill::{Bill, Counter};
 use super::bound::{Constants, Setting};
 use serde::{Deserialize, Serialize};
 
-/// Λ* of strategy 1, rounded up to a divisor of P: how many exchanges there are in a global interval so that Γ stays below
-/// `wanted`. Nothing if no Λ does.
+/// Λ* of strategy 1, rounded up to a divisor of P: how many exchanges there are in a global interval so that Γ stays
+/// below `wanted`. Nothing if no Λ does.
 ///
 /// ```
 /// use selvedge_core::theory::{bound::{Constants, Setting}, strategies::exchanges};
@@ -45,6 +47,58 @@ pub fn exchanges(problem: &Constants, setting: Setting, wanted: f64) -> Option<u
     let least = (at_most / room).sqrt().ceil().max(1.0);
     let p = p as u64;
     (least as u64..=p).find(|lambda| p.is_multiple_of(*lambda))
+}
+
+/// Γ may be so many times what it would be if hospital and devices exchanged at every iteration.
+pub const ALLOWED: f64 = 1.1;
+
+/// Strategy 1's two conditions for P = Q: one exchange in a global interval is enough (Λ* ≤ 1), and exchanges cost
+/// enough of the bytes (B ≥ 2·n1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EqualityCheck {
+    /// Λ* for Γ ≤ [`ALLOWED`] times its value at Q = 1; nothing if P itself is too large for it.
+    pub exchanges: Option<u64>,
+    /// B ≥ 2·n1
+    pub exchanges_weigh: bool,
+}
+
+impl EqualityCheck {
+    /// The conditions at P = Q and η, with so many iterations left.
+    pub fn new(problem: &Constants, bill: &Bill, (interval, rate): (f64, f64), left: u64) -> Self {
+        let often = Setting {
+            global_interval: interval,
+            local_interval: 1.0,
+            learning_rate: rate,
+            iterations: left.max(1) as f64,
+        };
+        let wanted = ALLOWED * problem.bound(often).total();
+        EqualityCheck {
+            exchanges: exchanges(problem, often, wanted),
+            exchanges_weigh: bill.favours_equal_intervals(),
+        }
+    }
+
+    /// Whether strategy 1 concludes P = Q.
+    pub fn concludes(&self) -> bool {
+        self.exchanges == Some(1) && self.exchanges_weigh
+    }
+}
+
+/// `P = Q (Λ* 1, B ≥ 2·n1)`
+impl std::fmt::Display for EqualityCheck {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let lambda = match self.exchanges {
+            Some(lambda) => lambda.to_string(),
+            None => "> P".into(),
+        };
+        let sign = if self.exchanges_weigh { '≥' } else { '<' };
+        let but = if self.concludes() {
+            ""
+        } else {
+            ", though strategy 1 does not conclude it"
+        };
+        write!(f, "P = Q{but} (Λ* {lambda}, B {sign} 2·n1)")
+    }
 }
 
 /// Which root strategy 2 takes.
@@ -300,7 +354,8 @@ mod tests {
         constants.bound(setting).total()
     }
 
-    /// With the paper's count, real P ≥ Q, B ≥ 2·n1 and where the bound holds, no pair keeps a bound at fewer bytes than an equal one.
+    /// With the paper's count, real P ≥ Q, B ≥ 2·n1 and where the bound holds, no pair keeps a bound at fewer bytes
+    /// than an equal one.
     #[test]
     fn equal_intervals_are_best_where_exchanges_dominate_the_bill() {
         let mut state = 6;

@@ -110,7 +110,7 @@ fn restoring_forgets_what_compression_has_lost_and_sends_the_whole_model() {
         let lost = &after.residuals;
         let zero = |m: &Model| m.parts().iter().all(|p| p.iter().all(|x| *x == 0.0));
         assert!(lost.uploads.iter().all(zero) && zero(&lost.cloud));
-        assert!(lost.hospitals.iter().flatten().all(|x| *x == 0.0));
+        assert!(lost.edges.iter().flatten().all(|x| *x == 0.0));
         let down = |s: &State| {
             let entries = s.progress.ledger.entries().iter();
             let found =

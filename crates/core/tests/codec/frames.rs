@@ -159,7 +159,7 @@ fn structures_that_no_sender_writes_are_refused() {
     let error = refused(top_k(65536), n, &[&[0b10001], &one, &not]);
     assert_eq!(
         error.to_string(),
-        "kept number 1 is NaN, but must be finite"
+        "kept number 1 is NaN: expected a finite number"
     );
 
     // 66 numbers, of which two are kept, as indices.

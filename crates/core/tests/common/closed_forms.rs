@@ -79,6 +79,7 @@ impl Codec {
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
     pub theta0: Size,
+    pub theta0_to_device: Size,
     pub zeta1: Size,
     pub zeta2: Size,
     pub theta2_up: Size,
@@ -97,6 +98,7 @@ impl Sizes {
         let theta = [w.n0, w.n1, w.n2];
         Sizes {
             theta0: codecs[0].size(w.n0),
+            theta0_to_device: codecs[0].size(w.n0),
             zeta1: codecs[1].size(w.d1),
             zeta2: codecs[2].size(w.d2),
             theta2_up: codecs[3].size(w.n2),
@@ -163,7 +165,7 @@ impl Bill {
         let messages = n * groups;
         self.counted((EdgeHospital, Theta0, Down), messages, messages, z.theta0);
         self.counted((EdgeHospital, Zeta1, Down), messages, all, z.zeta1);
-        self.uncounted((DeviceEdge, Theta0, Down), n * a, n * a, z.theta0);
+        self.uncounted((DeviceEdge, Theta0, Down), n * a, n * a, z.theta0_to_device);
         self.uncounted((DeviceEdge, Zeta1, Down), n * a, all, z.zeta1);
     }
 
@@ -298,11 +300,18 @@ impl Case {
             ..
         } = self.e.time;
         let (a, s, fixed) = (self.largest(), self.samples as f64, fixed(&self.e.time));
-        let [theta0, zeta1, zeta2, up2, down2] =
-            [z.theta0, z.zeta1, z.zeta2, z.theta2_up, z.theta2_down].map(bits);
+        let [theta0, to_device, zeta1, zeta2, up2, down2] = [
+            z.theta0,
+            z.theta0_to_device,
+            z.zeta1,
+            z.zeta2,
+            z.theta2_up,
+            z.theta2_down,
+        ]
+        .map(bits);
         let t_l = self.share(a) * up2 / mu + down2 / md;
         let up = self.share(a) * s * zeta2 / mu + a * s * zeta2 / fixed;
-        let down = (theta0 + a * s * zeta1) / fixed + (theta0 + s * zeta1) / md;
+        let down = (theta0 + a * s * zeta1) / fixed + (to_device + s * zeta1) / md;
         t_l + self.exchange(up, down) + self.compute(self.q)
     }
 
@@ -368,6 +377,15 @@ pub fn with_codecs(c: &mut Case, draw: &mut Stream) -> Sizes {
     (settings.device_upload, settings.device_download) = (up, down);
     (settings.global_upload, settings.global_download) = (global_up, global_down);
     settings.error_feedback = draw.below(2) == 0;
+    settings.theta0_feedback = draw.below(2) == 0;
+    let feedback = settings.theta0_feedback;
     c.e = checked(&c.e);
-    Sizes::coded(c.w, codecs)
+    let coded = Sizes::coded(c.w, codecs);
+    match feedback {
+        true => Sizes {
+            theta0_to_device: Sizes::dense(c.w).theta0,
+            ..coded
+        },
+        false => coded,
+    }
 }

@@ -333,8 +333,8 @@ pub fn assert_same_state(a: &State, b: &State, what: &str) {
     assert!(bits(a) == bits(b), "{what}: models differ at t = {t}");
     let lost = |s: &State| {
         let models = s.residuals.uploads.iter().chain([&s.residuals.cloud]);
-        let hospitals = s.residuals.hospitals.iter();
-        let theta0 = hospitals.map(|lost| lost.iter().map(|x| x.to_bits()).collect());
+        let copies = s.residuals.edges.iter();
+        let theta0 = copies.map(|copy| copy.iter().map(|x| x.to_bits()).collect());
         models.map(model_bits).chain(theta0).collect::<Vec<_>>()
     };
     assert!(lost(a) == lost(b), "{what}: residuals differ at t = {t}");

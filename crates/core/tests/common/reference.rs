@@ -1,5 +1,5 @@
-//! HSGD once more, as plainly as it can be said: f64, one iteration at a time, and no backward pass at all.
-//! Gradients are finite differences of the loss.
+//! HSGD once more, as plainly as it can be said: f64, one iteration at a time, and no backward pass at all. Gradients
+//! are finite differences of the loss.
 
 use selvedge_core::experiment::ClassWeights;
 use selvedge_core::model::Model;

@@ -54,7 +54,8 @@ fn measure(problem: &Quadratic, s: &Setting, start: &Theta, aggregations: u64) -
     (squares / (seeds * aggregations) as f64, bound.total())
 }
 
-/// Starts at the optimum, where only noise is left; at the edge of the noise; and far away, where the first term is all.
+/// Starts at the optimum, where only noise is left; at the edge of the noise; and far away, where the first term is
+/// all.
 fn starts(problem: &Quadratic) -> [Theta; 3] {
     [0.0, 0.2, 30.0].map(|far| plus(&problem.optimum, far, &[1.0; N]))
 }

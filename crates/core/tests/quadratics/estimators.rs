@@ -1,4 +1,5 @@
-//! ρ, δ², ‖∇F‖² and the differences between groups, estimated from f32 gradients of drawn devices, against what they are.
+//! ρ, δ², ‖∇F‖² and the differences between groups, estimated from f32 gradients of drawn devices, against what they
+//! are.
 
 use crate::problem::{N, PARTS, Quadratic, Theta, dot, draw, plus};
 use selvedge_core::model::Model;

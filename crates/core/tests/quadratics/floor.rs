@@ -153,8 +153,8 @@ fn at_fixed_p_the_floor_follows_q_below_a_bound_that_hardly_does() {
     assert!(bound < 0.5, "{bound:.3}");
 }
 
-/// Why P alone costs nothing here: with one curvature for all, steps are affine in θ, and a mean of groups' steps is the
-/// step of their mean. Only where curvatures differ can groups drift apart in a way that averaging does not undo.
+/// Why P alone costs nothing here: with one curvature for all, steps are affine in θ, and a mean of groups' steps is
+/// the step of their mean. Only where curvatures differ can groups drift apart in a way that averaging does not undo.
 #[test]
 fn with_one_curvature_and_the_same_draws_p_changes_nothing() {
     let problem = Quadratic::new(41, 1.0, 10.0, 20);

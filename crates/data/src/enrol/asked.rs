@@ -1,4 +1,5 @@
-//! Patients of a table whom a trained model is asked about: read as enrolment reads them, scaled as those who took part are.
+//! Patients of a table for whom a trained model's prediction is asked: read as in enrolment, scaled as the participants
+//! are.
 
 use super::own::open;
 use crate::pseudonym::number;
@@ -11,15 +12,15 @@ use std::path::PathBuf;
 /// One side of some patients.
 #[derive(Debug)]
 pub struct Asked {
-    /// What they are called where this was read; for nobody else.
+    /// Their ids where this was read; not for anybody else.
     pub ids: Vec<String>,
-    /// What they are called elsewhere.
+    /// Their names elsewhere.
     pub pseudonyms: Vec<u128>,
     /// A name for the key of the pseudonyms.
     pub key: u128,
     /// Their rows, scaled, one after the other.
     pub x: Vec<f32>,
-    /// What a user should know about the reading.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
@@ -27,7 +28,7 @@ impl Asked {
     /// Reads the files of a hospital; the first has ids. Labels need not be known.
     ///
     /// # Errors
-    /// If a file is missing or not what it should be, or has other columns than those who took part.
+    /// If a file is missing or malformed, or has other columns than at enrolment.
     pub fn of_hospital(
         terms: &Terms,
         tables: Vec<PathBuf>,
@@ -67,8 +68,12 @@ impl Asked {
         scales.apply(&mut x);
         let mut notes = std::mem::take(&mut side.notes);
         if side.doubled > 0 {
+            let (occur, are) = match side.doubled {
+                1 => ("id occurs", "is"),
+                _ => ("ids occur", "are"),
+            };
             notes.push(format!(
-                "{} ids are twice in a file of one row for each, and are left out",
+                "{} {occur} twice in a file with one row per id, and {are} left out",
                 side.doubled
             ));
         }
@@ -94,13 +99,13 @@ fn check(side: &OneSide, scales: &SideStatistics) -> Result<(), DataError> {
         lacks(&scales.names, &side.names),
     ) {
         (Some(name), _) => {
-            format!("it has no {name:?}: expected the columns that were enrolled with")
+            format!("it has no {name:?}: expected the columns used at enrolment")
         }
         (None, Some(name)) => {
-            format!("it has {name:?}: expected only the columns that were enrolled with")
+            format!("it has {name:?}: expected only the columns used at enrolment")
         }
         (None, None) => format!(
-            "a row has the shape {:?}: expected {:?}, as it was enrolled with",
+            "a row has the shape {:?}: expected {:?}, as at enrolment",
             side.shape().dims(),
             scales.shape
         ),

@@ -18,10 +18,11 @@ pub struct OwnSide {
 }
 
 impl OwnSide {
-    /// Reads the files of a hospital, of which the first has ids and labels, or those of a gateway, which need no labels.
+    /// Reads the files of a hospital, of which the first has ids and labels, or those of a gateway, which need no
+    /// labels.
     ///
     /// # Errors
-    /// If a file is missing or not what it should be, or the terms do not explain it.
+    /// If a file is missing or malformed, or does not fit the terms.
     pub fn of(
         party: Party,
         terms: &Terms,
@@ -54,16 +55,16 @@ impl OwnSide {
             problem,
         };
         if rows.len() != side.ids.len() {
-            let problem = "two ids have the same pseudonym: expected another key";
+            let problem = "two ids have the same pseudonym: expected a different key";
             return Err(wrong(problem.into()));
         }
         if rows.len() > u32::MAX as usize || !is_roll(&rows.keys().cloned().collect::<Vec<_>>()) {
-            return Err(wrong(format!("{} patients are too many", rows.len())));
+            return Err(wrong(format!("too many patients: {}", rows.len())));
         }
         Ok(OwnSide { side, key, rows })
     }
 
-    /// What a user should know about the reading.
+    /// Notes for the user.
     pub fn notes(&self) -> &[String] {
         &self.side.notes
     }

@@ -1,4 +1,4 @@
-//! What all parties must agree on before they enrol: what cannot work is refused here.
+//! What all parties must agree on before they enrol; invalid settings are refused here.
 
 use crate::DataError;
 use crate::settings::{self, wrong};
@@ -6,19 +6,19 @@ use crate::table::check_columns;
 use selvedge_core::enrol::Terms;
 use selvedge_core::experiment::{Categorical, DataSettings};
 
-/// What all parties have in common, of the `[data]` table and the seed of an experiment, if parties can enrol by them.
+/// The terms that all parties share: an experiment's `[data]` table and seed, if parties can enrol by them.
 ///
 /// # Errors
-/// If something is left open that each party would decide by what it sees itself.
+/// If something is left open that each party would decide differently, from its own data.
 pub fn terms(data: &DataSettings, seed: u64) -> Result<Terms, DataError> {
     let t = &data.table;
     if data.set != "table" {
-        let expected = "enrolment is for tables that parties hold: expected \"table\"";
+        let expected = "enrolment needs tables held by the parties: expected \"table\"";
         return Err(wrong("set", format!("{:?}", data.set), expected));
     }
     settings::check(data)?;
     if t.id.is_empty() {
-        let expected = "expected the column by which the parties know the same patient";
+        let expected = "expected the column that identifies a patient to all parties";
         return Err(wrong("table.id", "\"\"", expected));
     }
     if t.labels.is_empty() {
@@ -39,8 +39,7 @@ pub fn terms(data: &DataSettings, seed: u64) -> Result<Terms, DataError> {
         return Err(wrong("table.categorical", format!("{name:?}"), expected));
     }
     if t.clip {
-        let expected =
-            "percentiles of all cannot be found without bringing values together: expected false";
+        let expected = "cannot be used in a consortium, since percentiles over all patients need pooled values: expected false";
         return Err(wrong("table.clip", true, expected));
     }
     for (key, column, expected) in [
@@ -52,7 +51,7 @@ pub fn terms(data: &DataSettings, seed: u64) -> Result<Terms, DataError> {
         (
             "table.part",
             &t.part,
-            "held-out patients are drawn by data.test and data.validation when parties enrol: expected nothing",
+            "held-out patients are drawn by data.test and data.validation when parties enrol: expected \"\"",
         ),
     ] {
         if !column.is_empty() {
@@ -60,8 +59,7 @@ pub fn terms(data: &DataSettings, seed: u64) -> Result<Terms, DataError> {
         }
     }
     if t.one_sided != "leave-out" {
-        let expected =
-            "whom only one side knows is left out when parties enrol: expected \"leave-out\"";
+        let expected = "patients known to only one side are left out when parties enrol: expected \"leave-out\"";
         return Err(wrong(
             "table.one_sided",
             format!("{:?}", t.one_sided),

@@ -1,4 +1,5 @@
-//! Whole enrolments in memory: messages that are shuffled, doubled and lost, parties that are started again, and nonsense.
+//! Whole enrolments in memory: messages that are shuffled, doubled and lost, parties that are started again, and
+//! nonsense.
 
 use super::*;
 use crate::table::{self, Side};
@@ -56,7 +57,8 @@ const LONG: &str = "id,hour,variable,value\n";
 const SERIES: &str = "id,hour,hr,spo2\n";
 
 impl Tables {
-    /// Patients of all kinds; the first gateway of a group has one measurement in each row, the second one row for each hour.
+    /// Patients of all kinds; the first gateway of a group has one measurement in each row, the second one row for each
+    /// hour.
     fn new(seed: u64, odd_ones: bool) -> Self {
         let mut stream = Key::new(seed).stream();
         let mut files: BTreeMap<String, String> = BTreeMap::new();
@@ -452,7 +454,7 @@ fn what_cannot_work_is_told_to_everybody() {
             Box::new(|| small(1).party(&terms, Party::Hospital(1), 1)),
         ),
         (
-            "different keys of pseudonyms",
+            "different pseudonym keys",
             Party::Gateway(0, 1),
             Box::new(|| {
                 let key = PseudonymKey::new([99; 32]);
@@ -513,13 +515,13 @@ fn another_experiment_is_noticed_and_waited_for() {
         world.parties[&Party::Edge(0)]
             .doing()
             .what
-            .contains("another experiment")
+            .contains("a different experiment")
     );
     assert!(
         world.parties[&who]
             .doing()
             .what
-            .contains("another experiment")
+            .contains("a different experiment")
     );
     // Put right, it goes on.
     world.parties.insert(who, tables.party(&terms, who, 2));

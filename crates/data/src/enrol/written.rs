@@ -1,4 +1,4 @@
-//! What a party is left with: its data folder, and a summary of what was decided.
+//! The result of enrolment for a party: its data folder, and a summary of what was decided.
 
 use crate::shards::{check_folder, write_own};
 use crate::{DataError, PartyShard, PseudonymKey, read_party};
@@ -10,31 +10,31 @@ use std::path::Path;
 /// The file that says what was decided.
 const ENROLMENT: &str = "enrolment.json";
 
-/// `enrolment.json`: what was decided. Nothing in it is about anybody.
+/// `enrolment.json`: what was decided. It contains nothing about any patient.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
     /// The version of selvedge.
     pub version: String,
     /// When it was written.
     pub time: String,
-    /// Whose it is.
+    /// The party.
     pub party: String,
     /// The fingerprint of the whole set: the same for all.
     pub dataset: String,
     /// The fingerprint of `stats.json`.
     pub statistics: String,
-    /// The digest of the experiment's `[data]` and seed, by which all of it was decided.
+    /// The digest of the terms: the experiment's `[data]` and seed.
     pub terms: String,
     /// The digest of the group's patients in order, with their labels: the same for all of a group. The cloud has none.
     pub roster: String,
     /// The devices of each gateway of the group: the first, and one past the last.
     pub gateways: Vec<[u32; 2]>,
-    /// Which of the group's rows of validation and of the test each gateway has, likewise; an edge's alone.
+    /// Which of the group's validation and test rows each gateway has, likewise; only for an edge.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held_out: Vec<[[u32; 2]; 2]>,
-    /// Of the party's group; the cloud has those of all groups.
+    /// Counts of the party's group; the cloud has those of all groups.
     pub counts: Vec<Counts>,
-    /// A name for the key of the pseudonyms; of a hospital and of gateways alone.
+    /// An identifier of the pseudonym key; only for a hospital and gateways.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub pseudonyms: String,
 }
@@ -52,7 +52,7 @@ impl Summary {
             Ok(text) => text,
         };
         serde_json::from_str(&text).map(Some).map_err(|error| {
-            let problem = format!("{error}: expected what `selvedge enrol` wrote");
+            let problem = format!("{error}: expected a file written by `selvedge enrol`");
             DataError::line(file, error.line(), problem)
         })
     }
@@ -61,7 +61,7 @@ impl Summary {
 /// Refuses a data folder that cannot be written to, before anything else is done.
 ///
 /// # Errors
-/// If it holds something; with `again`, if that is not a party's shard.
+/// If it is not empty; with `again`, if it holds something other than a party's shard.
 pub fn check_data_folder(folder: &Path, again: bool) -> Result<(), DataError> {
     check_folder(folder, again)
 }
@@ -72,7 +72,7 @@ impl Summary {
         self.pseudonyms.is_empty() || self.pseudonyms == key.name()
     }
 
-    /// Whether it was decided by these terms: what parties hold is of no use to another experiment.
+    /// Whether it was decided by these terms: the data of another experiment cannot be used.
     pub fn is_by(&self, terms: &Terms) -> bool {
         self.terms == terms.about
     }
@@ -113,11 +113,11 @@ pub(super) fn shard(enrolled: &Enrolled) -> PartyShard {
     }
 }
 
-/// Writes the data folder of a party that has enrolled and reads it again, as a node will. With `again` one that is there is
-/// replaced.
+/// Writes the data folder of a party that has enrolled and reads it again, as a node will. With `again` an existing one
+/// is replaced.
 ///
 /// # Errors
-/// If it cannot be written, or holds something.
+/// If it cannot be written, or is not empty.
 pub fn write(
     enrolled: &Enrolled,
     folder: &Path,

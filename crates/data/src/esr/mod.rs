@@ -1,16 +1,16 @@
 //! `esr`: Epileptic Seizure Recognition, one second of EEG per row, five labels.
 //!
-//! [`table`] reads and checks the file; this module cuts the rows in halves: X1 to X89 at the hospital, X90 to X178 on the
-//! device.
+//! [`table`] reads and checks the file; this module cuts the rows in halves: X1 to X89 at the hospital, X90 to X178 on
+//! the device.
 //!
 //! All 178 columns have one mean and one deviation. They are moments of one signal from one amplifier, cut at arbitrary
-//! times, so they all estimate the same two; a scale per column would add their sampling error as a fixed ripple over time
-//! and bend every waveform by it. A recurrent layer feeds all columns to the same weights, which asks for one unit in all
-//! of them. And it keeps what tells seizures apart: how large the signal is.
+//! times, so they all estimate the same two; a scale per column would add their sampling error as a fixed ripple over
+//! time and bend every waveform by it. A recurrent layer feeds all columns to the same weights, which asks for one unit
+//! in all of them. And it keeps what tells seizures apart: how large the signal is.
 //!
-//! Pieces of one recording resemble each other, so a random split tests on patients that training has seen. It is what the
-//! paper did; `data.split = "recording"` keeps all pieces of a recording together and shows what the model can do with new
-//! patients.
+//! Pieces of one recording resemble each other, so a random split tests on patients that training has seen. It is what
+//! the paper did; `data.split = "recording"` keeps all pieces of a recording together and shows what the model can do
+//! with new patients.
 
 mod table;
 
@@ -82,7 +82,7 @@ fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<Rows, DataEr
         return Err(wrong("groups", settings.groups, expected));
     }
     if !settings.vertical.is_empty() {
-        let expected = "\"esr\" is cut in halves: expected nothing";
+        let expected = "\"esr\" is always split in halves: expected \"\"";
         return Err(wrong(
             "vertical",
             format!("{:?}", settings.vertical),
@@ -97,7 +97,7 @@ fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<Rows, DataEr
 pub(crate) fn of_lines(
     settings: &DataSettings,
     file: &Path,
-    lines: Lines,
+    lines: Lines<'_>,
 ) -> Result<Rows, DataError> {
     let table = Table::of_lines(file.to_owned(), lines, crate::rows::Purpose::Training)?;
     rows(settings, table)
@@ -109,7 +109,7 @@ fn rows(settings: &DataSettings, table: Table) -> Result<Rows, DataError> {
         "recording" => recordings(&table)?,
         _ => Vec::new(),
     };
-    let order: Vec<u32> = table.rows.iter().map(|row| row.place() as u32).collect();
+    let order: Vec<u32> = table.rows.iter().map(|row| row.place as u32).collect();
     let [first, second] = table.halves;
     let side = |values, width| Side {
         order: order.clone(),

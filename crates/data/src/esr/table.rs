@@ -1,11 +1,12 @@
 //! The file of the ESR set: where it is, and what its lines must look like.
 //!
-//! UCI's layout: a header `Unnamed,X1,…,X178,y`, then one line per second of EEG: an id, 178
-//! amplitudes, and the label 1 to 5. The file is read once, line by line.
+//! UCI's layout: a header `Unnamed,X1,…,X178,y`, then one line per second of EEG: an id, 178 amplitudes, and the label
+//! 1 to 5. The file is read once, line by line.
 
 use super::CLASSES;
 use crate::DataError;
-use crate::files::fields::fields;
+use crate::files::cell::Cell;
+use crate::files::csv::Csv;
 use crate::files::lines::Lines;
 use crate::rows::{Purpose, UNLABELLED};
 use crate::settings::find_file;
@@ -40,8 +41,6 @@ const LARGEST_AMPLITUDE: f32 = 32_768.0;
 /// The rows as they stand in the file.
 pub(super) struct Table {
     pub(super) file: PathBuf,
-    /// Values in a line.
-    columns: usize,
     /// Whether labels count.
     labelled: bool,
     /// The rows, ordered by id.
@@ -58,14 +57,11 @@ pub(super) struct Row {
     pub(super) label: u32,
     /// The line of the file, counted from 1.
     line: usize,
+    /// Its place among the rows of the file, counted from 0.
+    pub(super) place: usize,
 }
 
 impl Row {
-    /// Its place in the file, counted from 0.
-    pub(super) fn place(&self) -> usize {
-        self.line - 2
-    }
-
     /// The recording this second was cut from: what follows the first dot of `X<chunk>.<recording>`.
     pub(super) fn recording(&self) -> Option<&str> {
         let (chunk, recording) = self.id.split_once('.')?;
@@ -87,34 +83,22 @@ impl Table {
     /// Reads and checks the lines of `file`.
     pub(super) fn of_lines(
         file: PathBuf,
-        mut lines: Lines,
+        lines: Lines<'_>,
         purpose: Purpose,
     ) -> Result<Self, DataError> {
         let labelled = purpose != Purpose::New { labelled: false };
-        let columns = check_header(&file, &mut lines, labelled)?;
+        let csv = Csv::open(lines, &file)?;
+        check_header(&file, csv.columns(), labelled)?;
         let mut table = Table {
             file,
-            columns,
             labelled,
             rows: Vec::new(),
             halves: [Vec::new(), Vec::new()],
         };
-        let mut blank = None;
-        while let Some(line) = lines.next_line()? {
-            if line.is_empty() {
-                blank = blank.or(Some(lines.number()));
-                continue;
-            }
-            if let Some(blank) = blank {
-                let problem = "empty, with more lines after it: expected a row";
-                return Err(DataError::line(table.file, blank, problem));
-            }
-            // The text is borrowed from `lines`, so its number has to be told beforehand.
-            let number = table.rows.len() + 2;
-            table.push(line, number)?;
-        }
+        let all: Vec<usize> = (0..csv.columns().len()).collect();
+        csv.read(&all, &mut |line, cells| table.push(cells, line as usize))?;
         if table.rows.is_empty() {
-            let problem = "a header and no rows: expected 11,500 rows";
+            let problem = "a header but no rows of data: expected 11,500 rows";
             return Err(DataError::file(table.file, problem));
         }
         table.check_ids()?;
@@ -148,52 +132,31 @@ impl Table {
     }
 
     /// Reads one line.
-    fn push(&mut self, line: &str, number: usize) -> Result<(), DataError> {
-        let mut count = 0;
-        let (mut id, mut label) = (String::new(), None);
-        for field in fields(line) {
-            let field = field.map_err(|field| {
-                let expected = "a value, plain or between two double quotes";
-                self.wrong(number, &column_name(count), field, expected)
-            })?;
-            match count {
-                0 if field.is_empty() => {
-                    return Err(self.wrong(number, ID, field, "an id, like X15.Z087"));
-                }
-                0 => id = field.into(),
-                1..=WIDTH => match amplitude(field) {
-                    Some(value) => self.halves[usize::from(count > HALF)].push(value),
-                    None => {
-                        let expected = "an EEG amplitude: a number from -32768 to 32768";
-                        return Err(self.wrong(number, &column_name(count), field, expected));
-                    }
-                },
-                _ if count == WIDTH + 1 => label = Some(field),
-                _ => {}
-            }
-            count += 1;
+    fn push(&mut self, cells: &[Cell<'_>], line: usize) -> Result<(), DataError> {
+        let text = |column: usize| cells.get(column).map_or("", |cell| cell.text());
+        let id = text(0).to_owned();
+        if id.is_empty() {
+            return Err(self.wrong(line, ID, "", "an id, like X15.Z087"));
         }
-        if count != self.columns {
-            let problem = format!(
-                "{count} values (a line cut short?): expected {}, as in the header: an id, X1 to X{WIDTH} and perhaps y",
-                self.columns
-            );
-            return Err(DataError::line(&self.file, number, problem));
+        for column in 1..=WIDTH {
+            let Some(value) = amplitude(text(column)) else {
+                let expected = "an EEG amplitude: a number from -32768 to 32768";
+                return Err(self.wrong(line, &column_name(column), text(column), expected));
+            };
+            self.halves[usize::from(column > HALF)].push(value);
         }
-        let text = label.unwrap_or_default();
-        let label = text
-            .parse()
-            .ok()
-            .filter(|label| (1..=CLASSES).contains(label));
-        let label = match label {
+        let label = text(WIDTH + 1).parse().ok();
+        let label = match label.filter(|label| (1..=CLASSES).contains(label)) {
             _ if !self.labelled => UNLABELLED,
             Some(label) => label as u32 - 1,
-            None => return Err(self.wrong(number, "y", text, "a label from 1 to 5")),
+            None => return Err(self.wrong(line, "y", text(WIDTH + 1), "a label from 1 to 5")),
         };
+        let place = self.rows.len();
         self.rows.push(Row {
             id,
             label,
-            line: number,
+            line,
+            place,
         });
         Ok(())
     }
@@ -202,40 +165,34 @@ impl Table {
         let mut seen = BTreeMap::new();
         for row in &self.rows {
             if let Some(first) = seen.insert(row.id.as_str(), row.line) {
-                return Err(self.wrong_id(row, &format!("a new id: line {first} has it already")));
+                return Err(self.wrong_id(row, &format!("unique: line {first} has it already")));
             }
         }
         Ok(())
     }
 }
 
-/// Gives how many columns there are; without labels `y` may be missing.
-fn check_header(file: &Path, lines: &mut Lines, labelled: bool) -> Result<usize, DataError> {
+/// Without labels `y` may be missing.
+fn check_header(file: &Path, names: &[String], labelled: bool) -> Result<(), DataError> {
     let expected = format!("Unnamed,X1,...,X{WIDTH},y");
-    let Some(header) = lines.next_line()? else {
-        let problem = format!("an empty file: expected the header {expected}");
-        return Err(DataError::file(file, problem));
-    };
-    let mut count = 0;
-    for field in fields(header) {
-        let name = field.unwrap_or_else(|broken| broken);
-        let right = match count {
-            0 => ID_NAMES.contains(&name),
-            _ => name == column_name(count),
+    for (column, name) in names.iter().enumerate().take(WIDTH + 2) {
+        let right = match column {
+            0 => ID_NAMES.contains(&name.as_str()),
+            _ => *name == column_name(column),
         };
-        if count < WIDTH + 2 && !right {
+        if !right {
             return Err(DataError::Value {
                 file: file.to_owned(),
                 line: 1,
-                column: (count + 1).to_string(),
+                column: (column + 1).to_string(),
                 value: name.chars().take(40).collect(),
-                expected: format!("{:?}, as in the header {expected}", column_name(count)),
+                expected: format!("{:?}, as in the header {expected}", column_name(column)),
             });
         }
-        count += 1;
     }
+    let count = names.len();
     if count == WIDTH + 2 || (count == WIDTH + 1 && !labelled) {
-        return Ok(count);
+        return Ok(());
     }
     let problem = format!("{count} columns: expected {}, {expected}", WIDTH + 2);
     Err(DataError::line(file, 1, problem))

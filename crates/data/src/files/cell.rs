@@ -15,6 +15,16 @@ pub(crate) enum Cell<'a> {
     Text(&'a str),
 }
 
+impl<'a> Cell<'a> {
+    /// Its text, in a table of text; nothing where nothing is.
+    pub(crate) fn text(self) -> &'a str {
+        match self {
+            Cell::Text(text) => text,
+            _ => "",
+        }
+    }
+}
+
 /// Whoever is given the rows of a table: a row's number and a cell for each wanted column.
 pub(crate) type Take<'a, E> = dyn FnMut(u64, &[Cell<'_>]) -> Result<(), E> + 'a;
 

@@ -1,13 +1,17 @@
 //! Many small text files: in a folder, or in a tar archive, gzipped or not, as it was downloaded.
 //!
-//! An archive is read once from its beginning to its end and never unpacked to disk. What a header claims takes no memory:
-//! a file grows with the bytes that are really there, up to a bound.
+//! An archive is read once from its beginning to its end and never unpacked to disk. What a header claims takes no
+//! memory: a file grows with the bytes that are really there, up to a bound.
 
+use super::csv::Csv;
+use super::lines::Lines;
 use crate::DataError;
 use flate2::bufread::MultiGzDecoder;
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Component, Path, PathBuf};
+use std::rc::Rc;
 
 /// The longest file that is still taken for one patient's.
 const LONGEST_FILE: u64 = 64 << 20;
@@ -15,8 +19,8 @@ const LONGEST_FILE: u64 = 64 << 20;
 /// What may stand behind the end of an archive; writers fill up their last block.
 const LONGEST_END: u64 = 64 << 20;
 
-/// Names longer than this are none.
-const LONGEST_NAME: u64 = 4096;
+/// What may come before a file: its header, long names and other records.
+const LONGEST_HEADER: u64 = 64 << 10;
 
 /// Folders in folders that are looked into.
 const DEEPEST: usize = 8;
@@ -52,6 +56,11 @@ impl Text {
         }
     }
 
+    /// It as a table.
+    pub(crate) fn csv(&self) -> Result<Csv<'_>, DataError> {
+        Csv::open(Lines::of_text(&self.place, &self.text), &self.place)
+    }
+
     /// An error about one line.
     pub(crate) fn wrong_line(&self, line: usize, problem: impl Into<String>) -> DataError {
         DataError::line(&self.place, line, problem)
@@ -74,8 +83,8 @@ pub(crate) fn read(
     read_archive(path, opened, wanted, take)
 }
 
-/// The same for new patients, whose files are told by `is_patient`: a folder that has none is the archives that lie in it,
-/// and what ends so may be a single file.
+/// The same for new patients, whose files are told by `is_patient`: a folder that has none is the archives that lie in
+/// it, and what ends so may be a single file.
 pub(crate) fn read_new(
     (path, ending): (&Path, &str),
     wanted: &dyn Fn(&str) -> bool,
@@ -156,12 +165,8 @@ impl<'a> Batch<'a> {
     }
 
     fn push(&mut self, place: PathBuf, name: String, bytes: Vec<u8>) -> Result<(), DataError> {
-        let text = String::from_utf8(bytes).map_err(|_| {
-            DataError::file(
-                &place,
-                "not UTF-8 text: expected a table of comma-separated values",
-            )
-        })?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| DataError::file(&place, "not UTF-8 text: save the table as UTF-8"))?;
         self.bytes += text.len();
         self.texts.push(Text { place, name, text });
         if self.bytes > 4 << 20 {
@@ -246,7 +251,7 @@ fn bounded(file: File, path: &Path) -> Result<Vec<u8>, DataError> {
 fn damaged(path: &Path, source: &io::Error) -> DataError {
     let what = match source.kind() {
         io::ErrorKind::UnexpectedEof => "ends early (a truncated download?)",
-        _ => "is corrupt",
+        _ => "is damaged, or is no tar archive",
     };
     DataError::file(path, format!("the archive {what}: {source}"))
 }
@@ -259,27 +264,18 @@ fn unpack(
 ) -> Result<(), DataError> {
     let failed = |source| DataError::io(path, source);
     let mut plain = BufReader::with_capacity(1 << 18, bytes);
-    let mut reader: Box<dyn Read> =
-        match plain.fill_buf().map_err(failed)?.starts_with(&[0x1f, 0x8b]) {
-            true => Box::new(BufReader::with_capacity(
-                1 << 18,
-                MultiGzDecoder::new(plain),
-            )),
-            false => Box::new(plain),
-        };
-    let files = tar(&mut reader, wanted, |name, bytes| {
+    let packed = plain.fill_buf().map_err(failed)?.starts_with(&[0x1f, 0x8b]);
+    let reader: Box<dyn Read + '_> = match packed {
+        true => Box::new(BufReader::with_capacity(
+            1 << 18,
+            MultiGzDecoder::new(plain),
+        )),
+        false => Box::new(plain),
+    };
+    tar(reader, wanted, |name, bytes| {
         batch.push(path.join(&name), name, bytes)
-    });
-    // The checksum of what is packed stands behind the archive's own end.
-    let files = files.and_then(|()| {
-        match io::copy(&mut (&mut reader).take(LONGEST_END), &mut io::sink())? {
-            LONGEST_END => Err(Stop::Format(
-                "the archive goes on and on behind its end".into(),
-            )),
-            _ => Ok(()),
-        }
-    });
-    files.map_err(|stop| match stop {
+    })
+    .map_err(|stop| match stop {
         Stop::Io(source) => damaged(path, &source),
         Stop::Format(problem) => DataError::file(path, problem),
         Stop::Taker(error) => error,
@@ -287,7 +283,7 @@ fn unpack(
 }
 
 /// Why the reading of an archive ended before its end.
-pub(crate) enum Stop {
+enum Stop {
     /// It could not be read or unpacked.
     Io(io::Error),
     /// It is not what it should be.
@@ -302,163 +298,104 @@ impl From<io::Error> for Stop {
     }
 }
 
-/// Reads a tar archive: the classic, the POSIX and the GNU kind.
-pub(crate) fn tar(
-    reader: &mut dyn Read,
+/// How far an archive was read, and may be.
+#[derive(Default)]
+struct Meter {
+    /// Bytes that may still be read: names and other headers take memory, of which a forged archive would take any
+    /// amount.
+    left: Cell<u64>,
+    /// Zeros at the end of what was read so far.
+    zeros: Cell<u64>,
+    /// Whether there is no more.
+    ended: Cell<bool>,
+}
+
+struct Metered<'a> {
+    reader: Box<dyn Read + 'a>,
+    meter: Rc<Meter>,
+}
+
+impl Read for Metered<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let most = buffer.len().min(self.meter.left.get() as usize);
+        if most == 0 && !buffer.is_empty() {
+            let problem = "a header is longer than any name";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
+        }
+        let count = self.reader.read(&mut buffer[..most])?;
+        let Meter { left, zeros, ended } = &*self.meter;
+        left.set(left.get() - count as u64);
+        match buffer[..count].iter().rposition(|byte| *byte != 0) {
+            Some(last) => zeros.set((count - last - 1) as u64),
+            None => zeros.set(zeros.get() + count as u64),
+        }
+        ended.set(count == 0 && !buffer.is_empty());
+        Ok(count)
+    }
+}
+
+/// Hands out the files of a tar archive.
+fn tar(
+    reader: Box<dyn Read + '_>,
     wanted: &dyn Fn(&str) -> bool,
     mut take: impl FnMut(String, Vec<u8>) -> Result<(), DataError>,
 ) -> Result<(), Stop> {
-    let mut long_name: Option<String> = None;
-    let mut count = 0;
-    let mut empty_blocks = 0;
+    let meter = Rc::new(Meter::default());
+    let mut archive = tar::Archive::new(Metered {
+        reader,
+        meter: Rc::clone(&meter),
+    });
+    let early = || io::Error::from(io::ErrorKind::UnexpectedEof);
+    let mut entries = archive.entries()?;
+    let (mut unread, mut count) = (0u64, 0);
     loop {
-        let mut header = [0; 512];
-        match reader.read_exact(&mut header) {
-            Ok(()) => {}
-            // Archives without their closing blocks are common, and nothing is missing in them.
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && empty_blocks > 0 => {
-                return Ok(());
-            }
-            Err(error) => return Err(error.into()),
-        }
-        if header.iter().all(|byte| *byte == 0) {
-            empty_blocks += 1;
-            if empty_blocks == 2 {
-                return Ok(());
-            }
+        meter.left.set(unread.saturating_add(LONGEST_HEADER));
+        let Some(entry) = entries.next() else {
+            break;
+        };
+        let entry = entry.map_err(|error| if meter.ended.get() { early() } else { error })?;
+        let size = entry.size();
+        unread = size.saturating_add(512);
+        let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        // In the classic kind only the end of its name tells a folder.
+        if !entry.header().entry_type().is_file() || name.ends_with('/') {
             continue;
         }
-        check_sum(&header)?;
-        let size = size(&header[124..136])?;
-        let padding = size.next_multiple_of(512) - size;
-        let kind = header[156];
-        match kind {
-            b'L' | b'x' | b'X' => {
-                let mut bytes = Vec::new();
-                reader
-                    .take(size.min(LONGEST_NAME + 1))
-                    .read_to_end(&mut bytes)?;
-                if size > LONGEST_NAME || bytes.len() as u64 != size {
-                    return Err(Stop::Format(
-                        "the archive has an absurdly long name in it".into(),
-                    ));
-                }
-                let found = match kind {
-                    b'L' => Some(text(&bytes)),
-                    _ => pax_path(&bytes),
-                };
-                long_name = found.or(long_name);
-            }
-            b'0' | 0 => {
-                count += 1;
-                if count > MOST_FILES {
-                    return Err(Stop::Format(format!(
-                        "the archive has more than {MOST_FILES} files"
-                    )));
-                }
-                let name = long_name.take().unwrap_or_else(|| name(&header));
-                // In the classic kind only the end of its name tells a folder.
-                let is_file = !name.ends_with('/');
-                let name = name.trim_start_matches("./").to_owned();
-                if is_file {
-                    check_name(&name)?;
-                }
-                if is_file && wanted(&name) {
-                    let mut bytes = Vec::new();
-                    reader
-                        .take(size.min(LONGEST_FILE))
-                        .read_to_end(&mut bytes)?;
-                    if bytes.len() as u64 != size {
-                        return Err(Stop::Format(match size > LONGEST_FILE {
-                            true => format!(
-                                "{name} claims {size} bytes: expected the file of one patient"
-                            ),
-                            false => format!(
-                                "the archive ends in the middle of {name} (a truncated download?)"
-                            ),
-                        }));
-                    }
-                    take(name, bytes).map_err(Stop::Taker)?;
-                } else {
-                    skip(reader, size)?;
-                }
-            }
-            _ => {
-                long_name = None;
-                skip(reader, size)?;
-            }
+        count += 1;
+        if count > MOST_FILES {
+            return Err(Stop::Format(format!(
+                "the archive has more than {MOST_FILES} files"
+            )));
         }
-        skip(reader, padding)?;
-        empty_blocks = 0;
+        let name = name.trim_start_matches("./").to_owned();
+        check_name(&name)?;
+        if !wanted(&name) {
+            continue;
+        }
+        if size > LONGEST_FILE {
+            return Err(Stop::Format(format!(
+                "{name} claims {size} bytes: expected the file of one patient"
+            )));
+        }
+        meter.left.set(unread);
+        let mut bytes = Vec::new();
+        entry.take(LONGEST_FILE).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 != size {
+            return Err(Stop::Format(format!(
+                "the archive ends in the middle of {name} (a truncated download?)"
+            )));
+        }
+        unread = 512;
+        take(name, bytes).map_err(Stop::Taker)?;
     }
-}
-
-fn skip(reader: &mut dyn Read, count: u64) -> Result<(), Stop> {
-    match io::copy(&mut reader.take(count), &mut io::sink())? == count {
-        true => Ok(()),
-        false => Err(Stop::Io(io::ErrorKind::UnexpectedEof.into())),
+    // An archive ends with empty blocks, or something is missing.
+    if meter.zeros.get() < 512 {
+        return Err(early().into());
     }
-}
-
-/// Bytes up to the first zero.
-fn text(bytes: &[u8]) -> String {
-    let end = bytes
-        .iter()
-        .position(|byte| *byte == 0)
-        .unwrap_or(bytes.len());
-    String::from_utf8_lossy(&bytes[..end]).into_owned()
-}
-
-fn name(header: &[u8; 512]) -> String {
-    let name = text(&header[..100]);
-    match &header[257..262] == b"ustar" && header[345] != 0 {
-        true => format!("{}/{name}", text(&header[345..500])),
-        false => name,
-    }
-}
-
-/// The path of a POSIX record, `<length> path=<name>\n`.
-fn pax_path(bytes: &[u8]) -> Option<String> {
-    let text = String::from_utf8_lossy(bytes);
-    let line = text.lines().find_map(|line| line.split_once(" path="))?;
-    Some(line.1.into())
-}
-
-/// An octal number, or a binary one where the first bit is set.
-fn size(field: &[u8]) -> Result<u64, Stop> {
-    let wrong = || Stop::Format("the archive has a damaged header (a size that is none)".into());
-    if field[0] & 0x80 != 0 {
-        let number = field[4..]
-            .iter()
-            .fold(0u64, |n, byte| (n << 8) | u64::from(*byte));
-        return match field[0] == 0x80 && field[1..4] == [0; 3] && number < 1 << 50 {
-            true => Ok(number),
-            false => Err(wrong()),
-        };
-    }
-    let digits = text(field);
-    let digits = digits.trim();
-    match digits {
-        "" => Ok(0),
-        _ => u64::from_str_radix(digits, 8).map_err(|_| wrong()),
-    }
-}
-
-fn check_sum(header: &[u8; 512]) -> Result<(), Stop> {
-    let stated = size(&header[148..156]).ok();
-    let sum = |header: &[u8; 512]| -> u64 {
-        let of = |(at, byte): (usize, &u8)| match (148..156).contains(&at) {
-            true => u64::from(b' '),
-            false => u64::from(*byte),
-        };
-        header.iter().enumerate().map(of).sum()
-    };
-    match stated == Some(sum(header)) {
-        true => Ok(()),
-        false => Err(Stop::Format(
-            "not a tar archive, or a damaged one: the checksum of a header is wrong".into(),
-        )),
-    }
+    // The checksum of what is packed follows the archive's own end.
+    meter.left.set(LONGEST_END);
+    io::copy(&mut archive.into_inner(), &mut io::sink())?;
+    Ok(())
 }
 
 /// Refuses names that would lie outside.
@@ -545,11 +482,59 @@ mod tests {
         let mut changed = tar.clone();
         changed[3] ^= 1;
         refused(&changed, "checksum");
-        refused(&[b'x'; 1024], "not a tar archive");
+        refused(&[b'x'; 1024], "no tar archive");
+        refused(&tar[..1024], "ends early");
         for name in ["../x.txt", "/etc/x.txt", "a/../../x.txt"] {
             refused(&tarred(&[(name, b"", 0)]), "which leaves it");
         }
         refused(&tarred(&[("x.txt", b"text", 8_000_000_000)]), "");
         refused(&tarred(&[("x.txt", b"\xff\xfe", 2)]), "not UTF-8");
+    }
+
+    /// Sizes and names of POSIX records win over those of the header.
+    #[test]
+    fn posix_records_are_read() {
+        let mut builder = tar::Builder::new(Vec::new());
+        let name = format!("{}/x.txt", "long/".repeat(50));
+        let mut header = tar::Header::new_ustar();
+        header.set_size(0);
+        header.set_cksum();
+        let records = [("path", name.as_bytes()), ("size", b"4")];
+        builder.append_pax_extensions(records).unwrap();
+        let mut bytes = builder.into_inner().unwrap();
+        bytes.truncate(bytes.len() - 1024);
+        bytes.extend(header.as_bytes());
+        bytes.extend(b"text");
+        bytes.resize(bytes.len() + 508 + 1024, 0);
+        assert_eq!(names(&bytes).unwrap(), [format!("{name}=text")]);
+    }
+
+    #[test]
+    fn a_header_without_end_takes_no_memory() {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::GNULongName);
+        header.set_size(1 << 40);
+        header.set_cksum();
+        let mut left = 4u64 << 30;
+        let endless = std::iter::repeat_with(move || {
+            left = left.saturating_sub(1);
+            assert!(left > 3 << 30, "it reads on");
+            b'x'
+        });
+        struct Bytes<I>(I);
+        impl<I: Iterator<Item = u8>> Read for Bytes<I> {
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                let mut count = 0;
+                for (place, byte) in buffer.iter_mut().zip(&mut self.0) {
+                    *place = byte;
+                    count += 1;
+                }
+                Ok(count)
+            }
+        }
+        let bytes = header.as_bytes().chain(Bytes(endless));
+        let read = read_archive(Path::new("a.tar"), bytes, &|_| true, &mut |_| Ok(()));
+        let message = read.unwrap_err().to_string();
+        assert!(message.contains("longer than any name"), "{message}");
     }
 }

@@ -94,7 +94,7 @@ fn header<R: Read>(unpacking: &mut Unpacking<'_, R>, name: &str) -> Result<Heade
     let mut start = [0; 8];
     unpacking.fill(&mut start)?;
     if &start[..6] != b"\x93NUMPY" {
-        return Err(wrong("it does not begin like one"));
+        return Err(wrong("it does not begin with NumPy's magic bytes"));
     }
     let length = match start[6] {
         1 => {
@@ -110,14 +110,14 @@ fn header<R: Read>(unpacking: &mut Unpacking<'_, R>, name: &str) -> Result<Heade
         version => return Err(wrong(&format!("version {version}"))),
     };
     if length > LONGEST_HEADER {
-        return Err(wrong("an absurdly long header"));
+        return Err(wrong("its header is too long"));
     }
     let mut text = vec![0; length];
     unpacking.fill(&mut text)?;
     let text = String::from_utf8_lossy(&text);
     parse(&text).ok_or_else(|| {
         wrong(&format!(
-            "the header {:?} is not understood",
+            "the header {:?} cannot be read",
             text.trim().chars().take(120).collect::<String>()
         ))
     })

@@ -19,8 +19,7 @@ const CHUNK: usize = 1 << 14;
 /// NumPy's own headers end at a multiple of this, so that arrays can be mapped.
 const ALIGNMENT: usize = 64;
 
-/// Writes `dataset` to `out`, uncompressed and without a copy in memory. Large sets are faster with a
-/// buffered writer.
+/// Writes `dataset` to `out`, uncompressed and without a copy in memory. Large sets are faster with a buffered writer.
 ///
 /// # Errors
 /// If `out` cannot be written to.

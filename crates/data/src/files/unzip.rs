@@ -1,7 +1,8 @@
-//! Just enough of the ZIP format to read what NumPy writes: files stored or deflated, found by the directory at the end.
+//! Just enough of the ZIP format to read what NumPy writes: files stored or deflated, found by the directory at the
+//! end.
 //!
-//! Every offset and size is checked against the archive before it is used, and a file is unpacked piece by piece: what a
-//! header claims takes no memory. ZIP64 is understood, encryption and archives in parts are not.
+//! Every offset and size is checked against the archive before it is used, and a file is unpacked piece by piece: what
+//! a header claims takes no memory. ZIP64 is understood, encryption and archives in parts are not.
 
 use flate2::{Crc, read::DeflateDecoder};
 use std::io::{self, Read, Seek, SeekFrom, Take};
@@ -46,7 +47,7 @@ pub(crate) struct Archive<R> {
 
 fn broken(what: &str) -> Problem {
     format!(
-        "not a whole ZIP archive ({what}): expected an .npz file, or the download has to be repeated"
+        "not a complete ZIP archive ({what}): expected an .npz file; if it was downloaded, repeat the download"
     )
 }
 
@@ -109,16 +110,16 @@ impl<R: Read + Seek> Archive<R> {
         let mut size = u64::from(fields.u32()?);
         let mut offset = u64::from(fields.u32()?);
         if disk != directory_disk {
-            return Err(broken("it is in several parts"));
+            return Err(broken("it is split into several files"));
         }
         if entries == 0xffff || size == IN_ZIP64 || offset == IN_ZIP64 {
             (entries, size, offset) = end_64(&mut file, &tail, end, length)?;
         }
         if entries > MOST_ENTRIES || size > MOST_DIRECTORY {
-            return Err(broken("its directory is absurdly large"));
+            return Err(broken("its directory is too large"));
         }
         if offset.checked_add(size).is_none_or(|end| end > length) {
-            return Err(broken("its directory lies outside of it"));
+            return Err(broken("its directory lies outside the file"));
         }
         let directory = read_at(&mut file, offset, size)?;
         let mut fields = Fields(&directory);
@@ -126,7 +127,7 @@ impl<R: Read + Seek> Archive<R> {
         for _ in 0..entries {
             let entry = central_entry(&mut fields)?;
             if entry.offset >= length || entry.packed > length {
-                return Err(broken(&format!("{} lies outside of it", entry.name)));
+                return Err(broken(&format!("{} lies outside the file", entry.name)));
             }
             list.push(entry);
         }
@@ -175,7 +176,7 @@ impl<R: Read + Seek> Archive<R> {
             8 => Source::Deflated(DeflateDecoder::new(packed)),
             other => {
                 return Err(format!(
-                    "{} is packed by method {other}: expected stored or deflated, as NumPy writes it",
+                    "{} is compressed by method {other}: expected stored or deflated, as NumPy writes it",
                     entry.name
                 ));
             }
@@ -214,7 +215,7 @@ impl<R: Read> Unpacking<'_, R> {
     pub(crate) fn fill(&mut self, buffer: &mut [u8]) -> Result<(), Problem> {
         if buffer.len() as u64 > self.left {
             return Err(broken(&format!(
-                "{} is shorter than its contents say",
+                "{} is shorter than its header states",
                 self.name
             )));
         }
@@ -237,7 +238,7 @@ impl<R: Read> Unpacking<'_, R> {
     pub(crate) fn finish(self) -> Result<(), Problem> {
         if self.left > 0 {
             return Err(broken(&format!(
-                "{} is longer than its contents say",
+                "{} is longer than its header states",
                 self.name
             )));
         }
@@ -274,7 +275,7 @@ fn end_64(
     fields.u32()?;
     let at = fields.u64()?;
     if at.checked_add(56).is_none_or(|end| end > length) {
-        return Err(broken("its ZIP64 record lies outside of it"));
+        return Err(broken("its ZIP64 record lies outside the file"));
     }
     let record = read_at(file, at, 56)?;
     let mut fields = Fields(&record);

@@ -1,9 +1,8 @@
 //! Just enough of the ZIP format to write files uncompressed, one after another.
 //!
-//! Receives named files whose size is known before their bytes, and sends them to a writer that can
-//! seek: a file's checksum is known at its end only, and is put into its header then. Sizes, offsets
-//! and counts that do not fit the classic fields use the ZIP64 extension, and only those, so that
-//! small archives open everywhere.
+//! Receives named files whose size is known before their bytes, and sends them to a writer that can seek: a file's
+//! checksum is known at its end only, and is put into its header then. Sizes, offsets and counts that do not fit the
+//! classic fields use the ZIP64 extension, and only those, so that small archives open everywhere.
 
 use flate2::Crc;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -66,7 +65,7 @@ impl<W: Write + Seek> ZipWriter<W> {
         };
         fill(&mut body)?;
         if body.written != size {
-            let message = format!("{name}: {} bytes written, {size} announced", body.written);
+            let message = format!("{name}: {} bytes written, expected {size}", body.written);
             return Err(io::Error::other(message));
         }
         entry.crc = body.crc.sum();
@@ -288,6 +287,6 @@ mod tests {
     fn a_file_that_breaks_its_promise_is_an_error() {
         let mut zip = ZipWriter::new(io::Cursor::new(Vec::new())).unwrap();
         let error = zip.file("a", 3, |out| out.write_all(b"four")).unwrap_err();
-        assert_eq!(error.to_string(), "a: 4 bytes written, 3 announced");
+        assert_eq!(error.to_string(), "a: 4 bytes written, expected 3");
     }
 }

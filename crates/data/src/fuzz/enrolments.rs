@@ -127,7 +127,8 @@ fn deliver(world: &mut World, count: usize, see: &mut dyn FnMut(usize, &[u8])) {
     }
 }
 
-/// The first byte says how far a proper enrolment has got, the second who speaks to whom; the rest is what is said, twice.
+/// The first byte says how far a proper enrolment has got, the second who speaks to whom; the rest is what is said,
+/// twice.
 pub(super) fn enrolment(bytes: &[u8]) {
     let ([steps, pair, said @ ..], Some(mut world)) = (bytes, world()) else {
         return;

@@ -4,8 +4,8 @@ use super::told;
 use selvedge_core::codec::Codec;
 use selvedge_nn::random::Key;
 
-/// Three bytes choose the codec and its levels, two how many numbers there are; the rest is the frame. The same bytes are
-/// then numbers to send.
+/// Three bytes choose the codec and its levels, two how many numbers there are; the rest is the frame. The same bytes
+/// are then numbers to send.
 pub(super) fn frame(bytes: &[u8]) {
     let Some((&[codec, levels @ .., low, high], frame)) = bytes.split_first_chunk::<5>() else {
         return;

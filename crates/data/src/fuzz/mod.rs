@@ -1,9 +1,9 @@
 //! Every parser of outside bytes, for `tools/fuzz`; not for programs.
 //!
 //! A target is a function over bytes that must come back, whatever they are: it must not panic, hang or take memory
-//! that the bytes do not fill. What should always hold afterwards it asserts. To add one, write the function, put a few small
-//! valid inputs into `tests/fuzz/<target>/`, the words of the format into `tokens.json`, and a line into `OTHERS` or, for a
-//! data set, into its row.
+//! that the bytes do not fill. What should always hold afterwards it asserts. To add one, write the function, put a few
+//! small valid inputs into `tests/fuzz/<target>/`, the words of the format into `tokens.json`, and a line into `OTHERS`
+//! or, for a data set, into its row.
 
 mod askers;
 mod enrolments;
@@ -116,8 +116,8 @@ const OTHERS: &[Target] = &[
         .up_to(8 << 10),
 ];
 
-/// Words of the formats, which chance would take too long to find. In `tokens.json` a character stands for the byte of its
-/// number.
+/// Words of the formats, which chance would take too long to find. In `tokens.json` a character stands for the byte of
+/// its number.
 static TOKENS: LazyLock<BTreeMap<String, Vec<Vec<u8>>>> = LazyLock::new(|| {
     let lists = serde_json::from_str(include_str!("tokens.json"));
     let lists: BTreeMap<String, Vec<String>> = lists.expect("lists of words");

@@ -31,8 +31,8 @@ pub(super) fn message(bytes: &[u8]) {
     }
 }
 
-/// A byte chooses the task, another the party; the rest is its record. If it is one, the party goes on with it, and what it
-/// keeps is a record again.
+/// A byte chooses the task, another the party; the rest is its record. If it is one, the party goes on with it, and
+/// what it keeps is a record again.
 pub(super) fn record(bytes: &[u8]) {
     let Some((&[task, party], record)) = bytes.split_first_chunk() else {
         return;
@@ -49,8 +49,8 @@ pub(super) fn record(bytes: &[u8]) {
     world.comes_back();
 }
 
-/// A byte chooses the task. Then things happen, each with three bytes that say what and to whom; messages have their length
-/// before them. Whatever is said, everybody goes on, and comes back from what it has kept.
+/// A byte chooses the task. Then things happen, each with three bytes that say what and to whom; messages have their
+/// length before them. Whatever is said, everybody goes on, and comes back from what it has kept.
 pub(super) fn talk(bytes: &[u8]) {
     let Some((task, mut rest)) = bytes.split_first() else {
         return;
@@ -155,8 +155,8 @@ fn number(party: Party) -> u8 {
     place.map_or(0, |place| place as u8)
 }
 
-/// All work of a role is done on the thread that calls it: others would be counted neither in time nor in memory, and would
-/// go on while edges are counted.
+/// All work of a role is done on the thread that calls it: others would be counted neither in time nor in memory, and
+/// would go on while edges are counted.
 fn on_this_thread() {
     thread_local! {
         static POOL: Option<rayon::ThreadPool> =

@@ -42,7 +42,7 @@ pub(super) fn arrays(
     let of_device = device.values.len() / device.shape.len().max(1);
     if [of_device, y.len(), ids.len()].iter().any(|n| *n != count) {
         return Err(problem(format!(
-            "{count} rows of the hospital, {of_device} of the device, {} labels, {} ids: expected as many of each",
+            "{count} hospital rows, {of_device} device rows, {} labels, {} ids: expected the same number of each",
             y.len(),
             ids.len()
         )));

@@ -1,8 +1,6 @@
-//! Patients whom training has not seen, for a model that is trained: read like those of training, and scaled by what
-//! training rows showed.
+//! New patients, for a trained model: read like those of training, and scaled by the statistics of the training rows.
 //!
-//! What the model cannot be told about them as it should be is an [`Oddity`]: a value beyond all that training has seen, a
-//! category that it does not know.
+//! Whatever is unlike training is an [`Oddity`]: a value beyond the range of training, an unknown category.
 
 mod arrays;
 mod oddity;
@@ -28,14 +26,14 @@ use std::path::PathBuf;
 pub enum Labels {
     /// Each patient must have one: predictions are compared with them.
     Needed,
-    /// Nobody knows them, or they do not count.
+    /// They are unknown, or do not matter.
     Ignored,
 }
 
-/// Which rows are read, of files whose publisher says what each row is for.
+/// Which rows are read from files that state what each row is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
-    /// Those that are not for training or validation; all where none is.
+    /// Those that are not for training or validation; all, if there are no others.
     Test,
     /// All of them.
     All,
@@ -44,26 +42,26 @@ pub enum Which {
 /// Patients for a trained model.
 #[derive(Debug)]
 pub struct Patients {
-    /// What they are called, in the order of the rows.
+    /// Their ids, in the order of the rows.
     pub ids: Vec<String>,
     /// Their numbers as they were read, NaN where nothing was measured. Labels are those of [`Patients::samples`].
     pub measured: [Vec<f32>; 2],
     /// Scaled, as the model takes them. Without labels all are of class 0.
     pub samples: Samples,
-    /// The group of each, and the names of the groups, where the file says it.
+    /// The group of each, and the names of the groups, where the file states them.
     pub groups: Option<(Vec<u32>, Vec<String>)>,
-    /// Rows with the same number are of one patient; empty: each is of another.
+    /// Rows with the same number belong to one patient; empty: each row is a different patient.
     pub persons: Vec<u32>,
     /// What is unlike training.
     pub oddities: Vec<Oddity>,
-    /// What a user should know about the reading.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
 /// Reads patients in the format of the set that `settings` name, or as arrays `hospital` and `device` of an `.npz`.
 ///
 /// # Errors
-/// If a file is missing or not what it should be, or lacks what the model was trained with.
+/// If a file is missing or malformed, or lacks columns that the model was trained with.
 pub fn read_patients(
     settings: &DataSettings,
     inputs: &Inputs,
@@ -102,7 +100,7 @@ fn read(
         _ => Err(wrong(
             "set",
             format!("{:?}", settings.set),
-            "the run's own data has no files that new patients could come in: expected an .npz with the arrays hospital and device",
+            "this data set has no file format for new patients: expected an .npz with the arrays hospital and device",
         )),
     }
 }
@@ -123,7 +121,7 @@ fn check(rows: &Rows, inputs: &Inputs) -> Result<(), DataError> {
         let mut pairs = side.names.iter().zip(&statistics.names);
         if let Some((found, expected)) = pairs.find(differ) {
             return Err(problem(format!(
-                "the {name} has {found:?} where the model was trained with {expected:?}"
+                "the {name} has {found:?}: expected {expected:?}, as in training"
             )));
         }
     }
@@ -145,7 +143,7 @@ fn check(rows: &Rows, inputs: &Inputs) -> Result<(), DataError> {
     match rows.y.iter().find(beyond) {
         None => Ok(()),
         Some(y) => Err(problem(format!(
-            "a label of class {y}: expected one of the {classes} that the model knows, {}",
+            "a label of class {y}: expected one of the model's {classes}, {}",
             inputs.statistics.classes.join(", ")
         ))),
     }
@@ -169,7 +167,7 @@ fn choose(rows: &mut Rows, which: Which) -> Vec<usize> {
         return new;
     }
     rows.notes.push(format!(
-        "{} of {} rows are for training or validation: the model may know them",
+        "{} of {} rows are for training or validation: the model may have learnt from them",
         known.len(),
         all.len()
     ));
@@ -214,8 +212,8 @@ fn gather(rows: Rows, chosen: &[usize], inputs: &Inputs) -> Patients {
 }
 
 impl Patients {
-    /// Writes their numbers as they were measured: the arrays `hospital` and `device` of an `.npz`, which exported models
-    /// and [`read_patients`] take, and their ids.
+    /// Writes their numbers as they were measured: the arrays `hospital` and `device` of an `.npz`, which exported
+    /// models and [`read_patients`] take, and their ids.
     ///
     /// # Errors
     /// If `out` cannot be written to.

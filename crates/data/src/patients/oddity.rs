@@ -1,5 +1,4 @@
-//! What is unlike training about patients: values beyond all that it has seen, categories that it does not know, what was
-//! not measured.
+//! What is unlike training about patients: values beyond its range, unknown categories, missing measurements.
 
 use crate::inputs::{Inputs, SideInputs};
 use crate::rows::Rows;
@@ -20,18 +19,18 @@ pub struct Oddity {
 /// What can be odd.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Odd {
-    /// A value that lies beyond all that training has seen.
+    /// A value beyond the range of training.
     Beyond {
         /// The value; of several the first.
         value: f32,
-        /// The least and the greatest of training.
+        /// The least and the greatest value in training.
         range: [f32; 2],
     },
-    /// A value of something that training has never seen measured.
+    /// A value in a column that was never measured in training.
     Unseen(f32),
-    /// A category that training has not seen; it counts as not measured.
+    /// A category not seen in training; it counts as not measured.
     Category(String),
-    /// Nothing, where training always had something; or nothing at all of a side.
+    /// No value where training always had one; or no value on a whole side.
     Unmeasured,
 }
 
@@ -103,7 +102,7 @@ fn beyond(
             let name = statistics.names.get(column);
             oddities.push(Oddity {
                 row,
-                column: name.map_or_else(|| format!("the {side}'s numbers"), String::clone),
+                column: name.map_or_else(|| format!("the {side} side"), String::clone),
                 odd: match range {
                     Some(range) => Odd::Beyond {
                         value: *value,
@@ -145,7 +144,7 @@ fn unmeasured(
             });
         };
         if !features.iter().any(|feature| is_there(&feature)) {
-            odd(format!("all of the {side}'s"));
+            odd(format!("the whole {side} side"));
             continue;
         }
         for feature in features.iter().filter(|feature| feature.is_always_there) {

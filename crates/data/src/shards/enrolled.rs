@@ -12,8 +12,8 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::Path;
 
-/// Refuses a folder that a party's shard cannot be written to: one that holds something or, where it may be replaced, holds
-/// something that is no such shard.
+/// Refuses a folder that a party's shard cannot be written to: one that holds something or, where it may be replaced,
+/// holds something that is no such shard.
 pub(crate) fn check_folder(folder: &Path, again: bool) -> Result<(), DataError> {
     match again && folder.join(INDEX).is_file() {
         true => Ok(()),
@@ -21,7 +21,8 @@ pub(crate) fn check_folder(folder: &Path, again: bool) -> Result<(), DataError> 
     }
 }
 
-/// Writes a party's folder: the index, the statistics, its own shard if it has one, and a file that says how it came about.
+/// Writes a party's folder: the index, the statistics, its own shard if it has one, and a file that says how it came
+/// about.
 pub(crate) fn write_own(
     folder: &Path,
     again: bool,

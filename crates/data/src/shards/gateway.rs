@@ -39,7 +39,7 @@ impl Carried {
             [first, end] if first < end => first..end,
             _ => {
                 return Err(format!(
-                    "array {DEVICES:?} has {} numbers: expected two that rise, the first device and one past the last",
+                    "array {DEVICES:?} has {} numbers: expected two in increasing order, the first device and one past the last",
                     devices.len()
                 ));
             }
@@ -50,7 +50,7 @@ impl Carried {
             [validation, test] => (true, [validation, test]),
             _ => {
                 return Err(format!(
-                    "array {HELD_OUT:?} is {held_out:?}: expected 0, 1, or where its rows of validation and of the test begin"
+                    "array {HELD_OUT:?} is {held_out:?}: expected 0, 1, or the positions at which its validation and test rows begin"
                 ));
             }
         };
@@ -67,7 +67,7 @@ impl Carried {
         match start < end && *end as usize <= there {
             true => Ok(()),
             false => Err(format!(
-                "group {group} has {there} devices, counted from 0, but a gateway of devices from {start} to before {end} is asked for: expected one or more, all below {there}"
+                "group {group} has {there} devices, counted from 0, but a gateway with devices {start} to {end} (exclusive) is requested: expected one or more, all below {there}"
             )),
         }
     }
@@ -126,14 +126,14 @@ impl Shard {
         };
         if carried.devices != asked.devices {
             return Err(format!(
-                "it is of a gateway with {}: expected one with {}",
+                "it belongs to a gateway with {}: expected one with {}",
                 named(&carried.devices),
                 named(&asked.devices)
             ));
         }
         if asked.held_out && !carried.held_out {
             return Err(format!(
-                "it is of a gateway with {} and without held-out rows: expected those too, since a group's first gateway has them",
+                "it belongs to a gateway with {} and no held-out rows: expected these too, since a group's first gateway holds them",
                 named(&carried.devices)
             ));
         }
@@ -142,7 +142,7 @@ impl Shard {
         match there == expected {
             true => Ok(self.carrying(asked)),
             false => Err(format!(
-                "{there} rows of {}: expected {expected}, as array {OFFSETS:?} says",
+                "{there} rows of {}: expected {expected}, as in array {OFFSETS:?}",
                 named(&asked.devices)
             )),
         }
@@ -163,7 +163,7 @@ impl Shard {
         match &self.carried {
             None => check_offsets(&self.offsets, self.parts[0].y.len(), described),
             Some(carried) => Err(format!(
-                "it is of a gateway with {}: expected the file of the whole group",
+                "it belongs to a gateway with {}: expected the file of the whole group",
                 named(&carried.devices)
             )),
         }

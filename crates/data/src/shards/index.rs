@@ -37,7 +37,9 @@ impl Common {
         if version != VERSION {
             return Err(wrong_file(
                 &index_file,
-                format!("version {version}: expected {VERSION}; cut the shards again"),
+                format!(
+                    "version {version}: expected {VERSION}; make the shards again with `selvedge data split`"
+                ),
             ));
         }
         let index: Index = parse(&index_file, &text)?;
@@ -45,9 +47,9 @@ impl Common {
         let refused = |problem| wrong_file(&statistics_file, problem);
         let value = parse(&statistics_file, &read_text(&statistics_file)?)?;
         let statistics = Statistics::from_json(value).map_err(refused)?;
-        if statistics.fingerprint() != index.statistics {
+        if !statistics.has_fingerprint(&index.statistics) {
             return Err(refused(format!(
-                "its fingerprint is {}: expected {}, as {INDEX} says",
+                "its fingerprint is {}: expected {}, as in {INDEX}",
                 statistics.fingerprint(),
                 index.statistics
             )));
@@ -103,7 +105,7 @@ fn read_text(file: &Path) -> Result<String, DataError> {
 
 fn parse<T: DeserializeOwned>(file: &Path, text: &str) -> Result<T, DataError> {
     serde_json::from_str(text).map_err(|error| {
-        let problem = format!("{error}: expected what `selvedge data split` wrote");
+        let problem = format!("{error}: expected a file written by `selvedge data split`");
         DataError::line(file, error.line(), problem)
     })
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! shards/
-//! ├── shards.json            who is there: groups, counts, fingerprints; nothing about anybody
+//! ├── shards.json            all groups: counts, fingerprints; nothing about any patient
 //! ├── stats.json             what every party scales by
 //! ├── group-0/hospital.npz   what the hospital of group 0 holds
 //! ├── group-0/devices.npz    what its devices hold, or those of one gateway
@@ -20,12 +20,12 @@
 //! | `offsets` | where each device's rows begin; an edge has nothing else |
 //! | `test_rows` | held-out rows only: their place among those of all groups |
 //! | `devices` | a gateway's shard only: the first of the group's devices whose rows it has, and one past the last |
-//! | `held_out` | a gateway's shard only: 1 if it has held-out rows, from the group's first on, else 0; or, where parties have enrolled, where its rows of validation and of the test begin among the group's |
+//! | `held_out` | a gateway's shard only: 1 if it has held-out rows, from the group's first on, else 0; or, where parties have enrolled, the positions at which its validation and test rows begin among the group's |
 //!
-//! Numbers are not scaled: each party does that itself, by `stats.json`. What comes out is the whole set, bit for bit.
-//! A party needs `shards.json`, `stats.json` and its own shard, and reads nothing else ([`read_party`]); the cloud needs
-//! no shard. A group's devices may be carried by several gateways: [`distribute`] takes a gateway's own rows out of the group's
-//! file; offsets stay those of the whole group.
+//! Numbers are not scaled: each party does that itself, by `stats.json`. The result is the same as from the whole set,
+//! bit for bit. A party needs `shards.json`, `stats.json` and its own shard, and reads nothing else ([`read_party`]);
+//! the cloud needs no shard. A group's devices may be carried by several gateways: [`distribute`] takes a gateway's own
+//! rows out of the group's file; offsets stay those of the whole group.
 
 mod enrolled;
 mod gateway;

@@ -26,8 +26,8 @@ pub enum PartyShard {
         group: usize,
         /// Its devices, of those of the group.
         devices: Range<u32>,
-        /// Whether it has held-out rows too: of a set that was cut, a group's first gateway has them all; where parties
-        /// have enrolled, each has its own.
+        /// Whether it has held-out rows too: in a data set split into shards, a group's first gateway has them all;
+        /// where parties have enrolled, each has its own.
         held_out: bool,
     },
 }
@@ -61,28 +61,30 @@ pub struct HeldOut {
     pub x: Vec<f32>,
     /// Their labels.
     pub y: Vec<u32>,
-    /// Their places among the rows of all groups, in rising order.
+    /// Their positions among the rows of all groups, in increasing order.
     pub places: Vec<u32>,
     /// Where they begin among those of the group; a hospital has them all.
     pub from: u32,
 }
 
-/// What one party has read.
+/// The data of one party.
 #[derive(Debug)]
 pub struct PartyLoaded {
-    /// The set as this party sees it: its own columns of its own group, scaled, and of other groups their sizes. A gateway
-    /// has the rows of its own devices, the first of them at the offset of its first device; offsets are the whole
-    /// group's. It has no held-out rows. For [`Task::of_party`](selvedge_core::task::Task::of_party).
+    /// The set as this party sees it: its own columns of its own group, scaled, and of other groups their sizes. A
+    /// gateway has the rows of its own devices, the first of them at the offset of its first device; offsets are the
+    /// whole group's. It has no held-out rows. For [`Task::of_party`](selvedge_core::task::Task::of_party).
     pub dataset: Dataset,
     /// Training rows of each class, in all groups together.
     pub labels: Vec<u64>,
     /// What the numbers were scaled by.
     pub statistics: Statistics,
-    /// This party's own rows of validation and of the test; edge and cloud have none.
+    /// Their fingerprint as the cut states it.
+    pub statistics_fingerprint: String,
+    /// This party's own validation and test rows; edge and cloud have none.
     pub held_out: [HeldOut; 2],
-    /// How many rows validation and the test have in all groups together.
+    /// The number of validation and test rows of all groups together.
     pub held_out_of_all: [usize; 2],
-    /// The fingerprint of the whole set: the same for all parties of a cut.
+    /// The fingerprint of the whole data set: the same for all parties.
     pub fingerprint: String,
 }
 
@@ -91,7 +93,7 @@ pub struct PartyLoaded {
 /// The numbers are those that [`load`](crate::load) gives for the same rows of the whole set, bit for bit.
 ///
 /// # Errors
-/// If a file is missing, not what it should be or of another gateway, or there is no such group or device.
+/// If a file is missing, malformed or of another gateway, or there is no such group or device.
 pub fn read_party(folder: &Path, party: PartyShard) -> Result<PartyLoaded, DataError> {
     read_party_and_patients(folder, party).map(|(loaded, _)| loaded)
 }
@@ -115,7 +117,7 @@ pub fn read_party_and_patients(
         let there = groups.len();
         let Some(group) = groups.get_mut(m) else {
             return Err(common.wrong_index(format!(
-                "it has {there} groups, counted from 0, but group {m} is asked for: expected one below {there}"
+                "group {m} is requested, but there are {there} groups, counted from 0: expected one below {there}"
             )));
         };
         (held_out, patients) = fill_group(group, &common, (&party, m), &folder.join(file))?;
@@ -138,6 +140,7 @@ pub fn read_party_and_patients(
         },
         labels: index.labels,
         statistics,
+        statistics_fingerprint: index.statistics,
         held_out,
         held_out_of_all: [index.validation, index.test],
         fingerprint: index.dataset,
@@ -220,7 +223,7 @@ fn check_largest(group: &Group, index: &Index) -> Result<(), String> {
     match most <= index.largest {
         true => Ok(()),
         false => Err(format!(
-            "a device has {most} rows: expected at most {}, as {INDEX} says",
+            "a device has {most} rows: expected at most {}, as in {INDEX}",
             index.largest
         )),
     }
@@ -232,7 +235,7 @@ fn check_labels(labels: &[u32], index: &Index) -> Result<(), String> {
     for label in labels {
         let Some(rows) = left.get_mut(*label as usize).filter(|rows| **rows > 0) else {
             return Err(format!(
-                "more rows of class {label} than the {} of all groups: expected those that {INDEX} counts",
+                "more rows of class {label} than the {} of all groups: expected no more than {INDEX} counts",
                 index.labels.get(*label as usize).unwrap_or(&0)
             ));
         };
@@ -253,7 +256,7 @@ impl HeldOut {
         let rising = rows.windows(2).all(|pair| pair[0] < pair[1]);
         if !rising || rows.last().is_some_and(|last| *last as usize >= count) {
             return Err(format!(
-                "array \"{name}_rows\" has places up to {}: expected numbers that rise and are below {count}, the rows of all groups",
+                "array \"{name}_rows\" has positions up to {}: expected increasing numbers below {count}, the rows of all groups",
                 rows.iter().max().unwrap_or(&0)
             ));
         }
@@ -268,11 +271,11 @@ impl HeldOut {
 }
 
 /// Copies for one party what it may have, and nothing else, into a folder that is new or empty: `shards.json`,
-/// `stats.json` and its own shard, after checking that they can be read. A gateway's is the part of the group's file with
-/// its own devices' rows, as they were measured.
+/// `stats.json` and its own shard, after checking that they can be read. A gateway's is the part of the group's file
+/// with its own devices' rows, as they were measured.
 ///
 /// # Errors
-/// As [`read_party`], and if `into` holds something or cannot be written to.
+/// As [`read_party`], and if `into` is not empty or cannot be written to.
 pub fn distribute(folder_of_all: &Path, party: PartyShard, into: &Path) -> Result<(), DataError> {
     check_empty(into)?;
     read_party(folder_of_all, party.clone())?;

@@ -23,7 +23,10 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<L
         ..
     } = &common;
     if settings.groups != index.groups.len() {
-        let expected = format!("the shards are of {} groups", index.groups.len());
+        let expected = format!(
+            "expected {}, the number of groups in the shards",
+            index.groups.len()
+        );
         return Err(wrong("groups", settings.groups, expected));
     }
     let classes = statistics.classes.len();
@@ -79,7 +82,7 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<L
     let counted = (dataset.label_counts(), dataset.most_samples_of_a_device());
     if counted != (index.labels.clone(), index.largest) {
         return Err(common.wrong_index(format!(
-            "labels = {:?} and largest = {}: expected {:?} and {}, as the shards have them",
+            "labels = {:?} and largest = {}: expected {:?} and {}, as in the shards",
             index.labels, index.largest, counted.0, counted.1
         )));
     }
@@ -94,10 +97,10 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<L
         notes: Vec::new(),
     };
     let loaded = dealt.scale();
-    match loaded.dataset.fingerprint() == index.dataset {
+    match loaded.dataset.has_fingerprint(&index.dataset) {
         true => Ok(loaded),
         false => Err(common.wrong_index(format!(
-            "the shards' fingerprint is {}: expected {}; a shard was changed or is of another cut",
+            "the shards' fingerprint is {}: expected {}; a shard was changed or is from a different split",
             loaded.dataset.fingerprint(),
             index.dataset
         ))),
@@ -115,7 +118,7 @@ fn find(settings: &DataSettings, data_dir: Option<&Path>) -> Result<PathBuf, Dat
         false => Err(wrong(
             "path",
             format!("{:?}", settings.path),
-            "expected a folder that `selvedge data split` has written, seen from the current one or from the data folder",
+            "expected a folder written by `selvedge data split`, relative to the current folder or to the data folder",
         )),
     }
 }

@@ -111,7 +111,7 @@ pub(super) fn check_offsets(
     match first == Some(&0) && last.is_some_and(|end| *end as usize == rows) && rising {
         true => Ok(()),
         false => Err(format!(
-            "array {OFFSETS:?} goes from {} to {}: expected numbers that rise from 0 to {rows}",
+            "array {OFFSETS:?} goes from {} to {}: expected increasing numbers from 0 to {rows}",
             first.copied().unwrap_or_default(),
             last.copied().unwrap_or_default()
         )),
@@ -128,7 +128,7 @@ impl ShardPart {
         let name = format!("{prefix}patients");
         let (header, unpacking) = npy::open(archive, &name)?;
         if !matches!(header.kind, Kind::Text { .. }) || header.shape.len() != 1 {
-            return Err(format!("array {name:?} has no pseudonyms: expected texts"));
+            return Err(format!("array {name:?} has no pseudonyms: expected text"));
         }
         let patients = npy::texts(&header, unpacking, &name)?;
         let is_digit = |b: u8| b.is_ascii_hexdigit();
@@ -169,7 +169,7 @@ impl ShardPart {
         };
         if y.len() != patients.len() || (!prefix.is_empty() && rows.len() != patients.len()) {
             return Err(format!(
-                "{} patients and {} labels: expected as many",
+                "{} patients and {} labels: expected the same number of each",
                 patients.len(),
                 y.len()
             ));
@@ -220,7 +220,7 @@ impl ShardPart {
             .count();
         if self.patients != hospital.patients || self.rows != hospital.rows {
             return Err(format!(
-                "{} rows; the hospital of the group has {}, {unknown} of them of patients who are unknown here: expected the same patients in the same order",
+                "{} rows; the group's hospital has {}, {unknown} of them for patients unknown here: expected the same patients in the same order",
                 self.patients.len(),
                 hospital.patients.len()
             ));
@@ -240,7 +240,7 @@ pub(super) fn integers<R: Read + Seek>(
     let (header, unpacking) = npy::open(archive, name)?;
     if header.shape.len() != 1 {
         return Err(format!(
-            "array {name:?} has the shape {:?}: expected one row",
+            "array {name:?} has the shape {:?}: expected one dimension",
             header.shape
         ));
     }

@@ -35,23 +35,23 @@ fn offsets_that_do_not_fit_are_refused() {
         (&[0, 2, 6], "6 rows of 2 devices: expected 6 rows of 3"),
         (
             &[1, 2, 4, 6],
-            "goes from 1 to 6: expected numbers that rise from 0 to 6",
+            "goes from 1 to 6: expected increasing numbers from 0 to 6",
         ),
         (
             &[0, 2, 4, 7],
-            "goes from 0 to 7: expected numbers that rise from 0 to 6",
+            "goes from 0 to 7: expected increasing numbers from 0 to 6",
         ),
         (
             &[0, 4, 2, 6],
-            "goes from 0 to 6: expected numbers that rise from 0 to 6",
+            "goes from 0 to 6: expected increasing numbers from 0 to 6",
         ),
         (
             &[0, 2, 2, 6],
-            "goes from 0 to 6: expected numbers that rise from 0 to 6",
+            "goes from 0 to 6: expected increasing numbers from 0 to 6",
         ),
         (
             &[0, 1, 2, 6],
-            "a device has 4 rows: expected at most 2, as shards.json says",
+            "a device has 4 rows: expected at most 2, as in shards.json",
         ),
     ] {
         write(offsets);
@@ -126,9 +126,9 @@ fn devices_that_do_not_fit_are_refused() {
     refused(&|s| s.carried = None, "4 rows of 5 devices: expected 10");
     refused(
         &|s| s.carried = carried(1..4),
-        "it is of a gateway with devices 1 to 3: expected one with devices 1 to 2",
+        "it belongs to a gateway with devices 1 to 3: expected one with devices 1 to 2",
     );
-    refused(&|s| s.carried = carried(3..3), "two that rise");
+    refused(&|s| s.carried = carried(3..3), "two in increasing order");
     refused(&|s| s.carried = carried(u32::MAX - 1..u32::MAX), "devi");
     refused(
         &|s| s.offsets = vec![0, 2, 5, 6, 8, 10],
@@ -136,7 +136,7 @@ fn devices_that_do_not_fit_are_refused() {
     );
     refused(
         &|s| s.offsets = vec![0, 2, 4, 5, 8, 10],
-        "4 rows of devices 1 to 2: expected 3, as array \"offsets\" says",
+        "4 rows of devices 1 to 2: expected 3, as in array \"offsets\"",
     );
     refused(
         &|s| s.offsets = vec![0, 2, 4, 10],
@@ -144,11 +144,11 @@ fn devices_that_do_not_fit_are_refused() {
     );
     refused(
         &|s| s.offsets = vec![0, 2, 4, 6, 8, 9],
-        "goes from 0 to 9: expected numbers that rise from 0 to 10",
+        "goes from 0 to 9: expected increasing numbers from 0 to 10",
     );
     refused(
         &|s| s.parts[1].rows = vec![9; s.parts[1].y.len() + 1],
-        "expected as many",
+        "expected the same number of each",
     );
     let mut npz = NpzWriter::new(File::create(&file).unwrap()).unwrap();
     npz.texts("patients", &[*b"short"]).unwrap();

@@ -1,4 +1,4 @@
-//! Cuts a set into shards.
+//! Splits a data set into shards.
 
 use super::index::VERSION;
 use super::shard::{OFFSETS, Shard, ShardPart};
@@ -14,14 +14,14 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// What was cut.
+/// A data set that was split into shards.
 #[derive(Debug)]
 pub struct Cut {
     /// Groups: each has three shards, the hospital's, the devices' and the edge's.
     pub groups: usize,
     /// Rows of all groups, validation and test.
     pub rows: usize,
-    /// What a user should be told.
+    /// Notes for the user.
     pub notes: Vec<String>,
     /// The fingerprint of the statistics.
     pub statistics: String,
@@ -34,10 +34,10 @@ struct Chosen {
     part: usize,
 }
 
-/// Cuts the set that `settings` name into the folder `out`, which must be new or empty.
+/// Splits the data set that `settings` name into shards in the folder `out`, which must be new or empty.
 ///
 /// # Errors
-/// As [`load`](crate::load), and if `out` cannot be written to or holds something.
+/// As [`load`](crate::load), and if `out` cannot be written to or is not empty.
 pub fn cut(
     settings: &DataSettings,
     seed: u64,
@@ -46,7 +46,7 @@ pub fn cut(
     out: &Path,
 ) -> Result<Cut, DataError> {
     if settings.set == "shards" {
-        let expected = "shards are cut already: expected another set";
+        let expected = "shards are split already: expected a different data set";
         return Err(crate::settings::wrong("set", "\"shards\"", expected));
     }
     check_empty(out)?;
@@ -59,7 +59,7 @@ pub(super) fn check_empty(out: &Path) -> Result<(), DataError> {
     match fs::read_dir(out).map(|mut entries| entries.next().is_some()) {
         Ok(true) => Err(DataError::file(
             out,
-            "there is something in it: expected a new folder, or an empty one",
+            "it is not empty: expected a new folder, or an empty one",
         )),
         Err(source) if source.kind() != io::ErrorKind::NotFound => Err(DataError::io(out, source)),
         _ => Ok(()),

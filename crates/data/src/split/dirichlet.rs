@@ -4,7 +4,8 @@
 use super::Stock;
 use selvedge_nn::random::{Key, Stream};
 
-/// The groups' units. A group that would get nothing gets one unit of the largest, so that every hospital has a patient.
+/// The groups' units. A group that would get nothing gets one unit of the largest, so that every hospital has a
+/// patient.
 pub(super) fn scheme(stock: &mut Stock<'_>, beta: f64, key: Key) -> Vec<Vec<usize>> {
     let mut groups = vec![Vec::new(); stock.groups];
     for (class, units) in stock.classes.iter_mut().enumerate() {

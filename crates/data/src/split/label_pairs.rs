@@ -1,15 +1,15 @@
 //! How many samples of each class go to each of the ten groups, when a group is a pair of labels.
 //!
-//! Five labels make ten pairs. Group `{a, b}` gets 700/920 of its samples from `a` and `b`, the rest
-//! from the other three; all groups are equally large. Receives how many samples each class has,
-//! gives a table of counts, group by class. Its invariants: every row adds up to K = ⌊N/10⌋, the pair
-//! of every row to round(K·700/920), every column to what the class has, less the N − 10·K left out.
+//! Five labels make ten pairs. Group `{a, b}` gets 700/920 of its samples from `a` and `b`, the rest from the other
+//! three; all groups are equally large. Receives how many samples each class has, gives a table of counts, group by
+//! class. Its invariants: every row adds up to K = ⌊N/10⌋, the pair of every row to round(K·700/920), every column to
+//! what the class has, less the N − 10·K left out.
 //!
-//! With equal classes the answer is K·350/920 for each of the pair and a third of the rest for each
-//! of the others. With unequal ones it is the table of fractions that is nearest to this and has the
-//! right sums, in closed form (see [`ninetieths`]), rounded up or down to integers with the same sums.
-//! That this is always possible is the integrality of flows: a cell lies in one block (the pair of a
-//! group, or its others) and in one column, so the cells are the edges of a bipartite graph.
+//! With equal classes the answer is K·350/920 for each of the pair and a third of the rest for each of the others. With
+//! unequal ones it is the table of fractions that is nearest to this and has the right sums, in closed form (see
+//! [`ninetieths`]), rounded up or down to integers with the same sums. That this is always possible is the integrality
+//! of flows: a cell lies in one block (the pair of a group, or its others) and in one column, so the cells are the
+//! edges of a bipartite graph.
 
 use super::{Refusal, Stock};
 
@@ -57,7 +57,7 @@ pub(super) fn scheme(stock: &mut Stock<'_>) -> Result<(Vec<Vec<usize>>, Vec<Stri
     let shares = share_out(available).map_err(|TooFew(class)| {
         format!(
             "class {} has {} rows left for training, of {} in all: too few to give each of the ten groups its two labels; \
-             expected about as many as of the other classes, or smaller data.test and data.validation",
+             expected about as many as the other classes have, or smaller data.test and data.validation",
             stock.class_names[class],
             available[class],
             available.iter().sum::<usize>(),
@@ -107,10 +107,10 @@ pub(crate) fn share_out(mut available: [usize; CLASSES]) -> Result<Shares, TooFe
 
 /// The table before rounding, in ninetieths.
 ///
-/// Let a class have e more samples than the mean (the e add up to 0), and P and R be the sizes of a
-/// pair and of its rest. With a price λ per class, the least-squares change of a table of P/2 and R/3
-/// that keeps the sums of pairs and rests is λ less the mean λ of the cell's block. A column then
-/// grows by 5/2·λ in its 4 pairs and by 5·λ in its 6 rests, so λ = e·2/15.
+/// Let a class have e more samples than the mean (the e add up to 0), and P and R be the sizes of a pair and of its
+/// rest. With a price λ per class, the least-squares change of a table of P/2 and R/3 that keeps the sums of pairs and
+/// rests is λ less the mean λ of the cell's block. A column then grows by 5/2·λ in its 4 pairs and by 5·λ in its 6
+/// rests, so λ = e·2/15.
 fn ninetieths(available: [usize; CLASSES], size: usize, pair_size: usize) -> Table<i64> {
     let rest_size = (size - pair_size) as i64;
     let excess = available.map(|count| count as i64 - 2 * size as i64);
@@ -126,8 +126,8 @@ fn ninetieths(available: [usize; CLASSES], size: usize, pair_size: usize) -> Tab
     })
 }
 
-/// Rounds the cells so that blocks and columns keep their sums: all cells down, then some up again,
-/// found as a flow of the missing units from blocks to columns.
+/// Rounds the cells so that blocks and columns keep their sums: all cells down, then some up again, found as a flow of
+/// the missing units from blocks to columns.
 struct Rounding {
     floors: Table<i64>,
     fractional: Table<bool>,
@@ -173,8 +173,7 @@ impl Rounding {
         })
     }
 
-    /// Rounds one more cell of a block up, moving units of other blocks out of the way where their
-    /// columns are full.
+    /// Rounds one more cell of a block up, moving units of other blocks out of the way where their columns are full.
     fn place(&mut self, group: usize, block: usize, tried: &mut [bool; CLASSES]) -> bool {
         for class in 0..CLASSES {
             let free = self.fractional[group][class] && !self.up[group][class];

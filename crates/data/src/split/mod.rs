@@ -1,16 +1,16 @@
 //! Who gets which rows: test, validation, and the groups.
 //!
-//! What is dealt are *units*: single rows, or rows that must stay together (pieces of one recording, samples of one
+//! Rows are assigned in *units*: single rows, or rows that must stay together (pieces of one recording, samples of one
 //! patient). Where the publisher has not decided it, units of each class are shuffled by the seed; the first go to the
-//! test, the next to validation, the rest to training. A *scheme* then deals training units to groups:
+//! test, the next to validation, the rest to training. A *scheme* then assigns training units to groups:
 //!
 //! | `data.split` | groups |
 //! | --- | --- |
-//! | `pairs` | two labels in front of the others in each group |
+//! | `pairs` | two labels dominate in each group |
 //! | `ramp` | the rarer of two classes grows more frequent from group to group |
 //! | `dirichlet` | each class's shares of the groups are drawn from a Dirichlet distribution of `data.beta` |
-//! | `iid` | every group looks like all |
-//! | `column` | as a column of the file says |
+//! | `iid` | every group has the same mix |
+//! | `column` | as given by a column of the file |
 //! | `paper` | what the paper does for the set: one of these |
 //!
 //! Everything handed out is in the order of the rows, and nothing is handed out twice.
@@ -61,16 +61,24 @@ impl Split {
         let kept: usize = self.groups.iter().map(Vec::len).sum();
         if !self.left_out.is_empty() {
             notes.push(format!(
-                "{} of {} training rows are left out, so that all groups are equally large",
+                "{} of {} training rows are left out to make all groups the same size",
                 self.left_out.len(),
                 kept + self.left_out.len()
             ));
         }
         if self.test.is_empty() {
-            notes.push("no rows are for the test: nothing can be said about new patients".into());
+            notes.push(
+                "no rows are held out for testing: performance on new patients cannot be estimated"
+                    .into(),
+            );
         }
         let training: Vec<usize> = self.groups.iter().flatten().copied().collect();
-        for (part, chosen) in [("training", &training), ("the test", &self.test)] {
+        let parts = [
+            ("training", &training),
+            ("validation", &self.validation),
+            ("test", &self.test),
+        ];
+        for (part, chosen) in parts {
             let mut counts = vec![0u64; rows.classes.len()];
             chosen
                 .iter()
@@ -83,7 +91,7 @@ impl Split {
             let lacking: Vec<String> = lacking.map(|(class, _)| format!("{class:?}")).collect();
             if !lacking.is_empty() && !chosen.is_empty() {
                 notes.push(format!(
-                    "{part} has no rows of the label {}",
+                    "no {part} rows have the label {}",
                     lacking.join(", ")
                 ));
             }
@@ -156,7 +164,7 @@ pub(crate) fn split_rows(
 ) -> Result<Split, DataError> {
     let count = rows.y.len();
     if settings.groups > count {
-        let expected = format!("the set has {count} rows: expected at most a group for each");
+        let expected = format!("the data set has {count} rows: expected at most one group per row");
         return Err(wrong("groups", settings.groups, expected));
     }
     let units = units(rows)?;
@@ -249,7 +257,7 @@ fn by_scheme(
         "dirichlet" => Ok(numbered(dirichlet::scheme(stock, settings.beta, key))),
         "iid" => Ok(numbered(iid(stock))),
         "column" => {
-            no_sizes(settings, "the column decides how large groups are")?;
+            no_sizes(settings, "the column determines the sizes of the groups")?;
             by_column(rows, settings, units, stock)
         }
         unknown => Err(wrong(
@@ -298,12 +306,13 @@ fn by_column(
 ) -> Result<(Vec<Vec<usize>>, Vec<String>), DataError> {
     let Some(given) = &rows.given_groups else {
         let expected =
-            "the set has no column of groups: expected another split, or data.table.group";
+            "the data set has no group column: expected a different split, or data.table.group";
         return Err(wrong("split", "\"column\"", expected));
     };
     if given.names.len() != settings.groups {
         let expected = format!(
-            "the column of groups has {} different values: expected that many",
+            "the group column has {} different values: expected data.groups = {}",
+            given.names.len(),
             given.names.len()
         );
         return Err(wrong("groups", settings.groups, expected));
@@ -322,7 +331,7 @@ pub(crate) fn no_sizes(settings: &DataSettings, why: &str) -> Result<(), DataErr
         false => Err(wrong(
             "sizes",
             format!("{:?}", settings.sizes),
-            format!("{why}: expected none"),
+            format!("{why}: expected []"),
         )),
     }
 }
@@ -392,7 +401,7 @@ fn check_together(rows: &Rows, first: usize, other: usize) -> Result<(), DataErr
         return Err(refused(
             rows,
             format!(
-                "{a:?} and {b:?} are one patient's, but one is for {part_of_a} and one for {part_of_b}: expected the same"
+                "{a:?} and {b:?} belong to one patient, but one is for {part_of_a} and one for {part_of_b}: one patient's rows must be in one part"
             ),
         ));
     }
@@ -409,7 +418,7 @@ fn check_together(rows: &Rows, first: usize, other: usize) -> Result<(), DataErr
         false => Err(refused(
             rows,
             format!(
-                "{a:?} and {b:?} are one patient's, but in the groups {:?} and {:?}: expected the same",
+                "{a:?} and {b:?} belong to one patient, but are in the groups {:?} and {:?}: one patient's rows must be in one group",
                 given.names[group_of_a as usize], given.names[group_of_b as usize]
             ),
         )),

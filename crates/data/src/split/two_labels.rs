@@ -1,7 +1,7 @@
-//! Groups with two labels in front of all others, for any number of classes and groups.
+//! Groups in which two labels dominate, for any number of classes and groups.
 //!
-//! All groups have K = ⌊N/M⌋ units, most of them of two labels (the paper's 3,000 of 3,458, or the same share of another
-//! size), the rest of the other labels. Equal halves of a pair are not possible with unequal classes, so:
+//! All groups have K = ⌊N/M⌋ units, most of them of two labels (the paper's 3,000 of 3,458, or the same share of
+//! another size), the rest of the other labels. Equal halves of a pair are not possible with unequal classes, so:
 //!
 //! 1. what the groups get of "others" is set apart, from every class in proportion to its size;
 //! 2. group by group, the pair is filled. With one class more than groups left, the smallest class goes whole and the
@@ -25,8 +25,8 @@ pub(super) fn scheme(stock: &mut Stock<'_>) -> Result<(Vec<Vec<usize>>, Vec<Stri
     }
     let counts = counts(&sizes, groups).map_err(|scarce| {
         format!(
-            "class {} has {} training rows, of {} in all: too few for two labels in front of the others in each of {groups} \
-             groups; expected classes of more equal size, fewer groups, or data.split = \"dirichlet\" or \"iid\"",
+            "class {} has {} training rows, of {} in all: too few for two labels to dominate in each of {groups} \
+             groups; expected classes of more similar size, fewer groups, or data.split = \"dirichlet\" or \"iid\"",
             stock.class_names[scarce],
             sizes[scarce],
             sizes.iter().sum::<usize>()

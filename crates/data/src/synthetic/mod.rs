@@ -1,9 +1,8 @@
 //! `synthetic`: generated patients, no files.
 //!
-//! Receives the settings and the seed, gives M groups of K devices, with validation and test rows
-//! from the mix of all groups on top. [`patient`] says what the patients are like. Every row is made
-//! from a key of its own: rows can be made in parallel, and the first thousand devices of a group are
-//! the same whether it has a thousand or a million.
+//! Receives the settings and the seed, gives M groups of K devices, with validation and test rows from the mix of all
+//! groups on top. [`patient`] says what the patients are like. Every row is made from a key of its own: rows can be
+//! made in parallel, and the first thousand devices of a group are the same whether it has a thousand or a million.
 
 mod patient;
 
@@ -128,7 +127,7 @@ impl Counts {
             let expected = "\"synthetic\" is generated group by group: expected \"paper\"";
             return Err(wrong("split", format!("{:?}", settings.split), expected));
         }
-        crate::split::no_sizes(settings, "generated groups are equally large")?;
+        crate::split::no_sizes(settings, "generated groups all have the same size")?;
         Self::check_size(settings)?;
 
         let per_group = devices * samples_per_device;
@@ -158,8 +157,8 @@ impl Counts {
             );
             return Err(wrong("devices", devices, expected));
         }
-        // A row is two sides of 32-bit features, a label and an offset. A feature has a loading, a
-        // scale, a calibration and at least two measured values besides, whatever the rows.
+        // A row is two sides of 32-bit features, a label and an offset. A feature has a loading, a scale, a calibration
+        // and at least two measured values besides, whatever the rows.
         let numbers = |side: Shape| {
             let dims = side.dims().into_iter();
             dims.fold(1, |product, d| u128::saturating_mul(product, d as u128))
@@ -213,8 +212,8 @@ impl Generator {
         generator
     }
 
-    /// Measures each feature on patients of all groups who are in none of the sets. So a row does not
-    /// depend on how many others there are.
+    /// Measures each feature on patients of all groups who are in none of the sets. So a row does not depend on how
+    /// many others there are.
     fn measure(&self) -> [Vec<Scale>; 2] {
         let affordable = MEASURED_VALUES / (self.features[0] + self.features[1]);
         let count = MEASURED_ROWS.min(affordable.max(2));

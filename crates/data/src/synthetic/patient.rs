@@ -16,8 +16,8 @@
 //!   everywhere, so learning from all groups pays.
 //! - Frailty moves the features of both sides but not the label: a nuisance to be ignored.
 //!
-//! Every number is named by a key, so any row can be made alone and in any order. Only arithmetic
-//! whose rounding is defined is used (no platform exponentials), so rows are the same everywhere.
+//! Every number is named by a key, so any row can be made alone and in any order. Only arithmetic whose rounding is
+//! defined is used (no platform exponentials), so rows are the same everywhere.
 
 use selvedge_nn::random::{Key, Stream};
 
@@ -40,9 +40,8 @@ const CALIBRATION: f32 = 0.3;
 const FROM_ONE_SIDE: f32 = 0.32;
 const FROM_BOTH: f32 = 1.0 - 2.0 * FROM_ONE_SIDE;
 
-/// How much of the measurements' noise the label gets. A patient's outcome is never certain, but
-/// less blurred than one measurement; with this, good models reach a test AUC of about 0.9 at
-/// `noise` 0.5.
+/// How much of the measurements' noise the label gets. A patient's outcome is never certain, but less blurred than one
+/// measurement; with this, good models reach a test AUC of about 0.9 at `noise` 0.5.
 const LABEL_NOISE: f64 = 0.5;
 
 /// Words that keep the streams of one seed apart.
@@ -75,15 +74,14 @@ struct Calibration {
 }
 
 impl World {
-    /// The world of one key. `noise` 1 makes every measurement half signal, half noise; 0 hides
-    /// nothing.
+    /// The world of one key. `noise` 1 makes every measurement half signal, half noise; 0 hides nothing.
     pub(super) fn new(key: Key, features: [usize; 2], classes: usize, noise: f64) -> Self {
         let loadings = |word, count| {
             let mut stream = key.with(word).stream();
             (0..count).map(|_| unit_vector(&mut stream)).collect()
         };
-        // Two classes are opposites and lie farther apart than many classes, which are nearly at
-        // right angles to each other. The noise follows, so that it hides as much of either.
+        // Two classes are opposites and lie farther apart than many classes, which are nearly at right angles to each
+        // other. The noise follows, so that it hides as much of either.
         let farther = (classes as f64 / (classes as f64 - 1.0)).sqrt();
         World {
             key,
@@ -160,8 +158,8 @@ impl World {
     }
 }
 
-/// One direction per class, each with the same share of `a`, `b` and `a·b`, so that no seed gives a
-/// set that one side could classify alone. Two classes are opposites.
+/// One direction per class, each with the same share of `a`, `b` and `a·b`, so that no seed gives a set that one side
+/// could classify alone. Two classes are opposites.
 fn directions(key: Key, classes: usize) -> Vec<[f32; EFFECTS]> {
     let mut directions: Vec<[f32; EFFECTS]> = (0..classes as u64)
         .map(|class| {

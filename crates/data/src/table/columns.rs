@@ -13,7 +13,7 @@ use std::path::PathBuf;
 /// More categories than this are no categories.
 const MOST_CATEGORIES: usize = 1_000;
 
-const NESTED: &str = "it is nested: expected a column with one value in each row";
+const NESTED: &str = "it is nested: expected a column with one value per row";
 
 /// Who holds a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,7 +57,8 @@ pub(super) struct Feature {
     pub(super) holder: Holder,
     /// Whether it has a value at every step.
     pub(super) series: bool,
-    /// Its place among the holder's: the place of what names it in the settings, then that in the file, then the alphabet.
+    /// Its place among the holder's: the place of what names it in the settings, then that in the file, then the
+    /// alphabet.
     rank: (usize, usize),
     pub(super) categories: Option<Categories>,
     /// Its first number in the holder's row or step.
@@ -146,7 +147,7 @@ impl File {
                 None => format!("it has {}", list(names)),
             };
             self.problem(format!(
-                "no column {name:?}, which data.table.{key} names: {hint}"
+                "no column {name:?}, as set by data.table.{key}: {hint}"
             ))
         })
     }
@@ -238,7 +239,7 @@ impl<'a> Plan<'a> {
             };
             if let Some(other) = self.features.iter().find(|feature| feature.name == name) {
                 return Err(self.files[number].problem(format!(
-                    "the column {:?} is in another file too: expected it in one of them",
+                    "the column {:?} is in another file too: expected it in only one",
                     other.name
                 )));
             }
@@ -291,8 +292,8 @@ impl<'a> Plan<'a> {
         Ok(Some(feature))
     }
 
-    /// Variables that the settings name, of which these files happen to have no measurement. Others of the same side may
-    /// have some, and all must come to the same columns.
+    /// Variables that the settings name, of which these files happen to have no measurement. Others of the same side
+    /// may have some, and all must come to the same columns.
     pub(super) fn expect_variables(&mut self) -> Result<Vec<String>, DataError> {
         let has_variables = self.files.iter().any(|file| file.layout == Layout::Long);
         let (hospital, device) = (&self.settings.hospital[..], &self.settings.device[..]);
@@ -323,8 +324,8 @@ impl<'a> Plan<'a> {
         Ok(self.holder(name)?.filter(|(holder, _)| is_read(*holder)))
     }
 
-    /// Who holds a column or variable, and the place of what says so. A name is closer than a pattern, a pattern
-    /// than `*`.
+    /// Who holds a column or variable, and the place of what says so. A name is closer than a pattern, a pattern than
+    /// `*`.
     fn holder(&self, name: &str) -> Result<Option<(Holder, usize)>, DataError> {
         let best = |patterns: &[String]| {
             let close = |(place, pattern): (usize, &String)| {
@@ -338,7 +339,7 @@ impl<'a> Plan<'a> {
                 "table.device",
                 format!("{:?}", self.settings.device),
                 format!(
-                    "{name:?} would be both at the hospital and on the device: expected it on one side"
+                    "{name:?} would be both at the hospital and on the device: expected it on only one side"
                 ),
             )),
             (a, b) => Ok([(a, Holder::Hospital), (b, Holder::Device)]
@@ -386,7 +387,7 @@ impl<'a> Plan<'a> {
         }
         if categories.found.len() > MOST_CATEGORIES {
             return Err(self.files[file].problem(format!(
-                "the column {:?} has more than {MOST_CATEGORIES} categories: expected numbers, without data.table.categorical, or fewer",
+                "the column {:?} has more than {MOST_CATEGORIES} categories: expected fewer, or numbers without data.table.categorical",
                 feature.name
             )));
         }
@@ -451,7 +452,11 @@ impl<'a> Plan<'a> {
         Err(DataError::file(
             files.join(", "),
             format!(
-                "no column {}, which the model was trained with: {hint}",
+                "no {} {}, which the model was trained with: {hint}",
+                match lacking.len() {
+                    1 => "column",
+                    _ => "columns",
+                },
                 list(lacking.iter().copied())
             ),
         ))
@@ -505,11 +510,17 @@ impl<'a> Plan<'a> {
             };
             if let Some(name) = names.iter().find(lost) {
                 let nested = self.files.iter().any(|file| file.nested.contains(name));
-                let hint = match nearest(name, known()) {
+                let others = known().filter(|column| *column != name.as_str());
+                let on_no_side =
+                    key == "table.categorical" && known().any(|column| column == name.as_str());
+                let hint = match nearest(name, others) {
                     _ if self.is_special(name) => {
-                        "it is the id, the label or the like, and no feature".into()
+                        "it is the id, the label or the like, not a feature".into()
                     }
                     _ if nested => NESTED.into(),
+                    _ if on_no_side => {
+                        "add the column to data.table.hospital or data.table.device, too".into()
+                    }
                     Some(near) => format!("did you mean {near:?}?"),
                     None => format!("there are {}", list(known())),
                 };

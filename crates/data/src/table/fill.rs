@@ -80,7 +80,7 @@ impl Grid {
         let affordable = memory() / 8;
         if all > MOST_NUMBERS.min(affordable) {
             let expected = format!(
-                "{rows} patients with {width} numbers at each step are {all} numbers: expected at most {}, what fits into the memory",
+                "{rows} patients with {width} numbers at each step make {all} numbers: expected at most {}, to fit into memory",
                 MOST_NUMBERS.min(affordable)
             );
             return Err(wrong("table.steps", plan.settings.steps, expected));
@@ -434,15 +434,14 @@ fn value(
         Cell::Text(text) => text.parse::<f64>().ok(),
         Cell::Missing => None,
     };
-    match number.map(|number| number as f32).filter(|number| number.is_finite()) {
-        Some(number) => Ok(Some(Value::Number(number))),
-        None => Err(file.wrong(
-            row,
-            column,
-            cell,
-            "a number of at most 3.4e38 (data.table.blank lists texts that mean that nothing was measured, data.table.categorical the columns of categories)",
-        )),
-    }
+    let expected = match number.map(|number| number as f32) {
+        Some(number) if number.is_finite() => return Ok(Some(Value::Number(number))),
+        Some(number) if number.is_infinite() => "a number of at most 3.4e38",
+        _ => {
+            "a number: if it means a missing value, add it to data.table.blank; if the column has categories, add it to data.table.categorical"
+        }
+    };
+    Err(file.wrong(row, column, cell, expected))
 }
 
 /// A number, or hours and minutes and perhaps seconds as hours.

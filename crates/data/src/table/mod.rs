@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Three kinds of files, told apart by their columns: one row per patient; one row per patient and time; one row per
-//! patient, time and variable. The first file also has the labels. Everything is read twice: once to know who and what is
-//! there, once to put numbers to their places, so that no more memory is taken than the set itself needs.
+//! patient, time and variable. The first file also has the labels. Everything is read twice: once to know who and what
+//! is there, once to put numbers to their places, so that no more memory is taken than the set itself needs.
 //!
 //! A side whose features are known once is flat. One with time series has steps, the last value of each step counting,
 //! and what is known once is repeated at every step. Categories become one number each, 0 or 1.
@@ -107,12 +107,12 @@ fn find(key: &'static str, path: &str, data_dir: Option<&Path>) -> Result<PathBu
             key,
             value: format!("{path:?}"),
             expected: match data_dir {
-                _ if found.exists() => "this is no file: expected a CSV or Parquet file".into(),
+                _ if found.exists() => "this is not a file: expected a CSV or Parquet file".into(),
                 Some(dir) => format!(
                     "there is no such file, neither in {} nor in the current folder",
                     dir.display()
                 ),
-                None => "there is no such file: expected a CSV or Parquet file, seen from the current folder or, with --data-dir, from there".into(),
+                None => "there is no such file: expected a CSV or Parquet file, relative to the current folder or to --data-dir".into(),
             },
         }),
     }
@@ -137,7 +137,7 @@ pub(crate) fn check_columns(settings: &DataSettings) -> Result<(), DataError> {
         return Err(wrong(
             "table.label",
             "\"\"",
-            "expected the column that is to be predicted",
+            "expected the column to predict",
         ));
     }
     if t.id.is_empty() && !t.files.is_empty() {
@@ -163,7 +163,7 @@ pub(crate) fn check_columns(settings: &DataSettings) -> Result<(), DataError> {
     }
     if !settings.vertical.is_empty() {
         let expected =
-            "a table is cut by data.table.hospital and data.table.device: expected nothing";
+            "a table is split by data.table.hospital and data.table.device: expected \"\"";
         return Err(wrong(
             "vertical",
             format!("{:?}", settings.vertical),
@@ -232,9 +232,14 @@ fn told_unmeasured(names: &[String]) -> Vec<String> {
 /// What a user should know of measurements that no step takes.
 fn told_outside(outside: u64, t: &TableSettings) -> Option<String> {
     (outside > 0).then(|| {
+        let (fall, are) = match outside {
+            1 => ("measurement falls", "is"),
+            _ => ("measurements fall", "are"),
+        };
         format!(
-            "{outside} measurements lie outside of the {} steps of {} from {} and are left out",
-            t.steps, t.step, t.start
+            "{outside} {fall} outside the time window {} to {} and {are} ignored",
+            t.start,
+            t.start + t.steps as f64 * t.step
         )
     })
 }
@@ -250,19 +255,27 @@ fn patients(
     let one_sided = |p: &u32| !(hospital[*p as usize] && device[*p as usize]);
     let lonely = patients.iter().filter(|p| one_sided(p)).count();
     if survey.strangers > 0 {
+        let (ids, are, have) = match survey.strangers {
+            1 => ("id", "is", "has"),
+            _ => ("ids", "are", "have"),
+        };
         let lacking = match plan.purpose.is_new() {
-            true => "are not in the first",
-            false => "have no label",
+            true => format!("{are} not in the first"),
+            false => format!("{have} no label"),
         };
         notes.push(format!(
-            "{} ids of further files {lacking} and are left out",
+            "{} {ids} of further files {lacking} and {are} left out",
             survey.strangers
         ));
     }
+    let (those, are) = match lonely {
+        1 => ("patient is", "is"),
+        _ => ("patients are", "are"),
+    };
     match plan.settings.one_sided.as_str() {
         _ if lonely == 0 => {}
         "keep" => notes.push(format!(
-            "{lonely} patients are known to one side only; the other side's numbers are filled in"
+            "{lonely} {those} known to only one side; values of the other side are filled in"
         )),
         "refuse" => {
             let first = patients
@@ -270,7 +283,7 @@ fn patients(
                 .find(|p| one_sided(p))
                 .map_or(0, |p| *p as usize);
             return Err(plan.files[0].problem(format!(
-                "{lonely} patients are known to one side only, {:?} for instance: expected both, since data.table.one_sided = \"refuse\"",
+                "{lonely} {those} known to only one side, {:?} for instance: expected both, since data.table.one_sided = \"refuse\"",
                 survey.ids[first]
             )));
         }
@@ -278,7 +291,7 @@ fn patients(
             let first = patients.iter().find(|p| one_sided(p));
             let example = first.map_or("", |p| &survey.ids[*p as usize]);
             notes.push(format!(
-                "{lonely} patients are known to one side only and are left out, {example:?} for instance"
+                "{lonely} {those} known to only one side and {are} left out, {example:?} for instance"
             ));
             patients.retain(|p| !one_sided(p));
         }

@@ -34,8 +34,8 @@ pub(crate) struct OneSide {
 }
 
 impl OneSide {
-    /// Reads the files of one side; the hospital's first has the labels, which those of patients whom a trained model is
-    /// asked about need not have.
+    /// Reads the files of one side; the hospital's first has the labels, which those of patients whom a trained model
+    /// is asked about need not have.
     pub(crate) fn read(
         purpose: Purpose,
         settings: &DataSettings,
@@ -57,13 +57,17 @@ impl OneSide {
         let mut notes = told_unmeasured(&unmeasured);
         if !plan.new_categories.is_empty() {
             notes.push(format!(
-                "{} values are of categories that training has not seen: they count as not measured",
+                "{} values have categories not seen in training: they count as not measured",
                 plan.new_categories.len()
             ));
         }
         if survey.strangers > 0 {
+            let (ids, are) = match survey.strangers {
+                1 => ("id", "is"),
+                _ => ("ids", "are"),
+            };
             notes.push(format!(
-                "{} ids of further files are not in the first and are left out",
+                "{} {ids} of further files {are} not in the first and {are} left out",
                 survey.strangers
             ));
         }

@@ -17,7 +17,7 @@ pub(crate) type Open<'a> = &'a dyn Fn(&Path) -> io::Result<Box<dyn Bytes>>;
 
 /// A file whose header has been read.
 pub(super) enum Source {
-    Csv(Csv),
+    Csv(Box<Csv<'static>>),
     Parquet(PathBuf, Box<Parquet<BufReader<Box<dyn Bytes>>>>),
 }
 
@@ -56,7 +56,8 @@ impl Source {
             let parquet = parquet.map_err(|problem| DataError::file(path, problem))?;
             return Ok(Source::Parquet(path.to_owned(), Box::new(parquet)));
         }
-        Ok(Source::Csv(Csv::open(Lines::of(path, bytes)?, path)?))
+        let csv = Csv::open(Lines::of(path, bytes)?, path)?;
+        Ok(Source::Csv(Box::new(csv)))
     }
 
     pub(super) fn columns(&self) -> &[String] {

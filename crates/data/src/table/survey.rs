@@ -25,7 +25,8 @@ pub(super) struct Survey {
     pub(super) known: [Vec<bool>; 2],
     /// Ids that only further files have.
     pub(super) strangers: usize,
-    /// Patients with several rows where one is due. Only a side that is read by itself has any: elsewhere they are an error.
+    /// Patients with several rows where one is due. Only a side that is read by itself has any: elsewhere they are an
+    /// error.
     pub(super) doubled: HashSet<u32>,
 }
 
@@ -73,7 +74,7 @@ impl Survey {
         }
         let main = &plan.files[0];
         if survey.ids.is_empty() {
-            return Err(main.problem("a header and no rows: expected patients".into()));
+            return Err(main.problem("a header but no rows of data".into()));
         }
         if plan.side == Some(Holder::Device) || plan.purpose.is_new() {
             return Ok(survey);
@@ -158,7 +159,7 @@ impl Survey {
             if flat && first > 0 {
                 let file = &plan.files[number];
                 let expected = format!(
-                    "a new id: {} {first} has it already (data.table.time names the time of several rows, data.table.patient the patient of several)",
+                    "unique: {} {first} has it already (data.table.time is for several rows over time, data.table.patient for several rows per patient)",
                     file.counting.word()
                 );
                 return Err(file.wrong(row, &plan.settings.id, id, expected));
@@ -242,7 +243,7 @@ impl Survey {
             (&t.part, self.parts[index] == part, roles.part),
         ] {
             if let (false, Some(at)) = (is_same, at) {
-                let expected = format!("what earlier rows of {:?} say", self.ids[index]);
+                let expected = format!("the value in earlier rows of {:?}", self.ids[index]);
                 return Err(file.wrong(row, column, cells[at], expected));
             }
         }
@@ -264,7 +265,7 @@ impl Survey {
         }
         if self.label_names.len() == MOST_CLASSES {
             return Err(file.problem(format!(
-                "the column {column:?} has more than {MOST_CLASSES} different values: expected labels of classes"
+                "the column {column:?} has more than {MOST_CLASSES} different values: expected class labels"
             )));
         }
         self.label_names.push(text);

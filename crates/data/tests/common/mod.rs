@@ -56,8 +56,8 @@ pub(crate) fn header() -> String {
     format!("Unnamed,{},y", columns.join(","))
 }
 
-/// One row per recording and second: five classes of `recordings` recordings of `seconds` seconds.
-/// Amplitudes are different in every row and negative in every other column.
+/// One row per recording and second: five classes of `recordings` recordings of `seconds` seconds. Amplitudes are
+/// different in every row and negative in every other column.
 pub(crate) fn rows(recordings: usize, seconds: usize) -> Vec<String> {
     let mut rows = Vec::new();
     for class in 1..=5 {

@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The variable that names the program to use.
+/// The environment variable that names the program to use.
 pub const PROGRAM_VARIABLE: &str = "SELVEDGE_NATS_SERVER";
 
 /// The oldest version that has all that configurations and streams use.
@@ -37,9 +37,9 @@ const PORTS: std::ops::Range<u16> = 20_000..32_000;
 /// Why there is no server, or no answer from it.
 #[derive(Debug, thiserror::Error)]
 pub enum BrokerError {
-    /// Nowhere to be found.
+    /// It was not found.
     #[error(
-        "nats-server was not found in {PROGRAM_VARIABLE}, in PATH or in tools/bin beside the program: tools/nats installs it"
+        "nats-server was not found in {PROGRAM_VARIABLE}, in PATH or in tools/bin next to the program: tools/nats installs it"
     )]
     Missing,
     /// What was found is not one, or too old.
@@ -47,10 +47,10 @@ pub enum BrokerError {
     Unfit {
         /// What was tried.
         program: PathBuf,
-        /// What it said, or why it does not run.
+        /// Its output, or why it does not run.
         problem: String,
     },
-    /// A file or process could not be made.
+    /// A file or process could not be created.
     #[error("{what}: {source}")]
     System {
         /// What was tried.
@@ -58,7 +58,7 @@ pub enum BrokerError {
         /// What the system said.
         source: io::Error,
     },
-    /// The server ended, or was not healthy in time.
+    /// The server exited, or was not healthy in time.
     #[error("nats-server {problem}; its log {log} ends with:\n{tail}")]
     NotHealthy {
         /// What happened.
@@ -88,7 +88,7 @@ fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> BrokerError {
     move |source| BrokerError::System { what, source }
 }
 
-/// A running server. It is killed when this is dropped, and on Linux when this process ends in whatever way.
+/// A running server. It is killed when this is dropped, and on Linux also when this process ends, however it ends.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
@@ -113,10 +113,10 @@ impl Server {
         Counters::read(self.monitor)
     }
 
-    /// Waits until it is healthy, but not for ever.
+    /// Waits until it is healthy, for a limited time.
     ///
     /// # Errors
-    /// If it ends before, or takes too long.
+    /// If it exits before, or takes too long.
     pub fn wait_until_healthy(&mut self) -> Result<(), BrokerError> {
         let deadline = Instant::now() + START_TIME;
         loop {
@@ -197,12 +197,12 @@ impl Drop for Server {
     }
 }
 
-/// A port of 127.0.0.1 that nobody listens to, and that was not given to anybody before.
+/// A free port of 127.0.0.1 that was not handed out before.
 pub fn free_port() -> Result<u16, BrokerError> {
     free_ports(1)
 }
 
-/// The first of so many ports in a row, likewise.
+/// The first of `count` consecutive such ports.
 pub fn free_ports(count: u16) -> Result<u16, BrokerError> {
     static GIVEN: Mutex<Option<HashSet<u16>>> = Mutex::new(None);
     let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! Questions to a server's monitoring.
+//! Requests to a server's monitoring.
 
 use super::BrokerError;
 use serde_json::Value;
@@ -91,7 +91,7 @@ impl Page {
     fn number(&self, part: &Value, key: &str) -> Result<u64, BrokerError> {
         part[key]
             .as_u64()
-            .ok_or_else(|| self.wrong(format!("{key} is not a number in it")))
+            .ok_or_else(|| self.wrong(format!("{key} is not a number")))
     }
 
     fn wrong(&self, problem: String) -> BrokerError {
@@ -103,7 +103,7 @@ impl Page {
     }
 }
 
-/// One question by HTTP/1.0, whose answer ends with the connection.
+/// One HTTP/1.0 request, whose response ends with the connection.
 ///
 /// # Errors
 /// If nobody answers in time.
@@ -114,7 +114,7 @@ pub fn ask(monitor: SocketAddr, page: &str) -> io::Result<(u16, String)> {
     write!(stream, "GET {page} HTTP/1.0\r\nHost: {monitor}\r\n\r\n")?;
     let mut answer = String::new();
     stream.take(LONGEST_ANSWER).read_to_string(&mut answer)?;
-    let not_http = || io::Error::new(io::ErrorKind::InvalidData, "the answer is not HTTP");
+    let not_http = || io::Error::new(io::ErrorKind::InvalidData, "the response is not HTTP");
     let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(not_http)?;
     let status = head
         .split(' ')

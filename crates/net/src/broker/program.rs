@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
 
-/// A program that is a `nats-server` of a version that will do.
+/// A `nats-server` program of a suitable version.
 #[derive(Clone, Debug)]
 pub struct Program {
     path: PathBuf,
@@ -20,7 +20,7 @@ pub struct Program {
 impl Program {
     /// Looks for the program: the variable, then PATH, then `tools/bin` in the folders above this program's.
     ///
-    /// Who sets the variable wants that one, so nothing else is tried then.
+    /// If the variable is set, nothing else is tried.
     pub fn find() -> Result<Self, BrokerError> {
         if let Some(path) = std::env::var_os(PROGRAM_VARIABLE).filter(|path| !path.is_empty()) {
             return Self::check(Path::new(&path));
@@ -56,7 +56,7 @@ impl Program {
                 path: path.to_owned(),
                 version: said,
             }),
-            _ => Err(unfit(format!("it says {said:?}"))),
+            _ => Err(unfit(format!("it reports {said:?}"))),
         }
     }
 
@@ -65,7 +65,7 @@ impl Program {
         &self.path
     }
 
-    /// What it says of its version.
+    /// The version that it reports.
     pub fn version(&self) -> &str {
         &self.version
     }
@@ -85,10 +85,10 @@ impl Program {
         Ok(server)
     }
 
-    /// Starts a server. Paths in its configuration are seen from the folder of that. Those of a cluster are healthy when most
-    /// of them are there, so all are launched before one is waited for.
+    /// Starts a server. Paths in its configuration are relative to the configuration's folder. Servers of a cluster are
+    /// healthy once most of them are up, so launch all of them before waiting for one.
     ///
-    /// `monitor` is the address that the configuration gives to monitoring. The log is added to.
+    /// `monitor` is the address that the configuration gives to monitoring. The log is appended to.
     ///
     /// # Errors
     /// If it cannot be started.
@@ -132,10 +132,10 @@ fn parse_version(said: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-/// Starts a child that ends with this process, at the latest: dropping what comes with it ends it too.
+/// Starts a child process that ends with this process at the latest: dropping the returned sender ends it too.
 ///
-/// Linux sends the signal when the *thread* ends that started the child, so that has to be one that stays: it ends when
-/// the sender which is returned is dropped.
+/// Linux sends the signal when the *thread* that started the child ends, so a thread is kept for it, which ends when
+/// the returned sender is dropped.
 ///
 /// # Errors
 /// If it cannot be started.

@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 /// Between two greetings.
 const GREET_EVERY: Duration = Duration::from_secs(2);
 
-/// Until something is sent again for the first time, and so much longer for what was sent; then twice as long each time, up to
-/// what the party's patience allows.
+/// Until something is sent again for the first time, and so much longer for what was sent; then twice as long each
+/// time, up to what the party's patience allows.
 pub(super) const RETRY_FIRST: Duration = Duration::from_millis(500);
 const BYTES_PER_SECOND: f64 = 2e6;
 
@@ -230,7 +230,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
         let missing = self.party.doing().missing;
         if !missing.is_empty() {
             let missing: Vec<String> = missing.iter().map(Party::to_string).collect();
-            let text = format!("the run is over; no word from {}", missing.join(", "));
+            let text = format!("the run is over; nothing heard from {}", missing.join(", "));
             (self.settings.notice)(&text);
         }
         Ok(true)
@@ -278,7 +278,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
         if let Some((phase, t)) = due.map(|(key, _)| *key) {
             self.armed.remove(&(phase, t));
             let text = format!(
-                "the deadline of {phase:?} at t = {t} is over: {}",
+                "the deadline of {phase:?} at t = {t} has passed: {}",
                 self.party.doing().what
             );
             (self.settings.notice)(&text.to_lowercase());
@@ -345,7 +345,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
             }
             Incoming::Disconnected => {
                 self.counters.disconnects += 1;
-                (self.settings.notice)("the server is not reached; trying again");
+                (self.settings.notice)("the server cannot be reached; trying again");
                 Ok(())
             }
             Incoming::Said(text) => {
@@ -465,8 +465,8 @@ impl<'a, P: Protocol> Driver<'a, P> {
         }
     }
 
-    /// Whether the cloud says again what it has just said, to somebody who has not heard it: no timer tells it to. Others do
-    /// not, and have too much to say to look at all of it.
+    /// Whether the cloud says again what it has just said, to somebody who has not heard it: no timer tells it to.
+    /// Others do not, and have too much to say to look at all of it.
     fn is_said_again(&mut self, to: Party, kind: &'static str, bytes: &[u8]) -> bool {
         if self.party.party() != Party::Cloud || self.settings.options.identity.is_none() {
             return false;

@@ -1,12 +1,12 @@
-//! The driver of one party, whatever it takes part in: training, enrolment, a question to a trained group. It brings what happens
-//! to the party, and does what the party wants.
+//! The driver of one party, whatever it takes part in: training, enrolment, a question to a trained group. It passes
+//! events to the party and carries out what the party wants.
 //!
-//! One thread computes and decides; another listens and sends. For every event: the party handles it, its record is kept, and
-//! only then is anything sent that follows from it.
+//! One thread computes and decides; another listens and sends. For every event: the party handles it, its record is
+//! kept, and only then is anything sent that follows from it.
 //!
-//! In a run, everybody says every few seconds to whom it talks that it is there (a *greeting*). Who has just been started may
-//! have forgotten what it was told, so its neighbours tell it again; who trains another experiment is refused. Enrolment comes
-//! before there is a run, and needs no greetings: who is started again begins anew.
+//! In a run, every party tells its neighbours every few seconds that it is there (a *greeting*). A party that has just
+//! been started may have forgotten what it was told, so its neighbours tell it again; a party that trains another
+//! experiment is refused. Enrolment comes before there is a run, and needs no greetings: a restarted party starts over.
 
 mod driver;
 mod presence;
@@ -29,23 +29,23 @@ use std::time::{Duration, Instant};
 /// How long a party waits for others.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// The longest pause until something is sent again, but for the time that what was sent takes; pauses grow up to it.
+    /// The longest pause before something is sent again, not counting the time it takes to send; pauses grow up to it.
     pub pause: Duration,
-    /// How long who is done answers others that may not know it.
+    /// How long a party that is done keeps answering others that may not know.
     pub linger: Duration,
-    /// How long others must be silent before who has ended takes it that they are gone.
+    /// How long others must be silent before a party that is done assumes they are gone.
     pub silence: Duration,
-    /// How long who has given up tells others why.
+    /// How long a party that has given up tells others why.
     pub last_words: Duration,
-    /// How often people are told what it waits for.
+    /// How often it reports to people what it waits for.
     pub notice: Option<Duration>,
-    /// How long it waits when nothing happens.
+    /// How long it waits while nothing happens.
     pub timeout: Option<Duration>,
 }
 
 impl Patience {
-    /// Of who takes part in a run. Messages are only lost with a connection or with who has received them, and both are
-    /// noticed; sending again is for what is not.
+    /// For parties of a run. Messages are lost only with a connection or with their receiver, and both are noticed;
+    /// sending again covers the rest.
     pub const TRAINING: Patience = Patience {
         pause: Duration::from_secs(8),
         linger: Duration::ZERO,
@@ -55,7 +55,7 @@ impl Patience {
         timeout: None,
     };
 
-    /// Of who enrols: nothing but what others say again tells that they are there.
+    /// For parties that enrol: only repeated messages show that others are there.
     pub const ENROLMENT: Patience = Patience {
         pause: RETRY_FIRST,
         linger: Duration::from_secs(1),
@@ -65,7 +65,7 @@ impl Patience {
         timeout: None,
     };
 
-    /// Of who asks, and wants to know soon if nobody answers.
+    /// For a party that asks, and wants to know soon if nobody answers.
     pub const fn of_asker(timeout: Duration) -> Self {
         Patience {
             pause: RETRY_FIRST,
@@ -82,7 +82,7 @@ impl Patience {
 
 /// What a driver needs to know besides its party.
 pub struct Settings<'a> {
-    /// How it gets to its server.
+    /// How it connects to its server.
     pub access: Access,
     /// Those it talks to.
     pub neighbours: Vec<Party>,
@@ -90,26 +90,26 @@ pub struct Settings<'a> {
     pub longest_message: usize,
     /// How long it waits for others.
     pub patience: Patience,
-    /// What it does besides.
+    /// Further options.
     pub options: Options,
     /// Set when it is to stop.
     pub stop: &'a AtomicBool,
-    /// Told what people should know: what keeps it waiting, what is wrong.
+    /// Receives notices for people: what keeps it waiting, what is wrong.
     pub notice: &'a dyn Fn(&str),
 }
 
-/// What a party does besides talking.
+/// Options of a party.
 #[derive(Default)]
 pub struct Options {
     /// The run that it takes part in, if there is one.
     pub identity: Option<RunIdentity>,
-    /// How long it waits for whom in a phase.
+    /// How long it waits for others in each phase.
     pub deadlines: Deadlines,
     /// Where it answers over HTTP, if it does.
     pub http: Option<SocketAddr>,
-    /// T, to be shown.
+    /// T, for display.
     pub iterations: u64,
-    /// Whether records of another run are in the way, or may be forgotten.
+    /// Whether records of another run may be discarded; otherwise they are an error.
     pub forget: bool,
     /// Whether it stays when the run is over, to answer for the trained model.
     pub answer: bool,
@@ -128,30 +128,30 @@ impl Settings<'_> {
     }
 }
 
-/// Who is told what happens.
+/// Observes what happens.
 pub trait Observer<P: Protocol> {
-    /// Something has happened to the party: what follows is kept, and its messages are on their way. After a crash it may be told
-    /// twice.
+    /// Something has happened to the party: its record is kept, and its messages are on their way. After a crash this
+    /// may be called twice.
     ///
     /// # Errors
-    /// If that cannot be noted; the driver ends then.
+    /// If that cannot be recorded; the driver then ends.
     fn happened(&mut self, party: &mut P, outbox: &Outbox<P::Message>) -> Result<(), String>;
 
-    /// It begins: from a record, or before the first. Whatever was noted before the first belongs to no run.
+    /// It begins: from a record, or without one. Without one, whatever was written before belongs to no run.
     ///
     /// # Errors
-    /// If that cannot be noted; the driver ends then.
+    /// If that cannot be recorded; the driver then ends.
     fn begins(&mut self, from_record: bool) -> Result<(), String> {
         let _ = from_record;
         Ok(())
     }
 
-    /// What was counted, when it ends.
+    /// The counters, when it ends.
     fn counted(&mut self, counters: &Counters) {
         let _ = counters;
     }
 
-    /// Something that people may want to know, and need not mind.
+    /// Information for people that needs no action.
     fn told(&mut self, text: &str) {
         let _ = text;
     }
@@ -170,27 +170,27 @@ where
 /// Why a party ends before it is over.
 #[derive(Debug, thiserror::Error)]
 pub enum DriveError {
-    /// Records are of no use.
+    /// Records cannot be used.
     #[error(transparent)]
     Records(#[from] RecordError),
-    /// There is no way to the server.
+    /// There is no connection to the server.
     #[error(transparent)]
     Transport(#[from] TransportError),
     /// The last record is not one of this party.
-    #[error("the last record cannot be gone on from: {0}")]
+    #[error("cannot resume from the last record: {0}")]
     Record(Unread),
-    /// It is not let in.
-    #[error("{by} refuses this {kind}, since it takes part in another run:\n{differences}")]
+    /// Another party refuses it.
+    #[error("{by} refuses this {kind}: it takes part in a different run:\n{differences}")]
     Refused {
         /// Who refuses it.
         by: Party,
         /// What it is called.
         kind: &'static str,
-        /// In what they differ.
+        /// The differences.
         differences: String,
     },
     /// The server does not answer.
-    #[error("{servers} is not reached within {seconds} s: is the hospital's server running?")]
+    #[error("{servers} could not be reached within {seconds} s: is the hospital's server running?")]
     Server {
         /// Where.
         servers: String,
@@ -212,7 +212,7 @@ pub enum DriveError {
     /// It has given up.
     #[error("{0}")]
     GivenUp(String),
-    /// What happens cannot be noted.
+    /// An event cannot be recorded.
     #[error("{0}")]
     Observer(String),
     /// HTTP cannot be served there.
@@ -230,11 +230,11 @@ pub enum DriveError {
 pub enum Outcome {
     /// All have finished.
     Over,
-    /// Before that, since somebody wanted so.
+    /// It was stopped before that.
     Stopped,
 }
 
-/// Drives a party until it is over, gives up, or somebody wants it to stop.
+/// Drives a party until it is over, gives up or is stopped.
 ///
 /// # Errors
 /// If it cannot go on; starting it again may help.
@@ -302,7 +302,7 @@ pub fn drive<P: Protocol>(
     let begins = observer.begins(found.is_some());
     begins.map_err(DriveError::Observer)?;
     observer.told(&match &found {
-        Some(record) => format!("goes on from its record of {} bytes", record.len()),
+        Some(record) => format!("resumes from its record of {} bytes", record.len()),
         None => "begins".into(),
     });
     let mut driver = Driver::new(party, settings, observer, transport, records, snapshot);

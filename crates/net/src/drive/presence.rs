@@ -18,15 +18,15 @@ const MOST_GATEWAYS: usize = 10_000;
 pub struct Presence {
     /// Who.
     pub party: Party,
-    /// Seconds since it was last heard of.
+    /// Seconds since it was last heard from.
     pub silent: f64,
     /// How often it was started.
     pub incarnation: u64,
-    /// What it said that it was doing.
+    /// What it reported to be doing.
     pub doing: Doing,
 }
 
-/// What a party shows of itself.
+/// The state that a party shows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Snapshot {
     /// Who it is.
@@ -39,9 +39,9 @@ pub struct Snapshot {
     pub evaluation: Option<Evaluation>,
     /// T
     pub iterations: u64,
-    /// Who has been heard of.
+    /// Parties that have been heard from.
     pub present: Vec<Presence>,
-    /// Who has not.
+    /// Parties that have not.
     pub missing: Vec<Party>,
     /// What was counted.
     pub counters: Counters,

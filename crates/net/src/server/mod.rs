@@ -1,20 +1,21 @@
 //! Configurations of `nats-server`: one for the cloud's server (the hub), one for each group's site.
 //!
-//! On a site everybody has an account: `HOSPITAL`, `EDGE`, one for each gateway, and `LINK`, where the link to the hub is and
-//! nobody else. Accounts see nothing of each other but what one exports and the other imports, and that is six subjects,
-//! and two more for each gateway, each with one sender and one receiver. So the hub gets nothing but what hospital and edge
-//! say to the cloud, even if its operator gives the link every right there is: rights on the hub only protect the hub and
-//! other sites. And an edge that makes its stream a copy of something else finds nothing of the hospital's there.
+//! On a site everybody has an account: `HOSPITAL`, `EDGE`, one for each gateway, and `LINK`, where the link to the hub
+//! is and nobody else. Accounts see nothing of each other but what one exports and the other imports, and that is six
+//! subjects, and two more for each gateway, each with one sender and one receiver. So the hub gets nothing but what
+//! hospital and edge say to the cloud, even if its operator gives the link every right there is: rights on the hub only
+//! protect the hub and other sites. And an edge that makes its stream a copy of something else finds nothing of the
+//! hospital's there.
 //!
 //! Gateways are not in the edge's account since rights alone would not keep them from its stream: a server answers a
-//! question to whatever subject the question names, and asks for no right there. Whoever shares an account with a stream
-//! and may ask who it is can so have the answer written over a record.
+//! question to whatever subject the question names, and asks for no right there. Whoever shares an account with a
+//! stream and may ask who it is can so have the answer written over a record.
 //!
 //! Besides that, every account has calls that its server answers itself, about its connections and streams. The link
 //! would offer those to the hub, so it denies them in both directions.
 //!
-//! The hub may be a cluster of three servers, which goes on with two. They know each other by their certificates, one by
-//! one: a site has a certificate of the same authority, and must not be able to join them.
+//! The hub may be a cluster of three servers, which keeps working with two. They identify each other by their
+//! individual certificates: a site has a certificate of the same authority, and must not be able to join them.
 
 mod rights;
 
@@ -28,23 +29,23 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ConfigError {
     /// A name that would be more than one token of a subject, or a wildcard.
-    #[error("{0:?} cannot be a name: letters, digits, - and _, at most 64")]
+    #[error("{0:?} is not a valid name: expected letters, digits, - and _, at most 64")]
     Name(String),
     /// A gateway with a name that somebody else has, or two sites of one group.
-    #[error("{0:?} is there twice")]
+    #[error("{0:?} occurs twice")]
     Twice(String),
     /// A text that is not the public key of a user.
-    #[error("the key of {name} is not the public key of a user, which begins with U{}", if *.is_secret { "; this is the secret half, so it is not shown here: make a new one" } else { "" })]
+    #[error("the key of {name} is not a NATS user's public key, which begins with U{}", if *.is_secret { "; this is the secret half, so it is not shown here: make a new key" } else { "" })]
     Key {
         /// Whose key. What was given is not repeated: it may be a secret.
         name: String,
         /// Whether it seems to be one.
         is_secret: bool,
     },
-    /// A site that dials nobody.
+    /// A site without a hub to dial.
     #[error("a site needs the address of at least one of the cloud's servers")]
     NoHub,
-    /// Monitoring knows no passwords, so nobody outside of the machine may reach it.
+    /// Monitoring has no passwords, so it must not be reachable from other machines.
     #[error("monitoring at {0}: only a loopback address can be used")]
     Monitor(SocketAddr),
     /// The hub's address is not `host:port`.
@@ -94,16 +95,16 @@ pub struct Hub {
     pub cloud: String,
     /// All sites.
     pub sites: Vec<SiteKey>,
-    /// Whether a record is on the disk before it is acknowledged: it then outlives a power cut.
+    /// Whether a record is on the disk before it is acknowledged: it then survives a power cut.
     pub durable: bool,
     /// The other servers of a cluster, if it is one of several.
     pub cluster: Option<Cluster>,
 }
 
-/// How the servers of a cluster find and know each other.
+/// How the servers of a cluster find and identify each other.
 #[derive(Clone, Debug)]
 pub struct Cluster {
-    /// What the cluster is called.
+    /// The name of the cluster.
     pub name: String,
     /// Where this one listens for the others.
     pub listen: SocketAddr,
@@ -128,15 +129,16 @@ pub struct Site {
     pub tls: TlsFiles,
     /// The hub's addresses for links, as `host:port`: one for each of its servers.
     pub hubs: Vec<String>,
-    /// The name of the file with the link's key ([`link_text`]), beside the configuration, which so is no secret.
+    /// The name of the file with the link's key ([`link_text`]), next to the configuration, which therefore contains no
+    /// secret.
     pub link: String,
-    /// The hospital's public key; nothing if it was revoked.
+    /// The hospital's public key; none if it was revoked.
     pub hospital: Option<String>,
-    /// The edge's public key; nothing if it was revoked.
+    /// The edge's public key; none if it was revoked.
     pub edge: Option<String>,
     /// Names and public keys of the gateways.
     pub gateways: Vec<(String, String)>,
-    /// Whether a record is on the disk before it is acknowledged: it then outlives a power cut.
+    /// Whether a record is on the disk before it is acknowledged: it then survives a power cut.
     pub durable: bool,
 }
 
@@ -177,7 +179,7 @@ impl Hub {
         Ok(format!(
             "{general}{jetstream}{cluster}leafnodes {{
   listen: {leaf}
-  # Sites dial what their own configuration says, and no other address that a hub may know of itself.
+  # Sites dial the addresses in their own configuration, and no other that a hub may advertise.
   no_advertise: true
   compression: off
   {tls}
@@ -390,7 +392,7 @@ max_payload: 1MB
 ping_interval: \"5s\"
 ping_max: 2
 write_deadline: \"10s\"
-# Models of many devices come at once: nobody is cut off for reading them one after the other.
+# Models of many devices arrive at once: slow readers are not disconnected.
 max_pending: 1GB
 "
     ))

@@ -1,4 +1,5 @@
-//! What a wire between a site and the hub carries, byte by byte: the link is recorded in plain text, for these tests alone.
+//! What a wire between a site and the hub carries, byte by byte: the link is recorded in plain text, for these tests
+//! alone.
 
 use crate::deployment::{Deployment, GATEWAYS, LONG, free_address, open, without_tls_on_the_link};
 use crate::protocol::{Said, parse};

@@ -350,8 +350,8 @@ impl Drop for Deployment {
     }
 }
 
-/// A configuration whose link is in plain text, so that a test can read or speak it; nothing else differs. `tls` blocks that
-/// are indented belong to links.
+/// A configuration whose link is in plain text, so that a test can read or speak it; nothing else differs. `tls` blocks
+/// that are indented belong to links.
 pub(crate) fn without_tls_on_the_link(text: &str) -> String {
     let of_link = |line: &&str| line.starts_with("  ") && line.trim_start().starts_with("tls {");
     assert_eq!(text.lines().filter(of_link).count(), 1, "{text}");

@@ -1,5 +1,5 @@
-//! Servers whose operator is hostile: a hub that wants a group's own messages, a site that says it is another, and one that
-//! wants to be a server of the hub's cluster.
+//! Servers whose operator is hostile: a hub that wants a group's own messages, a site that says it is another, and one
+//! that wants to be a server of the hub's cluster.
 
 use crate::deployment::{Deployment, GATEWAYS, LONG, Party, open, without_tls_on_the_link};
 use crate::protocol::RawLink;
@@ -38,9 +38,9 @@ async fn is_wanted(monitor: SocketAddr, subject: &str) {
     came.unwrap_or_else(|_| panic!("{subject} is not in {:?}", wanted_over_links(monitor)));
 }
 
-/// A site does not log what its hub asks for: on the side that dials, `nats-server` passes over such a violation in silence.
-/// With `deny_exports` of these subjects it is as silent, and its monitoring shows only those with wildcards. So they are not
-/// denied there: the accounts keep them in, and the attempt is to be seen.
+/// A site does not log what its hub asks for: on the side that dials, `nats-server` passes over such a violation in
+/// silence. With `deny_exports` of these subjects it is as silent, and its monitoring shows only those with wildcards.
+/// So they are not denied there: the accounts keep them in, and the attempt is to be seen.
 #[tokio::test]
 async fn a_hub_that_asks_for_a_groups_own_messages_gets_none_and_is_seen() {
     let Some(all) = Deployment::started_open("asking-hub").await else {
@@ -145,8 +145,8 @@ async fn a_site_cannot_be_another_group() {
         assert!(link.ends());
     }
 
-    // A wildcard is taken, and each message is looked at: nothing is logged, but monitoring shows it. And a site that says
-    // it is the hub of the two is refused in silence.
+    // A wildcard is taken, and each message is looked at: nothing is logged, but monitoring shows it. And a site that
+    // says it is the hub of the two is refused in silence.
     for is_hub in [false, true] {
         let mut link = dial(is_hub);
         if is_hub {

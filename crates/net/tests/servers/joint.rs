@@ -1,5 +1,5 @@
-//! Joint predictions on real servers: a question and its answer are heard by those on the way and by nobody else, and nobody
-//! else can ask.
+//! Joint predictions on real servers: a question and its answer are heard by those on the way and by nobody else, and
+//! nobody else can ask.
 
 use crate::deployment::{Deployment, GATEWAYS, LONG, site_name};
 use crate::{is_silent, refused_to_listen, refused_to_send};

@@ -113,8 +113,8 @@ async fn nothing_else_crosses_even_if_the_hub_allows_everything() {
         assert!(is_silent(&mut spy).await);
     }
 
-    // Inwards: the cloud sends everything there is. Nobody listens on the hub any more, so a request that it does
-    // not pass on has nobody to answer it.
+    // Inwards: the cloud sends everything there is. Nobody listens on the hub any more, so a request that it does not
+    // pass on has nobody to answer it.
     drop(spy);
     cloud.flush().await.unwrap();
     let mut silent = Vec::new();

@@ -65,7 +65,8 @@ pub(crate) async fn is_silent(subscriber: &mut Subscriber) -> bool {
     }
 }
 
-/// Somebody listens where it may not: its server says so, to it and in the log. What it has got is for the caller to see.
+/// Somebody listens where it may not: its server says so, to it and in the log. What it has got is for the caller to
+/// see.
 pub(crate) async fn refused_to_listen(party: &mut Party, log: &Log, subject: &str) -> Subscriber {
     let refused = party.client.subscribe(subject.to_owned()).await.unwrap();
     let quoted = format!("\"{subject}\"");

@@ -7,8 +7,8 @@
 //!   .##.
 //! ```
 //!
-//! The input gradient is the same product over the output's gradient, spread out by the stride, with
-//! the weights turned round.
+//! The input gradient is the same product over the output's gradient, spread out by the stride, with the weights turned
+//! round.
 
 use super::{Backward, Layer};
 use crate::kernel::{self, Rows, Start, Target};

@@ -72,8 +72,8 @@ impl Kernel for BackwardPass<'_, Tape<&[f32]>> {
         let BackwardPass { sizes, tape, pass } = self;
         let (steps, hidden, width) = (sizes.steps, sizes.hidden, sizes.width());
         let (turned_hh, turned_ih) = pass.prepared.split_at(sizes.weights().1);
-        // Gradients of what is summed from the input, and of what is summed from the hidden state:
-        // they differ for gate n, whose recurrent part is scaled by r.
+        // Gradients of what is summed from the input, and of what is summed from the hidden state: they differ for gate
+        // n, whose recurrent part is scaled by r.
         let (d_inputs, rest) = pass.scratch.split_at_mut(steps * width);
         let (d_recurrents, rest) = rest.split_at_mut(steps * width);
         let (sums, rest) = rest.split_at_mut(hidden);

@@ -1,5 +1,5 @@
-//! `y = W x + b`. Weights lie input by input, so that lanes run along the outputs; where there are too few outputs for that,
-//! output by output.
+//! `y = W x + b`. Weights lie input by input, so that lanes run along the outputs; where there are too few outputs for
+//! that, output by output.
 
 // Index loops over const sizes: they unroll into registers, where iterator adapters are calls.
 #![allow(clippy::needless_range_loop)]

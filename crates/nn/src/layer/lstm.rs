@@ -5,8 +5,8 @@
 //! c_t = σ(f) c_{t−1} + σ(i) tanh(g)      h_t = σ(o) tanh(c_t)
 //! ```
 //!
-//! Weights lie input by input, `[in][4·hidden]`, so that lanes run along the gates. The sum for h_{t−1}'s
-//! gradient runs gate by gate and then over the four gates: four sums in flight instead of one.
+//! Weights lie input by input, `[in][4·hidden]`, so that lanes run along the gates. The sum for h_{t−1}'s gradient runs
+//! gate by gate and then over the four gates: four sums in flight instead of one.
 
 use super::Backward;
 use super::recurrent::{BackwardPass, Recurrent};

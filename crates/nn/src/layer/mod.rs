@@ -1,9 +1,8 @@
 //! The layers, each forward and backward by hand, one sample at a time.
 //!
-//! A layer owns a stretch of its network's parameter slice, of the sample's *tape* (what the forward
-//! pass leaves for the backward pass; the output is the tape's end), of the *prepared* weights
-//! (transposed copies that input gradients need, made once per value of the parameters) and of the
-//! *scratch*.
+//! A layer owns a stretch of its network's parameter slice, of the sample's *tape* (what the forward pass leaves for
+//! the backward pass; the output is the tape's end), of the *prepared* weights (transposed copies that input gradients
+//! need, made once per value of the parameters) and of the *scratch*.
 
 mod activation;
 mod conv;
@@ -64,8 +63,8 @@ pub(crate) trait Layer: std::fmt::Debug + Send + Sync {
     fn weight_gradient_flops(&self) -> u64 {
         self.forward_flops()
     }
-    /// The same of a backward pass without that: the gradient of the input, where it is asked for, and what a layer needs
-    /// of its own to have one.
+    /// The same of a backward pass without that: the gradient of the input, where it is asked for, and what a layer
+    /// needs of its own to have one.
     fn frozen_backward_flops(&self, input_gradient: bool) -> u64 {
         if input_gradient {
             self.forward_flops()
@@ -258,7 +257,7 @@ fn check_size(spec: &LayerSpec, input: Shape) -> Result<(), ShapeError> {
         return Ok(());
     }
     Err(ShapeError(format!(
-        "layer `{}` with {} would keep {numbers:.1e} numbers for {input}; at most {MOST_NUMBERS:.1e} are possible, so choose smaller sizes",
+        "layer `{}` with {} would store {numbers:.1e} numbers for {input}; at most {MOST_NUMBERS:.1e} are possible, so choose smaller sizes",
         spec.name(),
         spec.sizes()
     )))
@@ -269,7 +268,7 @@ fn fits(layer: &str, size: usize, room: usize, unit: &str) -> Result<(), ShapeEr
         return Ok(());
     }
     Err(ShapeError(format!(
-        "layer `{layer}`: size = {size} is more than the {room} {unit} it is given; use at most {room}"
+        "layer `{layer}`: size = {size} is more than the {room} {unit} of its input; use at most {room}"
     )))
 }
 

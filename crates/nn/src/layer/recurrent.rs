@@ -1,7 +1,8 @@
-//! The recurrent layers, and what their cells share: sizes, weights, the transposed copies of them, and their gradients.
+//! The recurrent layers, and what their cells share: sizes, weights, the transposed copies of them, and their
+//! gradients.
 //!
-//! Weights lie input by input, `[in][gates · hidden]`, so that lanes run along the gates: first those of the input, then
-//! those of the hidden state, then one bias.
+//! Weights lie input by input, `[in][gates · hidden]`, so that lanes run along the gates: first those of the input,
+//! then those of the hidden state, then one bias.
 
 use super::{Backward, Layer, gru, lstm};
 use crate::Tensor;

@@ -2,8 +2,8 @@
 //!
 //! Soundness: every intrinsic here needs AVX2 or FMA and touches only its arguments, an array, a slice under a mask of
 //! its length, or memory that the caller of `read` and `write` vouches for. [`Half`] and [`Pair`] are known to the
-//! modules of AVX2 and AVX-512 only, which hand them to a kernel in their `run` only, and `run` is called only where the
-//! CPU was found to have the instructions.
+//! modules of AVX2 and AVX-512 only, which hand them to a kernel in their `run` only, and `run` is called only where
+//! the CPU was found to have the instructions.
 
 use super::{Kernel, LANES, Lanes, Vector};
 use std::arch::x86_64::*;

@@ -6,14 +6,13 @@
 //! plain     an array of 16
 //! ```
 //!
-//! A lane never talks to its neighbour: every operation here is one IEEE operation per lane, so the
-//! three give the same bits. Arithmetic is written once, generic over [`Lanes`], as a [`Kernel`];
-//! [`Level::run`] picks the instructions.
+//! A lane never talks to its neighbour: every operation here is one IEEE operation per lane, so the three give the same
+//! bits. Arithmetic is written once, generic over [`Lanes`], as a [`Kernel`]; [`Level::run`] picks the instructions.
 //!
 //! Calling an instruction that a CPU may lack is `unsafe`, here and in the sub-modules. It is sound because a [`Level`]
-//! that needs an instruction set can only be had from [`Level::detect`] or [`Level::available`], which ask the CPU first.
-//! The only other `unsafe` code of this crate is that of the tiles in `kernel.rs` and `layer/pool.rs`, which assert their
-//! bounds once instead of at every number.
+//! that needs an instruction set can only be had from [`Level::detect`] or [`Level::available`], which ask the CPU
+//! first. The only other `unsafe` code of this crate is that of the tiles in `kernel.rs` and `layer/pool.rs`, which
+//! assert their bounds once instead of at every number.
 
 // Index loops over const sizes: they unroll into registers, where iterator adapters are calls.
 #![allow(clippy::needless_range_loop)]
@@ -120,8 +119,8 @@ pub trait Lanes: Vector {
 pub trait Kernel {
     /// What it computes.
     type Output;
-    /// The arithmetic. Must be `#[inline(always)]`, as must everything generic over `L` that it calls, and no
-    /// closure may touch an `L`: only what is inlined is compiled for the instruction set of the caller.
+    /// The arithmetic. Must be `#[inline(always)]`, as must everything generic over `L` that it calls, and no closure
+    /// may touch an `L`: only what is inlined is compiled for the instruction set of the caller.
     fn run<L: Lanes>(self) -> Self::Output;
 }
 

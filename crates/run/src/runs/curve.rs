@@ -63,8 +63,8 @@ fn between(run: &[(u64, [f64; 2])], t: u64) -> Option<[f64; 2]> {
 }
 
 impl Series {
-    /// A metric of [`METRICS`](selvedge_core::metrics::METRICS) at every iteration where any seed has a value, by rising t; where somebody steers, at
-    /// those of the seed that has most.
+    /// A metric of [`METRICS`](selvedge_core::metrics::METRICS) at every iteration where any seed has a value, by
+    /// rising t; where somebody steers, at those of the seed that has most.
     pub fn curve(&self, metric: &str, axis: Axis) -> Vec<Point> {
         let Some(metric) = Metric::find(metric) else {
             return Vec::new();

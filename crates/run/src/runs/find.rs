@@ -36,7 +36,7 @@ pub(super) fn runs(paths: &[PathBuf]) -> Result<Vec<Planned>> {
 /// A sentence for each path of which some runs have not begun.
 ///
 /// # Errors
-/// If a path is none of runs.
+/// If a path has no runs.
 pub fn incomplete(paths: &[PathBuf]) -> Result<Vec<String>> {
     let mut sentences = Vec::new();
     for path in paths {
@@ -46,7 +46,7 @@ pub fn incomplete(paths: &[PathBuf]) -> Result<Vec<String>> {
             continue;
         }
         let mut sentence = format!(
-            "{}: {begun} of {} runs are there",
+            "{}: {begun} of {} runs have begun",
             path.display(),
             planned.len()
         );

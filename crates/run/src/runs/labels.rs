@@ -1,4 +1,4 @@
-//! What a series is called: what tells it from the others.
+//! The label of a series: what distinguishes it from the others.
 
 use super::{Run, Series};
 use crate::error::Result;

@@ -231,7 +231,7 @@ fn a_comparison_has_its_own_words_and_may_be_incomplete() {
     assert_eq!(
         told,
         [format!(
-            "{}: 3 of 6 runs are there, none of `none`",
+            "{}: 3 of 6 runs have begun, none of `none`",
             path.display()
         )]
     );

@@ -23,11 +23,11 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A phase as both have it: what it is called, and which phases of edges belong to it. In a deployment the record is kept
-/// before a phase counts as over.
+/// A phase as both have it: what it is called, and which phases of edges belong to it. In a deployment the record is
+/// kept before a phase counts as over.
 const PHASES: [(&str, &[&str]); 4] = [
     ("exchange: θ2 to devices, ζ2 back", &["exchange"]),
-    ("hospital: ζ2 there, θ0 and ζ1 back", &["hospital"]),
+    ("hospital: ζ2 to hospital, θ0 and ζ1 back", &["hospital"]),
     (
         "upload: θ0 and ζ1 to devices, models back",
         &["upload", "record"],
@@ -44,7 +44,7 @@ pub(super) fn run(args: &BenchArgs) -> Result<Outcome> {
     let experiment = SETS.with(&named.experiment, &[every])?;
     let train = &experiment.train;
     if !train.adaptive.is_off() {
-        bail!("train.adaptive changes P and Q on the way: set it to \"off\" to measure");
+        bail!("train.adaptive changes P and Q during the run: set it to \"off\" to measure");
     }
     let folder = std::env::temp_dir().join(format!("selvedge-bench-{}", std::process::id()));
     let _remove = Removed(&folder);
@@ -66,9 +66,9 @@ pub(super) fn run(args: &BenchArgs) -> Result<Outcome> {
     }
     match ended.ending() {
         Some(("finished", _)) => {}
-        Some((kind, t)) => bail!(
-            "the run has ended at t = {t} ({kind}): only one that goes to its end is measured"
-        ),
+        Some((kind, t)) => {
+            bail!("the run ended early, at t = {t} ({kind}): only a complete run is measured")
+        }
         None => bail!("the run has not ended"),
     }
     let all = counters(&folder, &deployment)?;
@@ -110,7 +110,7 @@ pub(super) fn run(args: &BenchArgs) -> Result<Outcome> {
             "phase, milliseconds",
             "deployed p50",
             "p99",
-            "plain p50",
+            "plain NATS p50",
             "p99",
         ]
         .map(str::to_owned)
@@ -132,8 +132,8 @@ pub(super) fn run(args: &BenchArgs) -> Result<Outcome> {
     }
     print(&table(&rows))?;
     print(&format!(
-        "\nGroups: {groups}, {intervals} intervals: {:.1} intervals a second deployed, {:.1} with plain NATS\n\
-         {} ms an interval, of which {} ms compute on {cores} cores; plain NATS {} ms: {ratio:.2} × of it, computation subtracted\n",
+        "\nGroups: {groups}, intervals: {intervals}; {:.1} intervals per second deployed, {:.1} with plain NATS\n\
+         {} ms per interval, of which {} ms is computation on {cores} cores; plain NATS {} ms: {ratio:.2} × that, without computation\n",
         1.0 / ours,
         1.0 / theirs,
         ms(ours),

@@ -90,12 +90,12 @@ fn one_hospital(samples: usize) -> Vec<String> {
 
 pub(super) fn measure(args: &BenchArgs, show: &dyn Fn(&str) -> Result<()>) -> Result<Value> {
     show(
-        "\nGrowth: size-esr with one thing changed, ms per iteration (fastest and slowest of the repeats)\n",
+        "\nGrowth: size-esr with one setting changed, ms per iteration (fastest and slowest of the repeats)\n",
     )?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut all = Vec::new();
     for series in all_series(cores) {
-        let mut rows = vec![strings(&["", "ms", "to", "GFLOP/s", "memory"])];
+        let mut rows = vec![strings(&["", "fastest", "slowest", "GFLOP/s", "memory"])];
         for (name, settings) in &series.steps {
             let measured = in_own_process(args, "size-esr", settings, series.threads)?;
             rows.push(vec![

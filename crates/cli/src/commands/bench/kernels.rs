@@ -209,7 +209,7 @@ pub(super) fn text(all: &[Passes]) -> String {
     let mut out = String::new();
     for level in all.chunk_by(|a, b| a.level == b.level) {
         out += &format!(
-            "\nOne sample on {}, µs and share of the peak of one core ({:.1} GFLOP/s; only products count)\n",
+            "\nOne sample with {}: µs, and share of one core's peak ({:.1} GFLOP/s; only products are counted)\n",
             level[0].level,
             level[0].peak / 1e9
         );

@@ -1,10 +1,10 @@
 //! What this machine is and what it can do at most: measured, not looked up.
 
 use super::kernels::best_time;
-use selvedge_nn::simd::{Kernel, LANES, Lanes, Level};
+use selvedge_nn::limits;
+use selvedge_nn::simd::Level;
 use serde::Serialize;
 use std::fs::read_to_string;
-use std::hint::black_box;
 use std::time::Instant;
 
 /// Numbers in each of the arrays that are streamed: far more than any cache holds.
@@ -50,7 +50,7 @@ impl Machine {
 
     pub(super) fn text(&self) -> String {
         format!(
-            "{}, {} cores, {:.0} GB, {}; selvedge {} on {}\n\
+            "{}, {} cores, {:.0} GB, {}; selvedge {} with {}\n\
              peak of one core {:.1} GFLOP/s (multiply-adds in registers), memory {:.1} GB/s on one core, {:.1} GB/s on all\n",
             self.cpu,
             self.cores,
@@ -72,54 +72,12 @@ pub(super) fn first_value(path: &str, word: &str) -> Option<String> {
     Some(line.split_once(':')?.1.trim().into())
 }
 
-/// Chains of multiply-adds that no memory and no latency holds back: as many as the registers hold.
-struct Peak(u32);
-
-/// Chains where 32 registers of 16 lanes are there, and where there are 16 of 8.
-const fn chains(wide: bool) -> usize {
-    if wide { 12 } else { 6 }
-}
-
-impl Kernel for Peak {
-    /// How many multiply-adds were done on a lane, and a number that depends on them all.
-    type Output = (usize, f32);
-    #[inline(always)]
-    fn run<L: Lanes>(self) -> (usize, f32) {
-        let chains = chains(L::WIDE);
-        // Different numbers in every lane of every chain, all of them used: else a compiler would leave some out.
-        let mut start = [0.0; LANES];
-        for (i, x) in start.iter_mut().enumerate() {
-            *x = i as f32;
-        }
-        let mut sums = [L::load(black_box(&start)); 12];
-        let sums = &mut sums[..chains];
-        for (i, sum) in sums.iter_mut().enumerate() {
-            *sum = sum.add(L::splat(black_box(i as f32)));
-        }
-        let (a, b) = (L::splat(black_box(0.999)), L::splat(black_box(0.001)));
-        for _ in 0..self.0 {
-            for sum in sums.iter_mut() {
-                *sum = sum.mul_add(a, b);
-            }
-        }
-        let mut total = sums[0];
-        for sum in &sums[1..] {
-            total = total.add(*sum);
-        }
-        let mut out = [0.0; LANES];
-        total.store(&mut out);
-        (chains, out.iter().sum())
-    }
-}
-
 /// Operations a second of one core on these instructions.
 pub(super) fn peak(level: Level) -> f64 {
     let rounds = 20_000;
-    let mut chains = 0;
-    let seconds = best_time(|| {
-        (chains, _) = black_box(level.run(Peak(rounds)));
-    });
-    f64::from(rounds) * (chains * LANES * 2) as f64 / seconds
+    let mut operations = 0;
+    let seconds = best_time(|| operations = limits::multiply_adds(level, rounds));
+    operations as f64 / seconds
 }
 
 /// Bytes a second of so many threads that compute `c = a + 3 b`.
@@ -140,10 +98,7 @@ fn bandwidth(threads: usize) -> f64 {
         std::thread::scope(|scope| {
             for (a, b, c) in &mut arrays {
                 scope.spawn(|| {
-                    for ((c, a), b) in c.iter_mut().zip(a.iter()).zip(b.iter()) {
-                        *c = a + 3.0 * b;
-                    }
-                    black_box(c);
+                    limits::triad(a, b, c);
                 });
             }
         });

@@ -62,7 +62,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<Outcome> {
 fn sizes(args: &BenchArgs, machine: &Machine, show: &dyn Fn(&str) -> Result<()>) -> Result<Value> {
     show("\nTraining, ms per iteration (fastest and slowest of the repeats)\n")?;
     let mut rows = vec![strings(&[
-        "size", "P = Q", "threads", "ms", "to", "of peak", "memory",
+        "size", "P = Q", "threads", "fastest", "slowest", "of peak", "memory",
     ])];
     let mut all = Vec::new();
     for size in SIZES {
@@ -118,7 +118,7 @@ fn in_own_process(
     if !output.status.success() {
         bail!("measuring {experiment} failed");
     }
-    serde_json::from_slice(&output.stdout).context("cannot read what was measured")
+    serde_json::from_slice(&output.stdout).context("cannot read the measurement")
 }
 
 fn strings(words: &[&str]) -> Vec<String> {

@@ -50,7 +50,7 @@ impl Measured {
 
     pub(super) fn text(&self) -> String {
         format!(
-            "{}, P = {}, Q = {}, {} threads, {}: {:.3} ms per iteration (to {:.3}), {:.1} GFLOP/s, first interval after {}, peak memory {:.0} MB\n",
+            "{}, P = {}, Q = {}, {} threads, {}: {:.3} ms per iteration (slowest {:.3}), {:.1} GFLOP/s, first interval after {}, peak memory {:.0} MB\n",
             self.experiment,
             self.p,
             self.q,

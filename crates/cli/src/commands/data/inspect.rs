@@ -8,7 +8,7 @@ use anyhow::Result;
 use selvedge_core::dataset::{Dataset, Samples};
 use selvedge_core::selection::subset_size;
 use selvedge_data::{Loaded, SideStatistics};
-use selvedge_run::format::{self, bar, count, shade};
+use selvedge_run::format::{self, bar, count, counted, shade};
 use serde_json::{Value, json};
 
 /// Groups that a table shows; of more, the first and the last.
@@ -71,12 +71,16 @@ fn as_value(loaded: &Loaded, participation: f64) -> Value {
 fn text(loaded: &Loaded, participation: f64) -> String {
     let dataset = &loaded.dataset;
     let mut out = format!(
-        "{}: {} groups, {} devices, {} training samples, {} classes\nhospital {} | device {} of each sample\nfingerprint {}, statistics {}\n\n",
+        "{}: {}, {}, {}, {} {}\neach sample: hospital {} | device {}\nfingerprint of the data        {}\nfingerprint of its statistics  {}\n\n",
         dataset.name,
-        dataset.groups.len(),
-        count(dataset.devices() as u64),
-        count(dataset.training_samples() as u64),
+        counted(dataset.groups.len() as u64, "group"),
+        counted(dataset.devices() as u64, "device"),
+        counted(dataset.training_samples() as u64, "training sample"),
         dataset.classes.len(),
+        match dataset.classes.len() {
+            1 => "class",
+            _ => "classes",
+        },
         dataset.hospital,
         dataset.device,
         dataset.fingerprint(),
@@ -173,7 +177,7 @@ fn columns(name: &str, side: &SideStatistics) -> String {
         return out;
     }
     missing.sort_by(|a, b| b.1.total_cmp(&a.1));
-    out += "  not measured, of training values:\n";
+    out += "  share of training values not measured:\n";
     let rows: Vec<Vec<String>> = missing
         .iter()
         .take(COLUMNS)

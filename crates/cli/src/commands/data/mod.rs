@@ -26,7 +26,7 @@ pub(super) fn export(args: &ExperimentArgs, out: &Path) -> Result<Outcome> {
         writer.flush()
     })?;
     crate::say(&format!(
-        "{} groups and the test samples are in {}",
+        "{} groups and the test samples written to {}",
         dataset.groups.len(),
         out.display()
     ));
@@ -44,7 +44,7 @@ pub(super) fn stats(args: &ExperimentArgs, out: Option<&Path>) -> Result<Outcome
     };
     write_json(out, &json)?;
     crate::say(&format!(
-        "what {} training rows show is in {}, fingerprint {}",
+        "statistics of {} training rows written to {}, fingerprint {}",
         statistics.rows,
         out.display(),
         statistics.fingerprint()

@@ -39,7 +39,7 @@ pub(in crate::commands) fn split(args: &SplitArgs) -> Result<Outcome> {
     let toml = args.out.join("experiment.toml");
     write_whole(&toml, experiment.to_toml().as_bytes())?;
     crate::say(&format!(
-        "{} rows of {} groups are cut into {} shards in {}\nstatistics {}",
+        "{} rows of {} groups cut into {} shards in {}\nstatistics {}",
         cut.rows,
         cut.groups,
         2 * cut.groups,
@@ -48,12 +48,12 @@ pub(in crate::commands) fn split(args: &SplitArgs) -> Result<Outcome> {
     ));
     if args.key.is_none() {
         crate::say(&format!(
-            "the key of the pseudonyms is in {}: a secret that stays with you, and goes to no party",
+            "the pseudonym key is in {}: a secret that stays with you and goes to no party",
             args.out.join(KEY).display()
         ));
     }
     crate::say(&format!(
-        "train from them with: selvedge train {}",
+        "to train from them: selvedge train {}",
         toml.display()
     ));
     Ok(Outcome::Done)
@@ -62,7 +62,7 @@ pub(in crate::commands) fn split(args: &SplitArgs) -> Result<Outcome> {
 fn new_key() -> Result<PseudonymKey> {
     let secret = selvedge_net::credentials::random();
     Ok(PseudonymKey::new(
-        secret.context("cannot read /dev/urandom")?,
+        secret.context("the system has no random numbers")?,
     ))
 }
 

@@ -1,7 +1,7 @@
 //! The sets that can be fetched: where they are, under which licence, and how their files are recognised.
 //!
-//! A catalogue may come from somebody else, so nothing in it is trusted: names stay below the data folder, addresses are
-//! web addresses, and a misspelt key is an error rather than a check that silently does not happen.
+//! A catalogue may come from somebody else, so nothing in it is trusted: names stay below the data folder, addresses
+//! are web addresses, and a misspelt key is an error rather than a check that silently does not happen.
 
 use super::checksum::{Checksum, Kind};
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -75,13 +75,13 @@ impl Catalogue {
 
     fn parse(text: &str) -> Result<Self> {
         let catalogue: Catalogue = serde_json::from_str(text)
-            .map_err(|error| anyhow!("not a catalogue of sets: {error}"))?;
+            .map_err(|error| anyhow!("not a catalogue of data sets: {error}"))?;
         for (index, set) in catalogue.sets.iter().enumerate() {
             set.check().with_context(|| format!("set {:?}", set.name))?;
             let before = &catalogue.sets[..index];
             ensure!(
                 before.iter().all(|other| other.name != set.name),
-                "set {:?}: it is there twice, expected every name once",
+                "set {:?}: it appears twice, expected every name once",
                 set.name
             );
         }
@@ -92,7 +92,7 @@ impl Catalogue {
     pub(super) fn find(&self, name: &str) -> Result<&Set> {
         let names: Vec<&str> = self.sets.iter().map(|set| set.name.as_str()).collect();
         let found = self.sets.iter().find(|set| set.name == name);
-        found.with_context(|| format!("no set {name:?} to fetch: {}", one_of(name, &names)))
+        found.with_context(|| format!("no data set {name:?} to fetch: {}", one_of(name, &names)))
     }
 }
 
@@ -111,7 +111,7 @@ impl Set {
             let before = &self.files[..index];
             ensure!(
                 before.iter().all(|other| other.name != file.name),
-                "file {:?}: it is there twice, expected every name once",
+                "file {:?}: it appears twice, expected every name once",
                 file.name
             );
         }
@@ -202,7 +202,7 @@ fn check_name(name: &str) -> Result<()> {
         && !name.ends_with(PARTIAL);
     ensure!(
         right,
-        "name {name:?}: expected letters, digits, dots, dashes and spaces, up to 100, not ending in {PARTIAL}"
+        "name {name:?}: expected at most 100 letters, digits, dots, dashes and spaces, not ending in {PARTIAL}"
     );
     Ok(())
 }

@@ -88,8 +88,8 @@ impl Download<'_> {
         fs::remove_file(&part.path)
             .with_context(|| format!("cannot remove {}", part.path.display()))?;
         bail!(
-            "{}: {wrong}. What came was removed. Run the command again to fetch all of it anew; if it is wrong again, the \
-             file at {} is not the one that the catalogue means",
+            "{}: {wrong}. The download was removed. Run the command again to fetch the whole file; if it is wrong again, the \
+             file at {} is not the one in the catalogue",
             self.target.display(),
             self.address
         )
@@ -114,7 +114,7 @@ impl Part {
         // File systems that know no locks have to do without.
         if let Err(TryLockError::WouldBlock) = file.try_lock() {
             bail!(
-                "{} is being written by another selvedge: expected one at a time",
+                "{} is being written by another selvedge process: expected one at a time",
                 path.display()
             );
         }
@@ -124,7 +124,7 @@ impl Part {
     fn failed(&self, error: std::io::Error) -> anyhow::Error {
         let path = self.path.display();
         anyhow!(
-            "cannot write {path}: {error}. What came is kept: when there is room, run the command again to go on"
+            "cannot write {path}: {error}. The partial download is kept: when there is room, run the command again to resume"
         )
     }
 
@@ -200,10 +200,10 @@ impl Transfer<'_> {
 
     fn how_to_go_on(&self) -> Result<String> {
         Ok(match self.part.length()? {
-            0 => ". Run the command again later, or take the file from another place with --mirror"
+            0 => ". Run the command again later, or fetch the file from elsewhere with --mirror"
                 .into(),
             have => format!(
-                ". {} are kept in {}: run the command again to go on from there",
+                ". {} are kept in {}: run the command again to resume from there",
                 bytes(have as f64),
                 self.part.path.display()
             ),
@@ -241,7 +241,7 @@ impl Transfer<'_> {
                 self.start_over()?;
                 self.take(incoming, told)
             }
-            Answer::Changed => Err(Stop::Passing("the server's answer makes no sense".into())),
+            Answer::Changed => Err(Stop::Passing("the server's answer is malformed".into())),
         }
     }
 
@@ -253,7 +253,7 @@ impl Transfer<'_> {
     fn check_length(&self, told: Option<u64>) -> Result<(), Stop> {
         match self.total.zip(told) {
             Some((size, told)) if size != told => Err(Stop::Final(anyhow!(
-                "the server's file has {} bytes, expected {}: it is not the file that the catalogue means",
+                "the server's file has {} bytes, expected {}: it is not the file in the catalogue",
                 count(told),
                 count(size)
             ))),

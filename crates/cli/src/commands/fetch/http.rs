@@ -58,7 +58,7 @@ fn lost(error: &io::Error, patience: Duration) -> String {
 }
 
 fn silent(patience: Duration) -> String {
-    format!("nothing came for {}", seconds(patience.as_secs_f64()))
+    format!("nothing received for {}", seconds(patience.as_secs_f64()))
 }
 
 /// Asks servers.
@@ -104,17 +104,15 @@ impl Client {
                     Ok(Answer::Rest(self.incoming(response), total))
                 }
                 _ if have > 0 => Ok(Answer::Changed),
-                _ => Err(refused("a part of the file that nobody asked for")),
+                _ => Err(refused("with a part of the file that was not requested")),
             },
             416 if have > 0 => match range {
                 Some((None, Some(total))) if total == have => Ok(Answer::NoRest),
                 _ => Ok(Answer::Changed),
             },
             408 | 425 | 429 | 500.. => Err(Stop::Passing(format!("the server answered {status}"))),
-            404 | 410 => Err(refused(&format!(
-                "{status}: the file is not there any more"
-            ))),
-            401 | 403 | 407 => Err(refused(&format!("{status}: it does not give us the file"))),
+            404 | 410 => Err(refused(&format!("{status}: the file is no longer there"))),
+            401 | 403 | 407 => Err(refused(&format!("{status}: access to the file is denied"))),
             _ => Err(refused(&format!("{status}: expected 200 OK"))),
         }
     }
@@ -131,12 +129,10 @@ impl Client {
             BrokenPipe, ConnectionAborted, ConnectionReset, InvalidData, TimedOut, UnexpectedEof,
         };
         match error {
-            Error::HostNotFound => {
-                Stop::Unreachable("its host is not known here (no network?)".into())
-            }
+            Error::HostNotFound => Stop::Unreachable("unknown host (no network?)".into()),
             Error::ConnectionFailed => Stop::Unreachable("no connection".into()),
             Error::ConnectProxyFailed(why) => {
-                Stop::Unreachable(format!("the proxy gives no connection ({why})"))
+                Stop::Unreachable(format!("no connection through the proxy ({why})"))
             }
             Error::Timeout(ureq::Timeout::Resolve | ureq::Timeout::Connect) => {
                 Stop::Unreachable(format!("no connection: {}", silent(self.patience)))
@@ -146,12 +142,12 @@ impl Client {
                 ConnectionReset | ConnectionAborted | BrokenPipe | UnexpectedEof | TimedOut => {
                     Stop::Passing(format!("the connection was lost ({error})"))
                 }
-                InvalidData => Stop::Final(anyhow::anyhow!("no safe connection ({error})")),
+                InvalidData => Stop::Final(anyhow::anyhow!("no secure connection ({error})")),
                 // Refused, no route, no name server, …
                 _ => Stop::Unreachable(format!("no connection ({error})")),
             },
             Error::Protocol(error) => {
-                Stop::Passing(format!("the server's answer makes no sense ({error})"))
+                Stop::Passing(format!("the server's answer is malformed ({error})"))
             }
             error => Stop::Final(anyhow::anyhow!("{error}")),
         }
@@ -168,7 +164,7 @@ fn check_kind(response: &Response<Body>) -> Result<(), Stop> {
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     match kind.to_ascii_lowercase().starts_with("text/html") {
         true => Err(refused(
-            "with a web page instead of the file (a login page, or a firewall's?)",
+            "with a web page instead of the file (from a login page or a firewall?)",
         )),
         false => Ok(()),
     }

@@ -90,7 +90,7 @@ impl Fetch<'_> {
             (false, Some(size)) => size,
             (false, None) => "?".into(),
         };
-        let mut rows = vec![["set", "size", "there", "licence"].map(str::to_owned)];
+        let mut rows = vec![["set", "size", "present", "licence"].map(str::to_owned)];
         rows.extend(
             catalogue
                 .sets
@@ -112,7 +112,7 @@ impl Fetch<'_> {
             );
         }
         text += &format!(
-            "\n`selvedge data fetch SET` brings one to {}/, `--show` only says from where\n",
+            "\n`selvedge data fetch SET` downloads one to {}/, `--show` only shows where it comes from\n",
             self.data_dir.display()
         );
         print(&text)
@@ -125,7 +125,7 @@ impl Fetch<'_> {
         );
         if !set.files.is_empty() {
             let size = set.size();
-            let size = size.unwrap_or_else(|| "the server will say".into());
+            let size = size.unwrap_or_else(|| "unknown until the download".into());
             text += &format!(
                 "  size     {size}\n  to       {}\n",
                 set.folder(self.data_dir).display()
@@ -137,7 +137,7 @@ impl Fetch<'_> {
                 .map_or(String::new(), |size| format!("{}, ", bytes(size as f64)));
             let checksum = match file.checksum() {
                 Some(checksum) => checksum.to_string(),
-                None => "no checksum is published that we know of".into(),
+                None => "no published checksum known".into(),
             };
             text += &format!(
                 "  from     {}\n           {size}{checksum}, {}\n",
@@ -189,7 +189,7 @@ impl Fetch<'_> {
             return self.say_next(set);
         }
         bail!(
-            "{} cannot be downloaded by a program: the steps above say how to get it and where to put it",
+            "{} cannot be downloaded automatically: the steps above say how to get it and where to put it",
             set.name
         )
     }
@@ -204,12 +204,12 @@ impl Fetch<'_> {
                 Status::There => print(&format!("{}: already there\n", target.display()))?,
                 Status::Unverified if !self.args.force => {
                     print(&format!(
-                        "{}: already there (no checksum to compare it with; --force fetches it anew)\n",
+                        "{}: already there (no checksum to verify it with; --force fetches it again)\n",
                         target.display()
                     ))?;
                 }
                 Status::Other(problem) if !self.args.force => bail!(
-                    "{} is there, but it is another file: {problem}. Nothing was changed; --force replaces it",
+                    "{} exists, but it is a different file: {problem}. Nothing was changed; --force replaces it",
                     target.display()
                 ),
                 _ => wanted.push((file, target)),
@@ -258,7 +258,7 @@ fn fetched(download: &Download<'_>, known: bool, found: &Checksum) -> String {
     match known {
         true => format!("{target}: fetched, {} as expected\n", found.kind),
         false => format!(
-            "{target}: fetched; no checksum is published that we know of; {} of what came: {}\n",
+            "{target}: fetched; no published checksum known; {} of the download: {}\n",
             found.kind, found.digits
         ),
     }
@@ -267,7 +267,7 @@ fn fetched(download: &Download<'_>, known: bool, found: &Checksum) -> String {
 /// Every byte that came is in the file already, so that there is nothing left to do but to say so.
 fn say_when_interrupted() -> Result<()> {
     ctrlc::set_handler(|| {
-        crate::say("\nstopped; what came is kept: run the command again to go on");
+        crate::say("\nstopped; the partial download is kept: run the command again to resume");
         std::process::exit(130);
     })
     .context("cannot catch Ctrl-C")

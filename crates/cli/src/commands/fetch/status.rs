@@ -75,11 +75,11 @@ impl Status {
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Status::Missing => f.write_str("not there yet"),
-            Status::Begun(have) => write!(f, "begun: {} came", bytes(*have as f64)),
+            Status::Missing => f.write_str("not downloaded yet"),
+            Status::Begun(have) => write!(f, "partly downloaded: {}", bytes(*have as f64)),
             Status::There => f.write_str("already there"),
-            Status::Unverified => f.write_str("already there, not compared"),
-            Status::Other(problem) => write!(f, "another file is there: {problem}"),
+            Status::Unverified => f.write_str("already there, not verified"),
+            Status::Other(problem) => write!(f, "a different file is there: {problem}"),
         }
     }
 }
@@ -105,7 +105,7 @@ pub(super) fn at_a_glance(set: &Set, data_dir: &Path) -> String {
     };
     match is_there(set, data_dir) {
         true => "yes",
-        false if set.files.iter().any(|file| begun(&file.name)) => "in part",
+        false if set.files.iter().any(|file| begun(&file.name)) => "partly",
         false => "no",
     }
     .into()

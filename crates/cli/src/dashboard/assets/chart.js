@@ -120,7 +120,7 @@ export class Chart {
     this.svg.replaceChildren(...this.frame(box, unit, xTop, [yLow, yHigh], x, y), ...series.flatMap((s) => this.line(s, x, y)));
     if (nothing) this.svg.append(this.text("nothing to show yet", (box.left + box.right) / 2, (box.top + box.bottom) / 2, "chart-text", "middle"));
     const ends = series.map((s) => `${s.label} ${this.options.show(s.y[s.y.length - 1])}`).join(", ");
-    this.svg.setAttribute("aria-label", `${this.options.title} against ${unit.title}${ends ? `; last: ${ends}` : ""}. Arrow keys go from point to point.`);
+    this.svg.setAttribute("aria-label", `${this.options.title} against ${unit.title}${ends ? `; last: ${ends}` : ""}. Arrow keys move from point to point.`);
     if (this.shown !== undefined) this.show(this.shown, false);
   }
 

@@ -29,11 +29,11 @@ export const compareView = (store, parameters) => {
   const select = h("select", { id: "metric", onchange: (event) => { chosen = event.target.value; remember(); } },
     METRICS.map(([key, title]) => h("option", { value: key, selected: key === chosen }, title)));
   const tools = h("div", { className: "tools" }, h("label", { className: "check", for: "metric" }, "Metric"), select,
-    tabs("axis", "Chart against", AXES, axis, (key) => { axis = key; remember(); }),
+    tabs("axis", "Horizontal axis", AXES, axis, (key) => { axis = key; remember(); }),
     check("log", "Logarithmic", log, (on) => { log = on; remember(); }), legend);
   const element = h("div", { className: "compare-view" }, h("p", {}, h("a", { href: "#", className: "back" }, "← All runs")),
     h("h1", {}, "Comparison"), h("p", { className: "lead" }, words), missing, tools, chart.element,
-    section("results-section", "Results", "The last evaluation, and the one that was best on the validation samples. Bold is the best of a column.", results), differing);
+    section("results-section", "Results", "The last evaluation, and the one that was best on the validation samples. The best value of a column is bold. Precision, recall and F1 are means over the classes.", results), differing);
 
   const runs = ids.map((id, index) => {
     const of = { id, index, curves: null, experiment: null };
@@ -105,7 +105,7 @@ export const compareView = (store, parameters) => {
     const known = runs.filter((run) => run.experiment);
     const all = known.map((run) => keys(run.experiment));
     const names = [...new Set(all.flatMap((of) => [...of.keys()]))].filter((key) => all.some((of) => of.get(key) !== all[0].get(key)));
-    differing.about(names.length > 0 ? "Keys whose values are not the same in all experiments." : "The experiments are the same, but for their folders.");
+    differing.about(names.length > 0 ? "Keys whose values differ between the experiments." : "The experiments are identical except for their folders.");
     const rows = names.map((key) => ({ cells: [key, ...all.map((of) => of.get(key) ?? "–")] }));
     differences.replaceChildren(...(names.length > 0 ? [table("differences", "What differs", [["Key", ""], ...known.map((run) => [name(run), ""])], rows)] : []));
   };
@@ -118,7 +118,7 @@ export const compareView = (store, parameters) => {
       run.label = summary.label;
       run.followers.forEach((f) => f.look(summary));
     }
-    const texts = gone.map((label) => `${label}: this run is not there any more: it was removed, moved or renamed.`);
+    const texts = gone.map((label) => `${label}: this run no longer exists: it was removed, moved or renamed.`);
     if (missing.dataset.told !== texts.join()) {
       missing.dataset.told = texts.join();
       missing.replaceChildren(...(texts.length > 0 ? [notes(texts)] : []));

@@ -4,12 +4,12 @@ import { ago, badge, bytes, count, h, metric, notes, seconds } from "./page.js";
 
 const COLUMNS = [
   ["", "choose"], ["Run", ""], ["State", ""], ["Iteration", "number"], ["Training loss", "number"], ["AUC", "number"],
-  ["F1", "number"], ["Bytes per group", "number"], ["Simulated", "number"], ["Written", "number"],
+  ["F1", "number"], ["Bytes per group", "number"], ["Simulated", "number"], ["Updated", "number"],
 ];
 
 const falling = (of) => (a, b) => (of(b) ?? -Infinity) - (of(a) ?? -Infinity);
 const ORDERS = {
-  new: ["Running, then newest", (a, b) => (b.state === "running") - (a.state === "running") || (a.state === "running" ? 0 : b.written - a.written) || a.label.localeCompare(b.label, undefined, { numeric: true })],
+  new: ["Running first, then newest", (a, b) => (b.state === "running") - (a.state === "running") || (a.state === "running" ? 0 : b.written - a.written) || a.label.localeCompare(b.label, undefined, { numeric: true })],
   name: ["Name", (a, b) => a.label.localeCompare(b.label, undefined, { numeric: true })],
   auc: ["Highest AUC", falling((run) => run.last?.auc)],
   loss: ["Lowest training loss", (a, b) => (a.last?.loss ?? Infinity) - (b.last?.loss ?? Infinity)],
@@ -31,12 +31,12 @@ export const listView = (store) => {
   const shown = h("p", { className: "hidden", role: "status" });
   const compareButton = h("a", { className: "button" }, "Compare");
   const choice = h("p", {});
-  const compareBar = h("div", { className: "compare-bar", role: "region", "aria-label": "Chosen runs", hidden: true },
-    choice, h("button", { type: "button", className: "quiet", onclick: () => { store.chosen.clear(); update(); } }, "Choose none"), compareButton);
+  const compareBar = h("div", { className: "compare-bar", role: "region", "aria-label": "Selected runs", hidden: true },
+    choice, h("button", { type: "button", className: "quiet", onclick: () => { store.chosen.clear(); update(); } }, "Clear selection"), compareButton);
   const search = h("input", { type: "search", id: "filter", placeholder: "name, algorithm, state …", autocomplete: "off", oninput: (event) => { words = event.target.value.toLowerCase(); update(); } });
   const select = h("select", { id: "order", onchange: (event) => { order = event.target.value; update(); } },
     Object.entries(ORDERS).map(([key, [title]]) => h("option", { value: key }, title)));
-  const tools = h("div", { className: "list-tools" }, h("label", { for: "filter" }, "Filter"), search, h("label", { for: "order" }, "Order"), select);
+  const tools = h("div", { className: "list-tools" }, h("label", { for: "filter" }, "Filter"), search, h("label", { for: "order" }, "Sort by"), select);
   const head = h("thead", {}, h("tr", {}, COLUMNS.map(([title, kind]) => h("th", { scope: "col", className: kind }, title || h("span", { className: "hidden" }, "Compare")))));
   const table = h("table", { className: "runs", id: "all-runs" }, h("caption", { className: "hidden" }, "All runs"), head, body);
   const element = h("div", {}, h("h1", {}, "Runs"), notesPlace, tools, shown, table, empty, compareBar);
@@ -63,7 +63,7 @@ export const listView = (store) => {
       cell("Training loss", "number", metric(last.loss)), cell("AUC", "number", metric(last.auc)), cell("F1", "number", metric(last.f1)),
       cell("Bytes per group", "number", last.bytes === undefined ? "–" : bytes(last.bytes)),
       cell("Simulated", "number", last.seconds === undefined ? "–" : seconds(last.seconds)),
-      cell("Written", "number when", h("time", { datetime: new Date(run.written).toISOString() }, ago(run.written))));
+      cell("Updated", "number when", h("time", { datetime: new Date(run.written).toISOString() }, ago(run.written))));
     return made;
   };
 
@@ -94,13 +94,13 @@ export const listView = (store) => {
     }
     table.hidden = runs.length === 0;
     empty.hidden = runs.length > 0;
-    empty.textContent = store.runs.size > 0 ? "No run fits this filter."
-      : `There are no runs in ${store.roots.join(", ")} yet. They appear here by themselves: try selvedge train.`;
+    empty.textContent = store.runs.size > 0 ? "No run matches this filter."
+      : `There are no runs in ${store.roots.join(", ")} yet. They appear here automatically: try selvedge train.`;
     shown.textContent = words ? `${count(runs.length)} of ${count(store.runs.size)} runs` : "";
     notesPlace.replaceChildren(...(store.notes.length > 0 ? [notes(store.notes)] : []));
     const chosen = store.chosen.size;
     compareBar.hidden = chosen === 0;
-    choice.textContent = chosen === 1 ? "1 run chosen; choose another one to compare" : `${chosen} runs chosen`;
+    choice.textContent = chosen === 1 ? "1 run selected; select another one to compare" : `${chosen} runs selected`;
     compareButton.href = `#compare=${[...store.chosen].join(",")}`;
     compareButton.classList.toggle("off", chosen < 2);
   };

@@ -29,7 +29,7 @@ const take = (list) => {
   const there = new Set(list.ids);
   for (const id of [...store.runs.keys()]) if (!there.has(id)) store.runs.delete(id);
   Object.assign(store, { notes: list.notes, roots: list.roots });
-  setText(byId("about"), `Selvedge ${list.selvedge} · reads ${list.roots.join(", ")} · changes nothing there`);
+  setText(byId("about"), `Selvedge ${list.selvedge} · reads ${list.roots.join(", ")} · changes nothing`);
 };
 
 const tellState = () => {
@@ -45,7 +45,7 @@ const tellProblem = (error) => {
   if (!error) return;
   setText(alert, error instanceof Refused
     ? `The dashboard refuses to answer: ${error.message}.`
-    : "The dashboard’s server does not answer. Trainings go on without it. This page shows what it knew last, and goes on by itself once the server is back.");
+    : "The dashboard’s server does not answer. Training continues without it. This page shows the last known state, and updates again by itself once the server is back.");
 };
 
 const poll = async () => {

@@ -71,8 +71,8 @@ export const isUnanswered = (error) => ["TypeError", "TimeoutError", "AbortError
 // States of runs: a sign that needs no colour, and words.
 const STATES = {
   running: ["●", "running"], finished: ["✓", "finished"], reached: ["✓", "target reached"],
-  interrupted: ["‖", "interrupted"], stopped: ["■", "stopped without an end"], quiet: ["○", "quiet"],
-  diverged: ["△", "diverged"], damaged: ["△", "cannot be read"],
+  interrupted: ["‖", "interrupted"], stopped: ["■", "stopped unexpectedly"], quiet: ["○", "quiet"],
+  diverged: ["△", "diverged"], damaged: ["△", "unreadable"],
 };
 export const badge = (run) => {
   const [sign, words] = STATES[run.state] ?? ["?", run.state];

@@ -20,9 +20,9 @@ export const runView = (store, parameters) => {
   const charts = new Map(METRICS.map(([key, title]) => [key, new Chart({ title })]));
   const panel = h("div", { className: "panel shown" }, [...charts.values()].map((chart) => chart.element));
   const tools = h("div", { className: "tools" },
-    tabs("axis", "Charts against", AXES, axis, (key) => { axis = key; draw(); }),
+    tabs("axis", "Horizontal axis", AXES, axis, (key) => { axis = key; draw(); }),
     check("log", "Logarithmic", log, (on) => { log = on; draw(); }));
-  const curvesSection = section("curves", "Curves", "Every metric at its evaluations. Of very many, the extremes of each stretch are drawn pale, so that no peak is lost, and their mean in front.", tools, reading, panel);
+  const curvesSection = section("curves", "Curves", "Every metric at each evaluation. With very many evaluations, a pale line shows the extremes of each stretch and the line their mean.", tools, reading, panel);
 
   const who = participation((t) => `${path}/interval${t === null ? "" : `?t=${t}`}`);
   const whoSection = section("who", "Who takes part", "", who.element);
@@ -36,7 +36,7 @@ export const runView = (store, parameters) => {
   const bytesSection = section("bytes-section", "Where the bytes went", "", ledger);
   const text = h("code");
   const about = h("div");
-  const experimentSection = section("experiment-section", "Experiment", "Every key, as it was resolved.", about,
+  const experimentSection = section("experiment-section", "Experiment", "All settings, including defaults.", about,
     h("details", {}, h("summary", {}, "The experiment as text"), h("pre", { tabindex: "0", "aria-label": "The experiment as TOML" }, text)));
   const files = h("ul", { className: "files" });
   const filesSection = section("files-section", "Download", "The run’s files as they are now.", files);
@@ -75,10 +75,10 @@ export const runView = (store, parameters) => {
     showSchedule(answer);
     showLedger(answer);
     about.replaceChildren(facts([
-      ["Groups", count(answer.sizes.groups)], ["Devices", count(answer.sizes.devices)], ["In an interval", count(answer.sizes.selected)],
+      ["Groups", count(answer.sizes.groups)], ["Devices", count(answer.sizes.devices)], ["Devices per interval", count(answer.sizes.selected)],
       ["Training samples", count(answer.data.training)], ["Validation samples", count(answer.data.validation)], ["Test samples", count(answer.data.test)],
       ["Classes", count(answer.data.classes)], ["Parameters n0, n1, n2", [answer.sizes.n0, answer.sizes.n1, answer.sizes.n2].map(count).join(", ")],
-      ["Embeddings d1, d2", `${count(answer.sizes.d1)}, ${count(answer.sizes.d2)}`], ["Instructions", answer.instructions],
+      ["Embeddings d1, d2", `${count(answer.sizes.d1)}, ${count(answer.sizes.d2)}`], ["CPU instructions", answer.instructions],
     ]));
     if (text.textContent !== answer.experiment) text.textContent = answer.experiment;
     showFiles(answer.files);
@@ -122,8 +122,8 @@ export const runView = (store, parameters) => {
     rates.update({ series: [line(3, "η", 0)], log: wide(3) });
     const changed = schedule.untold + schedule.changes.length - 1;
     scheduleSection.about(steered === "off"
-      ? `Nobody steers this run: P and Q are as the experiment says${changed > 0 ? ", and η is halved as it says" : ", and so is η"}.`
-      : `Steered by ${steered}: ${count(changed)} ${changed === 1 ? "change" : "changes"} so far, the newest first, each with its reason.`);
+      ? `This run is not steered: P and Q are those of the experiment${changed > 0 ? ", and η is halved as it states" : ", and so is η"}.`
+      : `Steered by ${steered}: ${count(changed)} ${changed === 1 ? "change" : "changes"} so far, newest first, each with its reason.`);
     const rows = [...schedule.changes].reverse().map((c) => ({ cells: [count(c.t), count(c.p), count(c.q), rate(c.eta), c.reason] }));
     const made = table("changes", "Changes of P, Q and η", [["From iteration", "number"], ["P", "number"], ["Q", "number"], ["η", "number"], ["Why", "why"]], rows);
     made.classList.add("tall");
@@ -133,14 +133,14 @@ export const runView = (store, parameters) => {
 
   const showLedger = ({ ledger: lines }) => {
     const total = lines.reduce((sum, line) => sum + line.bytes, 0);
-    bytesSection.about(lines.length > 0 ? "Payload that all groups sent so far, by link and kind, with its share of all." : "There is no ledger yet: it is written with the first checkpoint, after two seconds.");
+    bytesSection.about(lines.length > 0 ? "Payload sent by all groups so far, by link and kind, with its share of the total." : "There is no ledger yet: it is written with the first checkpoint, after two seconds.");
     const links = [...new Set(lines.map((line) => line.ends))];
     const rows = [];
     for (const ends of links) {
       const of = lines.filter((line) => line.ends === ends).sort((a, b) => b.bytes - a.bytes);
       of.forEach((line, i) => rows.push({ className: i === 0 ? "parted" : "", cells: [i === 0 ? ends : "", line.kind, count(line.messages), bytes(line.bytes), share(line.bytes / Math.max(1, total))] }));
     }
-    rows.push({ className: "total", cells: ["In all", "", count(lines.reduce((sum, line) => sum + line.messages, 0)), bytes(total), ""] });
+    rows.push({ className: "total", cells: ["Total", "", count(lines.reduce((sum, line) => sum + line.messages, 0)), bytes(total), ""] });
     replaceTable(ledger, lines.length > 0 ? [table("ledger", "Bytes by link and kind", [["From and to", ""], ["What", ""], ["Messages", "number"], ["Bytes", "number"], ["Share", "share"]], rows)] : []);
   };
 
@@ -159,7 +159,7 @@ export const runView = (store, parameters) => {
     const words = run.problem ? "" : `${run.algorithm} on ${run.set}, with seed ${run.seed}${run.deployed ? ", deployed" : ""}. ${run.path}`;
     if (lead.textContent !== words) lead.textContent = words;
     const ended = run.ended && run.ended !== run.state ? ` ${run.ended}` : "";
-    const advice = run.state === "stopped" || run.state === "interrupted" ? h("small", {}, ` selvedge train --resume ${run.path} goes on with it`) : null;
+    const advice = run.state === "stopped" || run.state === "interrupted" ? h("small", {}, ` resume with selvedge train --resume ${run.path}`) : null;
     stateLine.replaceChildren(badge(run), h("small", {}, ended), ...(advice ? [advice] : []), ...(run.problem || run.t >= run.iterations ? [] : [progress(run)]));
     content.hidden = Boolean(run.problem);
     if (run.problem) { missing.replaceChildren(notes([run.problem])); return; }
@@ -178,7 +178,7 @@ export const runView = (store, parameters) => {
   const lose = (why) => {
     gone = true;
     stateLine.replaceChildren();
-    missing.replaceChildren(notes([`${label}: ${why ?? "this run is not there any more: it was removed, moved or renamed"}. What stands below is what was known of it.`]));
+    missing.replaceChildren(notes([`${label}: ${why ?? "this run no longer exists: it was removed, moved or renamed"}. Below is its last known state.`]));
   };
   const followers = [follower(() => path, showDetails, fail), follower(() => `${path}/curves`, showCurves, fail)];
   who.onFail(fail);

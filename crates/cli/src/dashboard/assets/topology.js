@@ -14,8 +14,8 @@ export const participation = (path) => {
   const go = (to) => { t = to; follow.again(); follow.look(run); };
   const button = (title, label, to) => h("button", { type: "button", className: "quiet", "aria-label": label, onclick: () => to() !== null && go(to()) }, title);
   const buttons = {
-    first: button("⇤", "First interval", () => 0), before: button("←", "Interval before", () => answer?.before ?? null),
-    after: button("→", "Interval after", () => answer?.after ?? null), now: button("Newest", "Newest interval", () => null),
+    first: button("⇤", "First interval", () => 0), before: button("←", "Previous interval", () => answer?.before ?? null),
+    after: button("→", "Next interval", () => answer?.after ?? null), now: button("Newest", "Newest interval", () => null),
   };
   buttons.now.addEventListener("click", () => go(null));
   const where = h("p", { className: "where", "aria-live": "polite" });
@@ -35,14 +35,14 @@ export const participation = (path) => {
     buttons.before.disabled = buttons.first.disabled = answer.before === null;
     buttons.after.disabled = answer.after === null;
     buttons.now.disabled = answer.is_latest && t === null;
-    const from = { trace: "As trace.jsonl has it.", drawn: "Drawn again from the seed, as every party does.", counted: "Only numbers are known." }[who.source];
+    const from = { trace: "From trace.jsonl.", drawn: "Redrawn from the seed, as every party does.", counted: "Only the numbers are known." }[who.source];
     const missed = who.missed > 0 ? ` ${count(who.missed)} of them missed the exchange.` : "";
-    const merged = who.merged ? " This algorithm makes one group of all." : "";
-    const part = who.devices_act ? "devices take part." : "devices' patients are drawn; the devices themselves are not asked.";
+    const merged = who.merged ? " This algorithm merges all groups into one." : "";
+    const part = who.devices_act ? "devices take part." : "devices' patients are drawn; the devices themselves are not involved.";
     about(`In this interval ${count(who.selected)} of ${count(who.devices)} ${part}${missed}${merged} ${from}`);
     const sign = (kind, text) => h("span", {}, dots([[kind, [0]]], 1, 10, 10, 4), text);
     const someMissed = who.groups.some((g) => g.missed_exchange.length + g.missed_upload.length > 0);
-    legend.replaceChildren(h("span", {}, hospitalSign(), "hospital with its edge"), sign("in", who.devices_act ? "takes part" : "patient is drawn"), sign("idle", who.devices_act ? "does not" : "is not"), ...(someMissed ? [sign("missed", "drawn, but absent")] : []));
+    legend.replaceChildren(h("span", {}, hospitalSign(), "hospital with its edge"), sign("in", who.devices_act ? "takes part" : "patient is drawn"), sign("idle", who.devices_act ? "does not take part" : "patient is not drawn"), ...(someMissed ? [sign("missed", "drawn, but absent")] : []));
     place.replaceChildren(tree(who, width));
     const hidden = who.group_count - Math.min(MOST_DRAWN, who.groups.length);
     more.textContent = hidden > 0 ? `And ${count(hidden)} more groups.` : "";

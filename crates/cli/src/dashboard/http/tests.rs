@@ -39,7 +39,6 @@ fn what_is_no_request_is_refused_with_a_reason() {
         ("GET / HTTP/2\r\n\r\n", 400),
         ("GET  / HTTP/1.1\r\n\r\n", 400),
         ("GET /\r\n\r\n", 400),
-        ("\r\n\r\n", 400),
         ("GET /%2 HTTP/1.1\r\n\r\n", 400),
         ("GET /%ff HTTP/1.1\r\n\r\n", 400),
         ("GET /?a=%zz HTTP/1.1\r\n\r\n", 400),

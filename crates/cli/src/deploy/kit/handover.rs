@@ -38,15 +38,15 @@ pub(super) fn node(folder: &Path, c: &Consortium, party: Party, pseudonyms: bool
     let place = group_of(party).map_or(c.name.as_str(), |m| c.hospitals[m].name.as_str());
     let table = match party {
         Party::Hospital(_) => {
-            "Put your table beside this file, say as `labs.csv`, and name it in `node.toml`: `tables = [\"labs.csv\"]`. "
+            "Put your table next to this file, for example as `labs.csv`, and name it in `node.toml`: `tables = [\"labs.csv\"]`. "
         }
         Party::Gateway(..) => {
-            "Put your table beside this file, say as `vitals.csv`, and name it in `node.toml`: `tables = [\"vitals.csv\"]`. "
+            "Put your table next to this file, for example as `vitals.csv`, and name it in `node.toml`: `tables = [\"vitals.csv\"]`. "
         }
         _ => "",
     };
     let enrol = format!(
-        "Enrol, once, at the same time as all others: patients are matched, and who takes part is decided. {table}Then\n\n    selvedge enrol {command} --config node.toml\n\n"
+        "Enrol once, at the same time as all other parties, to match patients and decide who takes part. {table}Then run\n\n    selvedge enrol {command} --config node.toml\n\n"
     );
     let has_data = folder.join("data").is_dir();
     let values = [
@@ -69,7 +69,7 @@ pub(super) fn node(folder: &Path, c: &Consortium, party: Party, pseudonyms: bool
         (
             "pseudonyms",
             if pseudonyms {
-                "| `pseudonyms.key` | what turns patients' ids into pseudonyms, known to the hospital and its gateways: a secret |\n"
+                "| `pseudonyms.key` | turns patients' ids into pseudonyms, shared by the hospital and its gateways: a secret |\n"
             } else {
                 ""
             },
@@ -84,7 +84,7 @@ pub(super) fn node(folder: &Path, c: &Consortium, party: Party, pseudonyms: bool
 pub(super) fn hub(folder: &Path, c: &Consortium, at: usize) -> Result<()> {
     let server = &c.cloud[at];
     let mut ports = format!(
-        "It listens at {}: port {} for the cloud's node, {} for the servers of hospitals",
+        "It listens on {}: port {} for the cloud's node, {} for the hospitals' servers",
         server.listen, server.client, server.links
     );
     if c.cloud.len() > 1 {
@@ -101,7 +101,7 @@ pub(super) fn hub(folder: &Path, c: &Consortium, at: usize) -> Result<()> {
 pub(super) fn site(folder: &Path, c: &Consortium, m: usize) -> Result<()> {
     let hospital = &c.hospitals[m];
     let ports = format!(
-        "It listens at {}: port {} for hospital, edge and gateways. It dials out to {}, and nobody outside of the hospital needs to reach it.",
+        "It listens on {}: port {} for the hospital, edge and gateways. It dials out to {}, and nobody outside the hospital needs to reach it.",
         hospital.listen,
         hospital.client,
         c.dialled_by(hospital).join(", ")

@@ -42,7 +42,7 @@ pub(crate) fn create(folder: &Path, wishes: &Wishes<'_>) -> Result<Deployment> {
             run: "../run",
         };
         let made = Deployment::create_in(partial, consortium, wishes.experiment, &stock)?;
-        fs::remove_dir_all(&shards).context("cannot remove the shards of all")?;
+        fs::remove_dir_all(&shards).context("cannot remove the shards of all parties")?;
         Ok(made)
     })
 }
@@ -52,7 +52,7 @@ fn consortium(wishes: &Wishes<'_>, shards: &Path) -> Result<Consortium> {
     let there = groups.len();
     if let Some((group, _)) = wishes.links.iter().find(|(group, _)| *group >= there) {
         bail!(
-            "--link-through {group}=…: there are groups 0 to {}",
+            "--link-through {group}=…: expected a group from 0 to {}",
             there - 1
         );
     }

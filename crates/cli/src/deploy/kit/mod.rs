@@ -1,5 +1,5 @@
-//! The files of a deployment: for every party its key and its config, for every server its configuration, in a folder of its
-//! own that can be handed over. It holds what that party may have, and nothing else.
+//! The files of a deployment: for every party its key and its config, for every server its configuration, in a folder
+//! of its own that can be handed over. It holds what that party may have, and nothing else.
 //!
 //! ```text
 //! KIT/
@@ -14,7 +14,8 @@
 //! └── north/gateway-0/         …
 //! ```
 //!
-//! `selvedge provision` makes a kit from a description ([`Consortium`]), `selvedge up` one for this machine ([`local`]).
+//! `selvedge provision` makes a kit from a description ([`Consortium`]), `selvedge up` one for this machine
+//! ([`local`]).
 
 mod handover;
 pub(crate) mod local;
@@ -90,11 +91,11 @@ impl Deployment {
     pub(crate) fn read(folder: &Path) -> Result<Self> {
         let path = folder.join(FILE);
         serde_json::from_str(&read_text(&path)?)
-            .with_context(|| format!("{} is damaged, or of another version", path.display()))
+            .with_context(|| format!("{} is damaged, or from another version", path.display()))
     }
 
-    /// Reads a kit to change it. Nobody else changes it until what comes with it is dropped: of two changes at once, one would
-    /// be lost, and a revoked key be good again.
+    /// Reads a kit to change it. Nobody else changes it until what comes with it is dropped: of two changes at once,
+    /// one would be lost, and a revoked key be good again.
     pub(crate) fn lock(folder: &Path) -> Result<(Self, File)> {
         let lock =
             File::open(folder).with_context(|| format!("cannot open {}", folder.display()))?;
@@ -150,7 +151,7 @@ impl Deployment {
     ) -> Result<Self> {
         if folder.exists() {
             bail!(
-                "{} is there already: choose another folder, or change it with `selvedge kit`",
+                "{} already exists: choose another folder, or change it with `selvedge kit`",
                 folder.display()
             );
         }
@@ -203,7 +204,7 @@ impl Deployment {
         let mut experiment = load::experiment_file(&path)?;
         if experiment.data.set != "table" {
             bail!(
-                "data.set = {:?}: those parties have shards that somebody has cut, so cut them again and make another kit; a hospital is added where parties enrol, with \"table\"",
+                "data.set = {:?}: these parties were given shards, so cut the data again and make a new kit; a hospital can only be added where parties enrol, with \"table\"",
                 experiment.data.set
             );
         }
@@ -298,10 +299,11 @@ impl Deployment {
         self.finish(folder, &before, changed)
     }
 
-    /// Gives a hospital and its gateways a new key of pseudonyms, for the next enrolment: who was revoked knows the old one.
+    /// Gives a hospital and its gateways a new key of pseudonyms, for the next enrolment: who was revoked knows the old
+    /// one.
     pub(crate) fn renew_pseudonyms(&self, folder: &Path, who: &str) -> Result<Changed> {
         let Keyed::Site(m) = self.find(who)? else {
-            bail!("{who} is no hospital: name one, like north");
+            bail!("{who} is not a hospital: name one, like north");
         };
         let key = write::new_pseudonyms()?;
         let mut changed = Changed::default();
@@ -388,7 +390,7 @@ impl Deployment {
             let names: Vec<String> = self.list().into_iter().map(|(name, _)| name).collect();
             match nearest(who, names.iter().map(String::as_str)) {
                 Some(near) => anyhow!("there is no {who:?}: did you mean {near:?}?"),
-                None => anyhow!("there is no {who:?}: `selvedge kit list` shows who there is"),
+                None => anyhow!("there is no {who:?}: `selvedge kit list` shows all names"),
             }
         })
     }

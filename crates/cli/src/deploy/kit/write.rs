@@ -28,7 +28,7 @@ pub(super) fn make_folder(path: &Path) -> Result<()> {
         .mode(0o700)
         .recursive(true)
         .create(path)
-        .with_context(|| format!("cannot make {}", path.display()))
+        .with_context(|| format!("cannot create {}", path.display()))
 }
 
 /// Fills a folder that appears once it is whole.
@@ -40,7 +40,7 @@ pub(super) fn whole<T>(folder: &Path, fill: impl FnOnce(&Path) -> Result<T>) -> 
     make_folder(&partial)?;
     let filled = fill(&partial).and_then(|done| {
         fs::rename(&partial, folder)
-            .with_context(|| format!("cannot make {}", folder.display()))?;
+            .with_context(|| format!("cannot create {}", folder.display()))?;
         Ok(done)
     });
     if filled.is_err() {
@@ -143,7 +143,7 @@ impl Writer<'_> {
                 let (devices, gateways) = (groups[m].devices() as u32, c.hospitals[m].gateways);
                 if gateways > devices {
                     bail!(
-                        "hospital {}: gateways = {gateways}, but its group has {devices} devices: expected at most one gateway for each",
+                        "hospital {}: gateways = {gateways}, but its group has {devices} devices: expected at most one gateway per device",
                         c.hospitals[m].name
                     );
                 }

@@ -8,19 +8,26 @@ use selvedge_core::experiment::Side;
 const HEAD: [&str; 6] = [
     "column",
     "mean",
-    "deviation",
+    "std. deviation",
     "clipped to",
-    "seen in training",
+    "range in training",
     "not measured in training",
 ];
 
 impl Card<'_> {
     pub(super) fn inputs(&self) -> String {
-        let mut out = String::from(
+        let is_clipped = |side: Side| {
+            let scales = &self.exported.statistics(side).scales;
+            scales.iter().any(|scale| scale.clip.is_some())
+        };
+        let clipped = match is_clipped(Side::Hospital) || is_clipped(Side::Device) {
+            true => "values are clipped, ",
+            false => "",
+        };
+        let mut out = format!(
             "## Inputs\n\n\
-             Numbers as they were measured, float32, NaN where nothing was measured. Every file scales them itself: what lies beyond \
-             the clip counts as its end, the mean is taken off, the rest is divided by the deviation, and what is missing counts as \
-             the mean.\n",
+             Values as measured, float32, NaN where nothing was measured. Every file scales them itself: {clipped}the mean \
+             is subtracted, the result is divided by the standard deviation, and missing values count as the mean.\n",
         );
         for side in [Side::Hospital, Side::Device] {
             let (part, statistics) = (self.exported.tower(side), self.exported.statistics(side));

@@ -4,7 +4,7 @@ use super::markdown::cell;
 use super::{Card, percent};
 use selvedge_core::experiment::Side;
 use selvedge_core::metrics::Metric;
-use selvedge_run::format::count;
+use selvedge_run::format::{count, counted};
 
 /// Fewer training samples than this are called few.
 const FEW: u64 = 100;
@@ -41,8 +41,9 @@ impl Card<'_> {
 
     fn purpose(&self) -> Option<String> {
         Some(
-            "**Not a medical device.** Nobody has examined this model in care. It must not decide about a patient, and no decision should \
-             rest on it without an examination with the patients, devices and habits of the place where it is to be used."
+            "**Not a medical device.** This model has not been evaluated in clinical use. It must not be used to make decisions \
+             about a patient, and no decision should rest on it before it has been evaluated with the patients, devices and practices \
+             of the place where it is to be used."
                 .into(),
         )
     }
@@ -52,17 +53,17 @@ impl Card<'_> {
         let (manifest, set) = (&self.run.manifest, &self.run.experiment.data.set);
         if set.starts_with("synthetic") {
             return Some(format!(
-                "**Trained on generated numbers** (`{}`): it knows nothing of any patient, whatever its metrics say.",
+                "**Trained on generated data** (`{}`): it knows nothing about any patient, whatever its metrics say.",
                 cell(set)
             ));
         }
         Some(format!(
-            "It has seen {} training samples of `{}` from {} groups. Other places measure other patients with other devices, in other units \
-             and more or less often; columns must mean what they meant there. One run with one seed was trained: another seed gives another \
-             model.",
+            "It was trained on {} samples of `{}` from {}. Other places measure different patients with different devices, in different \
+             units and more or less often; columns must mean what they meant in training. It comes from one run with one seed: another seed \
+             gives another model.",
             count(manifest.data.training_samples as u64),
             cell(set),
-            manifest.sizes.groups
+            counted(manifest.sizes.groups as u64, "group")
         ))
     }
 
@@ -89,8 +90,8 @@ impl Card<'_> {
         let scarce: Vec<String> = counts.iter().filter(scarce).map(told).collect();
         (!scarce.is_empty()).then(|| {
             format!(
-                "Few training samples of some classes: {}. What it says of them is less certain than of others. Who always named the most \
-                 frequent class of the training samples would be right in {} of them, so accuracy alone says little.",
+                "Some classes have few training samples: {}. Predictions are less certain for them than for others. Always predicting the most \
+                 frequent class would be right for {} of the training samples, so accuracy alone says little.",
                 scarce.join(", "),
                 percent(share(most))
             )
@@ -117,7 +118,7 @@ impl Card<'_> {
         let few: Vec<String> = data.labels.iter().enumerate().filter_map(told).collect();
         (!few.is_empty()).then(|| {
             format!(
-                "Groups with few samples, or without a class: {}. The mean over all groups says little about them.",
+                "Groups with few samples, or without some class: {}. The mean over all groups says little about them.",
                 several(few)
             )
         })
@@ -126,14 +127,14 @@ impl Card<'_> {
     fn held_out(&self) -> Option<String> {
         let test = self.run.manifest.data.test_samples as u64;
         match test {
-            0 => Some("**No test samples**: how good it is on samples that it has not seen is not known.".into()),
+            0 => Some("**No test samples**: its performance on unseen samples is unknown.".into()),
             n if n < 10 * FEW => Some(format!(
-                "Only {} test samples: metrics could well be others with other samples. They are over all of them; how good it is \
-                 for the old, the young, women or men was not measured.",
+                "Only {} test samples: other samples could give quite different metrics. Metrics are over all test samples; performance by \
+                 age, sex or other subgroups was not assessed.",
                 count(n)
             )),
             _ => Some(
-                "Metrics are over all test samples; how good it is for the old, the young, women or men was not measured.".into(),
+                "Metrics are over all test samples; performance by age, sex or other subgroups was not assessed.".into(),
             ),
         }
     }
@@ -142,17 +143,17 @@ impl Card<'_> {
         let samples = self.run.manifest.data.validation_samples;
         Some(match self.exported.calibration {
             Some(_) => format!(
-                "`calibrated` was fitted on {} validation samples of the same places: where classes are more or less frequent, it is off. \
-                 `probabilities` are not calibrated.",
+                "`calibrated` was fitted on {} validation samples from the same places: where the outcome is more or less common \
+                 than here, probabilities will be miscalibrated. `probabilities` are not calibrated.",
                 count(samples as u64)
             ),
             None if samples == 0 => {
                 "**Not calibrated**: there were no validation samples. A probability of 0.8 does not mean that 8 of 10 such samples have \
-                 the class; only their order has a meaning."
+                 the class; only the order of probabilities is meaningful."
                     .into()
             }
-            None => "**Not calibrated**: a probability of 0.8 does not mean that 8 of 10 such samples have the class; only their order has \
-                     a meaning. What it says of the validation samples, by which it could be corrected, is not in the run."
+            None => "**Not calibrated**: a probability of 0.8 does not mean that 8 of 10 such samples have the class; only the order of \
+                     probabilities is meaningful. The run does not contain the predictions for the validation samples, which calibration needs."
                 .into(),
         })
     }
@@ -162,14 +163,16 @@ impl Card<'_> {
         let ending = self.run.manifest.ending.as_ref()?;
         let key = ending.key.as_deref().unwrap_or_default();
         match ending.kind.as_str() {
-            "diverged" => {
-                Some("**Training diverged**: a smaller learning rate gives a better model.".into())
-            }
+            "diverged" => Some(
+                "**Training diverged**: a smaller learning rate would give a better model.".into(),
+            ),
             "reached"
-                if Metric::targets().any(|m| m.tested && m.stop.is_some_and(|k| k.path == key)) =>
+                if ending.on.as_deref().unwrap_or("test") == "test"
+                    && Metric::targets()
+                        .any(|m| m.tested && m.stop.is_some_and(|k| k.path == key)) =>
             {
                 Some(format!(
-                    "Training ended as soon as the test samples reached {}: metrics on them are somewhat too good.",
+                    "Training stopped as soon as the test samples reached {}: metrics on them are somewhat optimistic.",
                     cell(key)
                 ))
             }
@@ -189,8 +192,8 @@ impl Card<'_> {
         }
         (!listed.is_empty()).then(|| {
             format!(
-                "Mostly not measured in training: {}. That something was measured at all may say more than its value, and \
-                 depends on the habits of a place.",
+                "Mostly not measured in training: {}. Whether something was measured at all may say more than its value, and \
+                 depends on local practice.",
                 several(listed)
             )
         })
@@ -199,7 +202,7 @@ impl Card<'_> {
     fn blindness(&self) -> Option<String> {
         let side = self.exported.architecture.blind_to?;
         Some(format!(
-            "It knows nothing of what the {} has: that input changes nothing.",
+            "It does not use the data of the {}: that input has no effect.",
             match side {
                 Side::Hospital => "hospital",
                 Side::Device => "device",
@@ -209,10 +212,10 @@ impl Card<'_> {
 
     fn privacy(&self) -> Option<String> {
         Some(
-            "**What a model says.** Weights can give training samples away (inversion, membership), and embeddings `zeta1`, `zeta2` can be \
-             turned back into what was measured by who has the tower. Training used no differential privacy and no secure aggregation of \
-             models; compression is no protection. Give these files to nobody who must not learn about the patients of the training set \
-             (docs/security.md of selvedge says what is defended and what is not)."
+            "**What a model reveals.** Weights can reveal data of training patients (inversion, membership inference), and anyone with a tower can turn \
+             its embeddings, `zeta1` or `zeta2`, back into measurements. Training used no differential privacy and no secure aggregation of \
+             models; compression is no protection. Do not give these files to anyone who must not learn about the patients in the training \
+             data (docs/security.md of selvedge states what is protected and what is not)."
                 .into(),
         )
     }

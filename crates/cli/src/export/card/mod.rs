@@ -14,7 +14,7 @@ use anyhow::Result;
 use markdown::{cell, table};
 use selvedge_core::experiment::{Adaptive, Side};
 use selvedge_core::state::Evaluation;
-use selvedge_run::format::{count, rate, seconds};
+use selvedge_run::format::{count, counted, rate, seconds};
 use selvedge_run::runs::Run;
 use std::path::Path;
 
@@ -60,12 +60,12 @@ impl Card<'_> {
         let which = match self.evaluation() {
             Some(e) if self.is_best() => {
                 format!(
-                    "the one after {} iterations, which did best on the validation samples",
+                    "the model after {} iterations, the best on the validation samples",
                     count(e.t)
                 )
             }
             _ => format!(
-                "the last one, after {} iterations",
+                "the last model, after {} iterations",
                 count(manifest.timing.iterations)
             ),
         };
@@ -88,15 +88,15 @@ impl Card<'_> {
         };
         format!(
             "# {}\n\n\
-             Written by `selvedge export` {} from the files of a run. The model says which of {} classes a sample has ({}), from what a \
-             hospital knows and what a patient's device has measured. It is {which}. It was trained by selvedge {}.\n\n{}",
+             Written by `selvedge export` {} from the files of a run. The model predicts which of {} classes a sample has ({}), from the \
+             data of a hospital and the measurements of a patient's device. It is {which}. It was trained with selvedge {}.\n\n{}",
             cell(&manifest.name),
             env!("CARGO_PKG_VERSION"),
             manifest.data.classes.len(),
             cell(&manifest.data.classes.join(", ")),
             cell(&manifest.selvedge),
             table(
-                &["part", "what", "input", "layers", "weights"],
+                &["part", "computes", "input", "layers", "weights"],
                 rows.map(row)
             ),
         )
@@ -114,10 +114,10 @@ impl Card<'_> {
              arrays = numpy.load(\"inputs.npz\")     # as `selvedge predict --arrays inputs.npz` writes them\n\
              session = onnxruntime.InferenceSession(\"model.onnx\")\n\
              inputs = {{\"hospital\": arrays[\"hospital\"], \"device\": arrays[\"device\"]}}\n\
-             (shares,) = session.run([\"{output}\"], inputs)     # [N, {}]: {}\n\
+             (probabilities,) = session.run([\"{output}\"], inputs)     # [N, {}]: {}\n\
              ```\n\n\
-             A hospital and a device that do not show each other what they have measured run `hospital.onnx` and `device.onnx` \
-             each for itself, and `combined.onnx` on both results. In PyTorch: `load.py`, which reads `model.safetensors`.\n",
+             A hospital and a device that do not share their measurements each run their own tower, `hospital.onnx` or `device.onnx`, \
+             and `combined.onnx` runs on both results. In PyTorch: `load.py`, which reads `model.safetensors`.\n",
             self.run.manifest.data.classes.len(),
             self.run
                 .manifest
@@ -136,21 +136,21 @@ impl Card<'_> {
             path => format!(", file {}", cell(path)),
         };
         let labels = match data.labels.is_empty() {
-            true => "How many samples of each class the groups have is not known here.\n".into(),
+            true => "The number of samples of each class in each group is not known here.\n".into(),
             false => format!("Training samples of each class:\n\n{}", self.labels()),
         };
         format!(
             "## Data and splits\n\n\
-             Set {}{path}, fingerprint `{}`; statistics of training rows `{}`.\n\n\
-             {} training samples on {} devices of {} groups, dealt by {}; {} validation samples, {} test samples; seed {}. Held out are {} of the \
-             rows for the test and {} of the rest for validation, before groups are made, unless the set has such parts of its own (PhysioNet's \
+             Data set {}{path}, fingerprint `{}`; statistics of training rows `{}`.\n\n\
+             {} training samples on {} devices of {} (split: {}); {} validation samples, {} test samples; seed {}. Before groups are \
+             made, {} of the rows are held out for the test and {} of the rest for validation, unless the data set has its own parts (PhysioNet's \
              set-b, or a column that names them).\n\n{labels}",
             cell(&settings.set),
             cell(&data.fingerprint),
             self.exported.inputs.statistics.fingerprint(),
             count(data.training_samples as u64),
             count(sizes.devices.iter().sum::<usize>() as u64),
-            sizes.groups,
+            counted(sizes.groups as u64, "group"),
             cell(&settings.split),
             count(data.validation_samples as u64),
             count(data.test_samples as u64),
@@ -185,30 +185,34 @@ impl Card<'_> {
         let (train, manifest) = (&self.run.experiment.train, &self.run.manifest);
         let steered = match train.adaptive {
             Adaptive::Off => "",
-            _ => " to begin with; they were changed while training (segments.jsonl)",
+            _ => " initially; they were changed during training (segments.jsonl)",
         };
         let ending = match &manifest.ending {
             Some(ending) => match (ending.kind.as_str(), &ending.key, ending.value) {
                 ("reached", Some(key), Some(value)) => format!(
-                    "It ended at iteration {} since {} was reached, at {value:.4}.",
+                    "Training stopped at iteration {} because {} was reached{}, at {value:.4}.",
                     count(ending.t),
-                    cell(key)
+                    cell(key),
+                    ending.judged()
                 ),
                 ("diverged", ..) => {
                     let last = match self.is_best() {
                         true => "",
-                        false => "; this is the last model that was finite",
+                        false => "; this is the last model with finite weights",
                     };
-                    format!("It diverged at iteration {}{last}.", count(ending.t))
+                    format!("Training diverged at iteration {}{last}.", count(ending.t))
                 }
-                (kind, ..) => format!("It {} at iteration {}.", cell(kind), count(ending.t)),
+                ("interrupted", ..) => {
+                    format!("Training was interrupted at iteration {}.", count(ending.t))
+                }
+                (kind, ..) => format!("Training {} at iteration {}.", cell(kind), count(ending.t)),
             },
             None => String::new(),
         };
         format!(
             "## Training\n\n\
-             Algorithm `{}`, {} iterations at most, P {}, Q {}, η {}{steered}; {} of a group's devices in each interval. \
-             {ending} Training and evaluation took {} of real time. `manifest.json` of the run has all settings.\n",
+             Algorithm `{}`, at most {} iterations, P {}, Q {}, η {}{steered}; {} of a group's devices in each interval. \
+             {ending} Training and evaluation took {} of real time. All settings are in the run's `manifest.json`.\n",
             train.algorithm,
             count(train.iterations),
             train.global_interval,

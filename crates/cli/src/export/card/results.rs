@@ -40,7 +40,7 @@ impl Card<'_> {
 
     fn of_training(&self) -> String {
         let Some(e) = self.evaluation() else {
-            return "The run was never evaluated. `selvedge evaluate` does it, with intervals.\n"
+            return "The run was never evaluated. `selvedge evaluate` does so, with confidence intervals.\n"
                 .into();
         };
         let row = |m: &Metric| {
@@ -51,8 +51,8 @@ impl Card<'_> {
         };
         let rows = METRICS.iter().map(row);
         format!(
-            "At iteration {}, on the test samples, as training measured them: without intervals, without calibration, AUC from 4,096 bins of \
-             scores. After `selvedge evaluate` an export has them exactly, with intervals.\n\n{}",
+            "At iteration {}, on the test samples, as measured during training: without confidence intervals, without calibration, AUC from \
+             4,096 score bins. Run `selvedge evaluate` before the export to have exact metrics with confidence intervals.\n\n{}",
             count(e.t),
             table(&["", "value"], rows)
         )
@@ -67,7 +67,7 @@ impl Card<'_> {
             words.into_iter().chain(numbers).collect()
         };
         format!(
-            "## Bytes\n\nTraining sent {} bytes of payload in all, {} for each group on average.\n\n{}",
+            "## Bytes\n\nTraining sent {} bytes of payload in total, {} per group on average.\n\n{}",
             count(total),
             bytes(total as f64 / groups as f64),
             table(
@@ -82,19 +82,19 @@ impl Card<'_> {
 fn of_assessment(assessed: &Value) -> String {
     let confidence = percent(assessed["confidence"].as_f64().unwrap_or_default());
     let calibrated = match assessed["calibration"].is_null() {
-        true => "are as the model says them",
+        true => "are not calibrated",
         false => "are calibrated",
     };
     let decided = match assessed["threshold"]["probability"].as_f64() {
         Some(threshold) => format!(
-            "{} from a probability of {threshold:.4} on",
+            "{} if its probability is at least {threshold:.4}",
             cell(
                 assessed["threshold"]["positive"]
                     .as_str()
                     .unwrap_or_default()
             )
         ),
-        None => "the likeliest".into(),
+        None => "the most likely one".into(),
     };
     let parts = PARTS.into_iter().filter(|part| assessed[*part].is_object());
     let parts: Vec<&str> = parts.collect();
@@ -109,16 +109,21 @@ fn of_assessment(assessed: &Value) -> String {
     });
     let head: Vec<String> = std::iter::once(String::new()).chain(samples).collect();
     let head: Vec<&str> = head.iter().map(String::as_str).collect();
+    let chosen = match (parts.contains(&"validation"), calibrated) {
+        (false, _) => "",
+        (true, "are calibrated") => ", and chosen and calibrated on the validation samples",
+        (true, _) => ", and chosen on the validation samples",
+    };
     let mut out = format!(
-        "From `selvedge evaluate`, with intervals of {confidence} (patients drawn again {} times). Probabilities {calibrated}; the class is {decided}. \
-         Precision, recall and F1 are means over the classes. Training \
-         samples were learnt, and validation samples chose the model and its calibration: the test column is the one that counts.\n\n{}",
+        "From `selvedge evaluate`, with {confidence} bootstrap confidence intervals ({} resamples of the patients). Probabilities {calibrated}; \
+         the predicted class is {decided}. Precision, recall and F1 are means over the classes. The model was fitted to the training \
+         samples{chosen}: the test column is the one that counts.\n\n{}",
         count(assessed["resamples"].as_u64().unwrap_or_default()),
         table(&head, MEASURES.into_iter().filter(is_there).map(row))
     );
     let groups = assessed["test"]["groups"].as_array();
     if let Some(groups) = groups.filter(|groups| !groups.is_empty()) {
-        out += &format!("\nTest samples of each group:\n\n{}", of_groups(groups));
+        out += &format!("\nTest samples by group:\n\n{}", of_groups(groups));
     }
     out
 }

@@ -131,11 +131,11 @@ fn mistakes_are_named_with_line_value_and_remedy() {
         ),
         (
             "[train]\nlocal_interval = 3",
-            "line 2: train.local_interval = 3 does not divide train.global_interval = 10: use 2 or 5",
+            "line 2: train.global_interval = 10 is not a multiple of train.local_interval = 3: use train.local_interval = 2 or 5",
         ),
         (
             "[train]\niterations = 15",
-            "line 2: train.global_interval = 10 does not divide train.iterations = 15: use 10 or 20 iterations",
+            "line 2: train.iterations = 15 is not a multiple of train.global_interval = 10: use 10 or 20",
         ),
         (
             "[train]\nparticipation = 0.0",
@@ -172,7 +172,7 @@ fn mistakes_are_named_with_line_value_and_remedy() {
         ),
         (
             "[data]\nfeatures = 7",
-            "features = 7 cannot be cut in halves: give both sides, like [4, 3]",
+            "features = 7 cannot be halved: give both sides, like [4, 3]",
         ),
     ] {
         let message = error(text);
@@ -214,9 +214,10 @@ fn overrides_win_and_their_mistakes_name_them() {
     let message = |option| set(option).unwrap_err().to_string();
     assert_eq!(
         message("train.iterations=15"),
-        "--set train.iterations=15: train.global_interval = 10 does not divide train.iterations = 15: use 10 or 20 iterations"
+        "--set train.iterations=15: train.iterations = 15 is not a multiple of train.global_interval = 10: use 10 or 20"
     );
     assert!(message("train.iterations=x").starts_with("--set train.iterations=x: invalid type"));
     assert!(message("iterations=5").contains("did you mean `train.iterations`?"));
+    assert!(message("train=5").contains("`train` is a table, not a key"));
     assert!(message("train.iterations").contains("use key=value"));
 }

@@ -1,7 +1,7 @@
-//! The cloud: averages the groups that are there, has θ measured where that is due, and announces it.
+//! The cloud: averages the groups that are there, has θ evaluated when that is due, and announces it.
 //!
-//! Its record is what it announces: θ, and so the decision which groups are in it, with the segment, the evaluation, the
-//! ledger and all else that a run is.
+//! Its record is what it announces: θ, and so the decision which groups are in it, with the segment, the evaluation,
+//! the ledger and all else that a run is.
 
 mod measure;
 mod record;
@@ -89,7 +89,7 @@ impl<'a> Cloud<'a> {
         }
     }
 
-    /// The model of the last aggregation, and everything else that there is to know of the run.
+    /// The model of the last aggregation, and everything else about the run.
     pub fn state(&self) -> &State {
         &self.state
     }
@@ -104,7 +104,7 @@ impl<'a> Cloud<'a> {
         self.ending.is_some() && self.told.iter().flatten().all(|told| *told)
     }
 
-    /// Begins: the initial model is measured first.
+    /// Begins: the initial model is evaluated first.
     pub fn start(&mut self, outbox: &mut Outbox) {
         self.step(Judging::Evaluate(Candidate::Initial), outbox);
     }
@@ -164,7 +164,7 @@ impl<'a> Cloud<'a> {
         }
     }
 
-    /// What happens, and what it does about it.
+    /// Handles an event.
     pub fn handle(&mut self, event: Event, outbox: &mut Outbox) {
         match event {
             Event::Received(party, message) => self.received(party, message, outbox),

@@ -11,10 +11,10 @@ use crate::run::Ending;
 use crate::state::{Evaluation, Progress, State};
 
 impl Cloud<'_> {
-    /// Goes on from a record: what was announced is announced again.
+    /// Resumes from a record: what was announced is announced again.
     ///
     /// # Errors
-    /// If it is no record of this run.
+    /// If it is not a record of this run.
     pub fn restore(&mut self, record: &[u8], outbox: &mut Outbox) -> Result<(), WireError> {
         let record: Record = wire::read_record(record)?;
         let wrong = || WireError::Short("a record of these groups and networks");

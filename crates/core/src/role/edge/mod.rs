@@ -7,7 +7,7 @@ mod joint;
 mod sending;
 
 use super::message::{Counted, Message, OfDevice, Portion};
-use super::wire::{self, Reader, Wire, WireError, fields};
+use super::wire::{self, Appended, Reader, Wire, WireError, fields};
 use super::{Absence, Event, Outbox, Party, Phase, Quorum, is_possible, quorum};
 use crate::aggregate::Gathering;
 use crate::group::{Turnout, aggregate_locally};
@@ -47,6 +47,8 @@ struct Held {
     global: Vec<f32>,
     /// What compression has lost of uploads.
     residual: Vec<f32>,
+    /// Its copy of the hospital's θ0, where it keeps one.
+    copy: Appended,
     /// What the optimiser remembers.
     memory: Vec<f32>,
     counted: Counted,
@@ -65,7 +67,8 @@ fields!(Held {
     memory,
     counted,
     absent,
-    ended
+    ended,
+    copy
 });
 
 /// What it waits for.
@@ -117,7 +120,8 @@ impl<'a> Edge<'a> {
     ) -> Self {
         let theta2 = task.architecture.initial(task.experiment.seed).theta2;
         let leg = Leg::Upload(Kind::Theta2);
-        let residual = task.compression.nothing_lost(leg, theta2.len());
+        let path = &task.compression;
+        let residual = path.nothing_lost(leg, theta2.len());
         Edge {
             task,
             group,
@@ -130,13 +134,14 @@ impl<'a> Edge<'a> {
                 t: 0,
                 segment: task.segment(),
                 global_t: 0,
-                global: match task.compression.groups_keep_theta() {
+                global: match path.groups_keep_theta() {
                     true => theta2.clone(),
                     false => Vec::new(),
                 },
                 memory: vec![0.0; task.optimisers.edge.remembers(theta2.len())],
                 theta2,
                 residual,
+                copy: Appended(path.no_theta0_yet(task.architecture.combined.params())),
                 counted: Counted::default(),
                 absent: Vec::new(),
                 ended: false,
@@ -145,7 +150,7 @@ impl<'a> Edge<'a> {
         }
     }
 
-    /// The same, where each gateway has some of the held-out rows: of validation, and of the test.
+    /// The same, where each gateway has some of the held-out rows: validation, then test.
     #[must_use]
     pub fn with_held_out(mut self, ranges: Vec<[Range<u32>; 2]>) -> Self {
         assert_eq!(ranges.len(), self.gateways.len(), "one for each gateway");
@@ -163,13 +168,14 @@ impl<'a> Edge<'a> {
         self.invite(outbox);
     }
 
-    /// Goes on from a record.
+    /// Resumes from a record.
     ///
     /// # Errors
-    /// If it is no record of this edge.
+    /// If it is not a record of this edge.
     pub fn restore(&mut self, record: &[u8], outbox: &mut Outbox) -> Result<(), WireError> {
         let held: Held = wire::read_record(record)?;
-        let lengths = |h: &Held| [&h.theta2, &h.global, &h.residual, &h.memory].map(Vec::len);
+        let lengths =
+            |h: &Held| [&h.theta2, &h.global, &h.residual, &h.memory, &h.copy.0].map(Vec::len);
         let iterations = self.task.experiment.train.iterations;
         let in_time = match held.ended {
             true => held.segment.is_sound(held.t, iterations),
@@ -206,7 +212,7 @@ impl<'a> Edge<'a> {
         self.held.ended
     }
 
-    /// What happens, and what it does about it.
+    /// Handles an event.
     pub fn handle(&mut self, event: Event, outbox: &mut Outbox) {
         let at = self.held.t;
         match event {
@@ -384,7 +390,7 @@ impl<'a> Edge<'a> {
         let architecture = &self.task.architecture;
         let how = (self.route(Leg::Zeta1), architecture.hospital.output().len());
         let (route0, n0) = (self.route(Leg::Theta0), architecture.combined.params());
-        let reads0 = |theta0: &Numbers| route0.can_read(theta0, n0);
+        let reads0 = |theta0: &Numbers| route0.read(theta0, n0, Some(&self.held.copy.0)).is_some();
         let anybody = zeta1.iter().any(Option::is_some);
         match &self.stage {
             Stage::Asking(drawn)
@@ -405,6 +411,14 @@ impl<'a> Edge<'a> {
         let Some(theta0) = theta0 else {
             self.stage = Stage::Teaching(drawn, Numbers::dense(&[]));
             return self.aggregate(outbox);
+        };
+        let theta0 = match self.task.compression.edges_keep_theta0() {
+            true => {
+                let read = route0.read(&theta0, n0, Some(&self.held.copy.0));
+                self.held.copy.0 = read.expect("it was read above");
+                Numbers::dense(&self.held.copy.0)
+            }
+            false => theta0,
         };
         let all = self.by_gateway(&drawn, |p| drawn.zeta1[p].is_some());
         self.send_lessons(&drawn, &theta0, all, outbox);
@@ -551,6 +565,7 @@ impl<'a> Edge<'a> {
         if *t > held.t || *anew {
             // What it has sent was not used, or is not wanted any more.
             held.residual.fill(0.0);
+            held.copy.0.fill(0.0);
             held.memory.fill(0.0);
         }
         (held.t, held.segment, held.global_t) = (*t, *segment, *t);

@@ -19,7 +19,7 @@ pub(super) struct Asked {
 }
 
 impl Hospital<'_> {
-    /// From now on it answers for these patients too, once the run is over.
+    /// Adds patients for whom it answers too, once the run is over.
     pub fn add_newcomers(&mut self, newcomers: Newcomers) {
         self.newcomers = Some(newcomers);
     }
@@ -48,7 +48,8 @@ impl Hospital<'_> {
         outbox.send(Party::Edge(self.group), message);
     }
 
-    /// Which of those who are asked about are unknown, by their places in the question, and the probabilities of all others.
+    /// Which of those who are asked about are unknown, by their places in the question, and the probabilities of all
+    /// others.
     fn predict(&self, asked: &Asked) -> Result<(Vec<u32>, Vec<f32>), Why> {
         if !self.held.ended {
             return Err(Why::Training);

@@ -1,8 +1,8 @@
 //! A hospital: answers its edge's batch with θ0 and ζ1, steps, and uploads at global aggregations.
 //!
-//! Its record is what an interval begins with: its models, and the batch. The batch is the decision who takes part: whatever
-//! its edge sends for that interval later, the hospital's answer stays the same. From the record it computes everything
-//! again.
+//! Its record is what an interval begins with: its models, and the batch. The batch decides who takes part: whatever
+//! its edge sends for that interval later, the hospital's answer stays the same. From the record it can recompute
+//! everything.
 
 mod joint;
 mod measure;
@@ -61,8 +61,9 @@ struct Held {
     global_t: u64,
     global0: Vec<f32>,
     global1: Vec<f32>,
-    /// What compression has lost of θ0 to the devices, and of uploads.
-    residual: Vec<f32>,
+    /// The edge's copy of θ0, where it keeps one.
+    copy: Vec<f32>,
+    /// What compression has lost of uploads.
     lost0: Vec<f32>,
     lost1: Vec<f32>,
     /// What the optimiser remembers of θ0 and θ1.
@@ -80,7 +81,7 @@ fields!(Held {
     global_t,
     global0,
     global1,
-    residual,
+    copy,
     lost0,
     lost1,
     memory0,
@@ -111,7 +112,7 @@ impl<'a> Hospital<'a> {
             held: Held {
                 t: 0,
                 segment: task.segment(),
-                residual: path.nothing_lost(Leg::Theta0, n0),
+                copy: path.no_theta0_yet(n0),
                 lost0: path.nothing_lost(Leg::Upload(Kind::Theta0), n0),
                 lost1: path.nothing_lost(Leg::Upload(Kind::Theta1), n1),
                 memory0: vec![0.0; optimiser.remembers(n0)],
@@ -139,23 +140,16 @@ impl<'a> Hospital<'a> {
         }
     }
 
-    /// Goes on from a record: the interval is computed again, and what follows from it is sent again.
+    /// Resumes from a record: the interval is computed again, and its results are sent again.
     ///
     /// # Errors
-    /// If it is no record of this hospital.
+    /// If it is not a record of this hospital.
     pub fn restore(&mut self, record: &[u8], outbox: &mut Outbox) -> Result<(), WireError> {
         let (held, batch): (Held, Option<ByPosition>) = wire::read_record(record)?;
         let lengths = |h: &Held| {
             [
-                &h.theta0,
-                &h.theta1,
-                &h.global0,
-                &h.global1,
-                &h.residual,
-                &h.lost0,
-                &h.lost1,
-                &h.memory0,
-                &h.memory1,
+                &h.theta0, &h.theta1, &h.global0, &h.global1, &h.copy, &h.lost0, &h.lost1,
+                &h.memory0, &h.memory1,
             ]
             .map(Vec::len)
         };
@@ -220,7 +214,7 @@ impl<'a> Hospital<'a> {
         }
     }
 
-    /// What happens, and what it does about it.
+    /// Handles an event.
     pub fn handle(&mut self, event: Event, outbox: &mut Outbox) {
         let edge = Party::Edge(self.group);
         match event {
@@ -336,8 +330,8 @@ impl<'a> Hospital<'a> {
         true
     }
 
-    /// Whether this can be the batch of an interval that begins at `t`: one that cannot must not take the place of one that
-    /// can.
+    /// Whether this can be the batch of an interval that begins at `t`: one that cannot must not take the place of one
+    /// that can.
     fn can_be(&self, t: u64, zeta2: &ByPosition) -> bool {
         if t >= self.task.experiment.train.iterations {
             return false;
@@ -387,7 +381,14 @@ impl<'a> Hospital<'a> {
         let zeta1 = group.exchanged.iter().enumerate().map(of_device).collect();
         let (route, held) = (self.route(Leg::Theta0), &mut self.held);
         let anybody = group.exchanged.contains(&true);
-        let theta0 = anybody.then(|| route.pack(&held.theta0, &[], &mut held.residual));
+        let theta0 = anybody.then(|| {
+            let mut sent = held.theta0.clone();
+            let packed = route.pack_in_place(&mut sent, &held.copy, &mut []);
+            if !held.copy.is_empty() {
+                held.copy = sent;
+            }
+            packed
+        });
         Message::Frozen {
             t: self.held.t,
             theta0,
@@ -452,7 +453,7 @@ impl<'a> Hospital<'a> {
         };
         if *t > held.t || *anew {
             // What it has sent was not used, or is not wanted any more.
-            let lost = [&mut held.residual, &mut held.lost0, &mut held.lost1];
+            let lost = [&mut held.copy, &mut held.lost0, &mut held.lost1];
             let memory = [&mut held.memory0, &mut held.memory1];
             let all = lost.into_iter().chain(memory);
             all.for_each(|part| part.fill(0.0));

@@ -1,0 +1,9 @@
+//! What a user sees is true: models that learnt nothing, figures that are not defined and choices by test samples are
+//! said or refused.
+
+#![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
+
+mod common;
+
+#[path = "truth/choice.rs"]
+mod choice;
