@@ -105,8 +105,10 @@ def follow(browser, address, pictures, live, finished):
     print("BEGIN", flush=True)
     wait(page, row(live), "it appears by itself")
     wait(page, f"{row(live)}?.querySelector('.badge').textContent.includes('running')", "as one that runs")
+    page.evaluate(f"{row(live)}.querySelector('input').isTheSame = true")
     before = page.evaluate(cell(live, "Iteration"))
     wait(page, f"{cell(live, 'Iteration')} !== {json.dumps(before)}", "its iterations move in the list")
+    expect(page.evaluate(f"{row(live)}.querySelector('input').isTheSame"), True, "a click on its box is not lost when they move")
     page.screenshot(pictures / "live-list.png", whole=False)
 
     for label in (live, finished):

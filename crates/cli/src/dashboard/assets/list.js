@@ -67,6 +67,16 @@ export const listView = (store) => {
     return made;
   };
 
+  // The box and the name stay the same elements: a click that is under way would be lost with them, and so would the focus.
+  const renew = (there, made) => {
+    there.className = made.className;
+    there.querySelector("input").disabled = made.querySelector("input").disabled;
+    const [name, now] = [there, made].map((one) => one.querySelector(".name"));
+    if (name.innerHTML !== now.innerHTML) name.replaceWith(now);
+    while (there.children.length > 2) there.lastElementChild.remove();
+    there.append(...[...made.children].slice(2));
+  };
+
   // Only what has changed is made anew, so that nobody loses the place where he is.
   const update = () => {
     const runs = [...store.runs.values()].filter(matches).sort(ORDERS[order][1]);
@@ -76,17 +86,13 @@ export const listView = (store) => {
     let place = body.firstElementChild;
     for (const run of runs) {
       let known = rows.get(run.id);
-      if (!known || known.stamp !== run.stamp) {
-        const focused = known?.row.contains(document.activeElement) ? document.activeElement.tagName : null;
-        const made = row(run);
-        if (known) {
-          if (place === known.row) place = made;
-          known.row.replaceWith(made);
-        }
-        known = { row: made, stamp: run.stamp, written: run.written };
+      if (!known) {
+        known = { row: row(run) };
         rows.set(run.id, known);
-        if (focused) made.querySelector(focused.toLowerCase())?.focus();
+      } else if (known.stamp !== run.stamp) {
+        renew(known.row, row(run));
       }
+      known.stamp = run.stamp;
       if (known.row !== place) body.insertBefore(known.row, place); else place = place.nextElementSibling;
       known.row.querySelector("input").checked = store.chosen.has(run.id);
       const time = known.row.querySelector("time");
