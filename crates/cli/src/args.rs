@@ -233,12 +233,12 @@ pub(crate) struct SweepArgs {
 #[derive(Arguments)]
 #[command(after_help = include_str!("args/help/reproduce.txt").trim_end())]
 pub(crate) struct ReproduceArgs {
-    /// table2, table3, table4, fig4, fig5, fig6, fig7, fig8, fig9, several of them like fig7,fig8, or all
+    /// bytes, table2, table3, table4, fig4, …, fig9, printed, layers, several of them like fig7,fig8, or all
     pub(crate) what: String,
     /// Which data sets: esr, physionet2012, mednist, organamnist, mimic3; by default all that are available
     #[arg(long, value_name = "NAME,NAME,…", value_delimiter = ',')]
     pub(crate) data: Vec<String>,
-    /// P = Q; several values are run one after the other; fig7, fig8 and fig9 have their own and ignore it
+    /// P = Q; several values are run one after the other; fig7, fig8, fig9 and printed have their own and ignore it
     #[arg(long, value_name = "N,N,…", value_delimiter = ',', default_value = "1")]
     pub(crate) intervals: Vec<u64>,
     /// Seeds per algorithm, or per setting of P, Q and the learning rate

@@ -65,7 +65,7 @@ pub struct Variant {
 pub struct Tuning {
     /// The seed they were tried with.
     pub seed: u64,
-    /// The rates.
+    /// The rates that all variants tried.
     pub grid: Vec<f64>,
     /// The results of each variant.
     pub variants: Vec<Tried>,
@@ -76,7 +76,10 @@ pub struct Tuning {
 pub struct Tried {
     /// The variant's label.
     pub label: String,
-    /// The best validation AUC with each rate of the grid, or the lowest training loss, negative, where there are no
+    /// The rates that it tried, if not only those of the grid.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rates: Vec<f64>,
+    /// The best validation AUC with each rate, or the lowest training loss, negative, where there are no
     /// validation samples; nothing where training diverged.
     pub scores: Vec<Option<f64>>,
     /// The iteration at which each comes near the best of all; nothing where it does not.
@@ -84,6 +87,16 @@ pub struct Tried {
     pub near: Vec<Option<u64>>,
     /// The rate that was chosen.
     pub chosen: f64,
+}
+
+impl Tried {
+    /// The rates that it tried.
+    pub fn rates<'a>(&'a self, tuning: &'a Tuning) -> &'a [f64] {
+        match self.rates[..] {
+            [] => &tuning.grid,
+            _ => &self.rates,
+        }
+    }
 }
 
 impl Tuning {

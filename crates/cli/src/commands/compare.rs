@@ -141,7 +141,7 @@ fn run(args: &ComparisonArgs, kind: &str, variants: Vec<Variant>) -> Result<Outc
     let options = options(&args.experiment.data, &args.machine)?;
     let _lock = Comparison::lock(&folder)?;
     if let Some(grid) = grid
-        && rates::choose(&mut comparison, &grid, &folder, &options)?.is_none()
+        && rates::choose(&mut comparison, (&grid, false), &folder, &options)?.is_none()
     {
         return stopped(&options);
     }

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Outcome> {
     if is_interrupted() {
         return stopped(&options);
     }
-    let text = reproduce::markdown(&runs.algorithms, &sections);
+    let text = reproduce::markdown(&sections);
     reproduce::write(&plan.folder, &text, &sections)?;
     let text = format!("{text}\nFiles   {}\n", plan.folder.display());
     print_either(args.json, &sections, &text)

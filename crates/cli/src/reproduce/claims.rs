@@ -1,9 +1,9 @@
 //! Whether an ordering that the paper claims holds here: pairs of runs with the same seed, and a paired test.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What was found of a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Verdict {
     /// The same ordering, beyond chance.

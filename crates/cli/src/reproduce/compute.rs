@@ -1,8 +1,8 @@
 //! Table IV: how long an iteration computes. The clock of a run takes the paper's numbers, so this is measured apart.
 
 use super::claims::{LEVEL, Verdict, compare};
-use super::paper::NAMES;
-use super::{Claim, PerSeed, Reproduced, Section};
+use super::paper::Compared;
+use super::{Claim, PerSeed, Reproduced, Section, of_paper};
 use crate::comparison::Options;
 use crate::interrupt::is_interrupted;
 use crate::load;
@@ -28,35 +28,37 @@ pub(super) fn table4(one: &Reproduced, options: &Options) -> Result<Section> {
     let dataset = load::dataset(&base, &options.data)?;
     let groups = dataset.groups.len() as f64;
     let threads = load::threads(Some(1))?;
-    let mut times = vec![Vec::new(); NAMES.len()];
+    let mut times = vec![Vec::new(); one.compared().len()];
     for _ in 0..REPEATS {
-        for (name, times) in NAMES.iter().zip(&mut times) {
+        for (compared, times) in one.compared().iter().zip(&mut times) {
             if is_interrupted() {
                 break;
             }
             let intervals = one.interval * (INTERVALS + 2);
-            let experiment = SETS.with(
-                &base,
-                &[
-                    format!("train.algorithm={name}"),
-                    format!("train.iterations={intervals}"),
-                    format!("train.evaluate_every={intervals}"),
-                ],
-            )?;
+            let mut set = compared.set();
+            set.push(format!("train.iterations={intervals}"));
+            set.push(format!("train.evaluate_every={intervals}"));
+            let experiment = SETS.with(&base, &set)?;
             let mut task = Task::new(&experiment, &dataset)?;
             task.architecture = task.architecture.with_level(options.level);
             let seconds = threads.install(|| iteration(&task));
             times.push(Some(seconds / groups));
         }
     }
-    let mut section = Section::new("table4", one.title("Table IV"));
     let what = "computation per iteration and group";
-    section.row(what, NAMES.map(String::from));
-    section.row("the paper", one.paper.table4.map(seconds));
+    let mut section = one.section("table4", "Table IV", what);
+    let papers = of_paper(one.compared(), &one.paper.table4, seconds);
+    section.row("the paper", papers);
     let fastest = |t: &PerSeed| t.iter().flatten().copied().fold(f64::INFINITY, f64::min);
     let micro = |t: &PerSeed| format!("{:.0} µs", fastest(t) * 1e6);
     section.row("here, on one core, fastest", times.iter().map(micro));
-    section.claims = (1..NAMES.len()).map(|i| claim(one, i, &times)).collect();
+    let hsgd = fastest(&times[0]);
+    let ratio = |t: &PerSeed| format!("{:.2}", fastest(t) / hsgd);
+    section.row("  hsgd = 1", times.iter().map(ratio));
+    let others = one.compared().iter().enumerate().skip(1);
+    section.claims = others
+        .map(|(i, other)| claim(one, (i, other), &times))
+        .collect();
     Ok(section)
 }
 
@@ -81,10 +83,10 @@ fn iteration(task: &Task<'_>) -> f64 {
 }
 
 /// JFL computes longer than HSGD, the others as long: within a fifth is as long.
-fn claim(one: &Reproduced, i: usize, times: &[PerSeed]) -> Claim {
-    let paper = &one.paper.table4;
+fn claim(one: &Reproduced, (i, other): (usize, &Compared), times: &[PerSeed]) -> Claim {
+    let [ours, theirs] = [0, other.column].map(|column| one.paper.table4[column]);
     let found = compare(&times[0], &times[i]);
-    let equal = paper[0] == paper[i];
+    let equal = ours == theirs;
     let ratio = found.ratio.unwrap_or(1.0);
     let near = (0.8..1.25).contains(&ratio);
     let verdict = match (equal, near) {
@@ -95,9 +97,11 @@ fn claim(one: &Reproduced, i: usize, times: &[PerSeed]) -> Claim {
     };
     let sign = if equal { "≈" } else { "<" };
     Claim {
-        text: format!("computation: hsgd {sign} {}", NAMES[i]),
-        paper: format!("{} {sign} {} s", paper[0], paper[i]),
+        text: format!("computation: hsgd {sign} {}", other.name),
+        between: Some(("computation".into(), other.name.into())),
+        paper: format!("{ours} {sign} {theirs} s"),
         verdict,
+        ratio: found.ratio,
         found: found.text().replace("seeds", "timings"),
     }
 }

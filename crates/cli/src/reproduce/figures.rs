@@ -1,7 +1,7 @@
 //! Figures 4 to 6: metrics against time and against bytes.
 
 use super::claims::{Verdict, compare};
-use super::paper::NAMES;
+use super::paper::COMPARED;
 use super::{Claim, PerSeed, Reproduced, Section, mean_text};
 use crate::comparison::targets::{Target, reached_by_all};
 use crate::report::chart_file;
@@ -43,24 +43,20 @@ fn needs(
 /// HSGD needs less than each of the others.
 fn claim_less(
     section: &mut Section,
-    (what, target): (&str, &Target),
+    (what, about, target): (&str, &str, &Target),
     costs: &[PerSeed],
     paper: impl Fn(usize) -> String,
 ) {
-    for i in 1..NAMES.len() {
-        let text = format!("{what} until {}: hsgd < {}", target.name(), NAMES[i]);
-        section.claim(text, paper(i - 1), &compare(&costs[0], &costs[i]));
+    for (other, cost) in COMPARED.iter().zip(costs).skip(1) {
+        let text = format!("{what} until {}: hsgd < {}", target.name(), other.name);
+        let found = compare(&costs[0], cost);
+        let claim = Claim::new(text, paper(other.column - 1), &found, true);
+        section.claims.push(claim.between(about, other));
     }
 }
 
 fn lower_curve(_: usize) -> String {
     "lower curve".into()
-}
-
-fn section(one: &Reproduced, part: &'static str, what: &str) -> Section {
-    let mut section = Section::new(part, one.title(what));
-    section.row("", NAMES.map(String::from));
-    section
 }
 
 fn file(one: &Reproduced, figure: &str) -> String {
@@ -69,15 +65,20 @@ fn file(one: &Reproduced, figure: &str) -> String {
 
 /// AUC against simulated time.
 pub(super) fn figure4(one: &Reproduced) -> Section {
-    let mut section = section(one, "fig4", "Figure 4, AUC against time");
+    let mut section = one.section("fig4", "Figure 4, AUC against time", "");
     let papers = one.paper.figure4.as_ref();
     let target = target_of_all(one, "auc", papers.map_or(1.0, |papers| papers.auc));
     let time = ("time", &target);
     let costs = needs(&mut section, one, time, |_, e| e.seconds, seconds);
-    claim_less(&mut section, time, &costs, |i| match papers {
-        Some(papers) => format!("{} % saved at {}", papers.saved[i], papers.auc),
-        None => lower_curve(i),
-    });
+    claim_less(
+        &mut section,
+        ("time", "time", &target),
+        &costs,
+        |i| match papers {
+            Some(papers) => format!("{} % saved at {}", papers.saved[i], papers.auc),
+            None => lower_curve(i),
+        },
+    );
     let start = |i: usize| {
         let first = one
             .series
@@ -85,25 +86,29 @@ pub(super) fn figure4(one: &Reproduced) -> Section {
             .and_then(|s| s.first().evaluations.first());
         first.map_or("–".into(), |e| seconds(e.seconds))
     };
-    section.row("training starts at", (0..NAMES.len()).map(start));
+    section.row("training starts at", (0..one.series.len()).map(start));
     ahead_early(&mut section, one, &target);
     let chart = chart_file(&one.series, "auc", Axis::Seconds, None);
-    section.figures.push((file(one, "fig4"), chart));
+    section.figure(file(one, "fig4"), chart);
     section
 }
 
 /// The compressed algorithms are ahead at low targets, in the paper below an AUC of 0.85 (C-HSGD) and 0.8 (C-TDCD).
 fn ahead_early(section: &mut Section, one: &Reproduced, highest: &Target) {
-    for (i, below) in [(3, 0.85_f64), (4, 0.8)] {
+    for (i, other) in one.compared().iter().enumerate() {
+        let below: f64 = match other.column {
+            3 => 0.85,
+            4 => 0.8,
+            _ => continue,
+        };
         let lower = (100.0 * highest.value - 5.0).round() / 100.0;
         let target = Target::new("auc", below.min(lower));
         let of = |i| one.costs(i, &target, |e| e.seconds);
-        let text = format!("time until {}: {} < hsgd", target.name(), NAMES[i]);
-        section.claim(
-            text,
-            format!("ahead below {below}"),
-            &compare(&of(i), &of(0)),
-        );
+        let text = format!("time until {}: {} < hsgd", target.name(), other.name);
+        let found = compare(&of(i), &of(0));
+        let claim = Claim::new(text, format!("ahead below {below}"), &found, true);
+        let claim = claim.between("compressed ahead early", other);
+        section.claims.push(claim);
     }
 }
 
@@ -112,20 +117,22 @@ const FIGURE5: f64 = 0.6;
 
 /// F1 against bytes.
 pub(super) fn figure5(one: &Reproduced) -> Section {
-    let mut section = section(one, "fig5", "Figure 5, F1 against bytes");
+    let mut section = one.section("fig5", "Figure 5, F1 against bytes", "");
     let papers = Target::new("f1", FIGURE5);
     let reaches = one.costs(0, &papers, |e| e.bytes_paper);
     let target = match reaches.iter().all(Option::is_some) {
         true => papers,
         false => target_of_all(one, "f1", FIGURE5),
     };
-    let counted = ("bytes, by the paper's count,", &target);
-    let costs = needs(&mut section, one, counted, |_, e| e.bytes_paper, bytes);
-    claim_less(&mut section, counted, &costs, |i| FIGURE5_CLAIMS[i].into());
+    let what = "bytes, by the paper's count,";
+    let counted = |_, e: &Evaluation| e.bytes_paper;
+    let costs = needs(&mut section, one, (what, &target), counted, bytes);
+    let about = (what, "bytes", &target);
+    claim_less(&mut section, about, &costs, |i| FIGURE5_CLAIMS[i].into());
     let every = ("every byte", &target);
     needs(&mut section, one, every, |_, e| e.bytes_exact, bytes);
     let chart = against_counted_bytes(&one.series, "f1");
-    section.figures.push((file(one, "fig5"), chart));
+    section.figure(file(one, "fig5"), chart);
     section
 }
 
@@ -139,7 +146,7 @@ pub(super) fn against_counted_bytes(series: &[Series], metric: &str) -> String {
 /// AUC against time with computation ten times shorter and ten times longer.
 pub(super) fn figure6(one: &Reproduced) -> Section {
     let title = "Figure 6, computation ten times shorter and longer";
-    let mut section = section(one, "fig6", title);
+    let mut section = one.section("fig6", title, "");
     let target = target_of_all(one, "auc", one.paper.table3.auc);
     let compute: Vec<f64> = one
         .series
@@ -155,14 +162,14 @@ pub(super) fn figure6(one: &Reproduced) -> Section {
         let what = format!("time, computation × {name},");
         let taken = with_scale(scale);
         let costs = needs(&mut section, one, (&what, &target), &taken, seconds);
-        claim_less(&mut section, (&what, &target), &costs, lower_curve);
+        claim_less(&mut section, (&what, "time", &target), &costs, lower_curve);
         let series = with(&one.series, |i, e| e.seconds = taken(i, e));
         let title = format!("simulated time, computation × {name}");
         let chart = chart_file(&series, "auc", Axis::Seconds, Some(&title));
         let file = file(one, &format!("fig6-{name}"));
-        section.figures.push((file, chart));
+        section.figure(file, chart);
     }
-    let widens = (1..NAMES.len()).map(|i| widens(one, &target, i, &with_scale));
+    let widens = (1..one.series.len()).map(|i| widens(one, &target, i, &with_scale));
     section.claims.extend(widens);
     section
 }
@@ -194,10 +201,13 @@ fn widens<F: Fn(usize, &Evaluation) -> f64>(
         (n, 0) if n == all && n >= 5 => Verdict::Reversed,
         _ => Verdict::Open,
     };
+    let other = &COMPARED[i];
     Claim {
-        text: format!("the gap to {} widens with computation", NAMES[i]),
+        text: format!("the gap to {} widens with computation", other.name),
+        between: Some(("the gap widens".into(), other.name.into())),
         paper: "it widens".into(),
         verdict,
+        ratio: None,
         found: format!("in {wider} of {all} seeds"),
     }
 }

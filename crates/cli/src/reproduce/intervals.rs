@@ -3,13 +3,13 @@
 
 use super::paper::{Adaptive, PaperSet};
 use super::sets::preset;
-use super::{PerSeed, Plan};
+use super::{PerSeed, Plan, Section};
 use crate::Outcome;
 use crate::comparison::table::Table;
 use crate::comparison::targets::Target;
 use crate::comparison::{Options, run_all};
 use crate::load;
-use anyhow::{Result, bail};
+use anyhow::Result;
 use selvedge_core::experiment::Experiment;
 use selvedge_core::state::Evaluation;
 use selvedge_run::comparison::{Comparison, Variant};
@@ -128,13 +128,8 @@ pub(super) fn prepare(plan: &Plan) -> Result<Vec<Prepared>> {
     }
     let mut prepared = Vec::new();
     for (paper, name) in &plan.sets {
-        let Some(targets) = &paper.adaptive else {
-            crate::say(&format!(
-                "note: {name} is left out of Figures 7 to 9, which show MIMIC-III in the paper and also ESR here"
-            ));
-            continue;
-        };
-        let base = base(plan, name, targets)?;
+        let targets = &paper.adaptive[*name];
+        let base = base(plan, (paper, name), targets)?;
         let settings = settings(&parts).into_iter();
         let comparison = Comparison {
             name: (*name).into(),
@@ -152,24 +147,24 @@ pub(super) fn prepare(plan: &Plan) -> Result<Vec<Prepared>> {
             comparison,
         });
     }
-    if prepared.is_empty() && !plan.compares_algorithms() {
-        bail!(
-            "{}: none of these data sets has targets: use --data with esr, mimic3 or physionet2012",
-            parts.join(", ")
-        );
-    }
     Ok(prepared)
 }
 
 /// What all settings are changes of.
-fn base(plan: &Plan, name: &str, of: &Adaptive) -> Result<Experiment> {
-    let mut set = vec![
+fn base(plan: &Plan, (paper, name): (&PaperSet, &str), of: &Adaptive) -> Result<Experiment> {
+    let mut set = paper.changes_of(name).to_vec();
+    set.extend([
         "train.algorithm=hsgd".to_owned(),
         "train.global_interval=1".into(),
         "train.local_interval=1".into(),
         format!("train.iterations={}", of.iterations),
         format!("train.evaluate_every={}", of.evaluate_every),
-    ];
+        format!("stop.auc={}", of.ends_at),
+    ]);
+    set.extend(
+        of.learning_rate
+            .map(|rate| format!("train.learning_rate={rate}")),
+    );
     set.extend(plan.set.iter().cloned());
     preset(name, &set)
 }
@@ -227,9 +222,9 @@ fn targets(of: &Adaptive) -> Vec<Target> {
 }
 
 impl Varied {
-    /// What is shown, and of which set.
-    pub(super) fn title(&self, what: &str) -> String {
-        format!("{what} · {}", self.paper.shown(&self.experiment))
+    /// A section about it.
+    pub(super) fn section(&self, part: &str, what: &str) -> Section {
+        Section::new(part, what, self.paper.shown(&self.experiment), None)
     }
 
     /// The runs of a setting; none if it was not asked for.

@@ -13,10 +13,13 @@ pub(crate) mod claims;
 mod compute;
 mod figures;
 mod intervals;
+mod iteration;
 mod output;
 mod paper;
+mod section;
 mod sets;
 mod strategy2;
+mod summary;
 mod tables;
 mod trend;
 
@@ -29,89 +32,32 @@ use crate::comparison::targets::{Target, usual};
 use crate::comparison::{Options, rates, run_all};
 use crate::load;
 use anyhow::{Result, anyhow, bail};
-use claims::Verdict;
 use intervals::Varied;
-use paper::{NAMES, PaperSet};
+use paper::{COMPARED, Compared, NAMES, PaperSet};
+use section::{Claim, PerSeed, Section, against_hsgd, mean_text, of_paper};
 use selvedge_core::experiment::one_of;
 use selvedge_core::state::Evaluation;
 use selvedge_run::comparison::{Comparison, Variant};
 use selvedge_run::runs::{Series, series};
-use serde::Serialize;
 use sets::{load_silently, preset};
-use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 
-/// What can be reproduced.
-pub(crate) const PARTS: [&str; 9] = [
-    "table2", "table3", "table4", "fig4", "fig5", "fig6", "fig7", "fig8", "fig9",
+/// What can be reproduced: the paper's tables and figures, the bytes of an iteration, Table II with the learning rates
+/// that the paper prints, and Table II with a combined model of two layers.
+pub(crate) const PARTS: [&str; 12] = [
+    "bytes", "table2", "table3", "table4", "fig4", "fig5", "fig6", "fig7", "fig8", "fig9",
+    "printed", "layers",
 ];
 
-/// A table or a figure for one data set.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Section {
-    pub(crate) part: &'static str,
-    pub(crate) title: String,
-    /// Rows under each other; the first has the headings.
-    pub(crate) rows: Vec<Vec<String>>,
-    /// Sentences below the rows.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) notes: Vec<String>,
-    pub(crate) claims: Vec<Claim>,
-    /// Charts that belong to it: names of files and their contents.
-    #[serde(skip)]
-    pub(crate) figures: Vec<(String, String)>,
-}
-
-/// What each seed needs until a target: nothing where it does not get there.
-type PerSeed = Vec<Option<f64>>;
-
-impl Section {
-    fn new(part: &'static str, title: String) -> Self {
-        Section {
-            part,
-            title,
-            rows: Vec::new(),
-            notes: Vec::new(),
-            claims: Vec::new(),
-            figures: Vec::new(),
-        }
-    }
-
-    fn row(&mut self, name: impl Into<String>, cells: impl IntoIterator<Item = String>) {
-        let name = std::iter::once(name.into());
-        self.rows.push(name.chain(cells).collect());
-    }
-
-    /// Claims that the first of two that were compared needs less.
-    fn claim(&mut self, text: String, paper: impl Into<String>, found: &claims::Comparison) {
-        self.claims.push(Claim::new(text, paper, found, true));
-    }
-}
-
-/// An ordering that the paper claims.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Claim {
-    pub(crate) text: String,
-    /// What the paper prints.
-    pub(crate) paper: String,
-    pub(crate) verdict: Verdict,
-    pub(crate) found: String,
-}
-
-impl Claim {
-    fn new(
-        text: String,
-        paper: impl Into<String>,
-        found: &claims::Comparison,
-        claimed_less: bool,
-    ) -> Self {
-        Claim {
-            text,
-            paper: paper.into(),
-            verdict: found.verdict(claimed_less),
-            found: found.text(),
-        }
-    }
+/// With which settings algorithms are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Settings {
+    /// Each algorithm has its best learning rate.
+    Tuned,
+    /// The learning rate that the paper prints, P = Q = 1, no validation samples.
+    Printed,
+    /// As tuned, with a combined model of two layers.
+    TwoLayers,
 }
 
 /// One data set with one P = Q, run.
@@ -119,6 +65,7 @@ pub(crate) struct Reproduced {
     pub(crate) paper: &'static PaperSet,
     /// The experiment that stands for it.
     pub(crate) experiment: String,
+    pub(crate) settings: Settings,
     pub(crate) interval: u64,
     pub(crate) comparison: Comparison,
     /// In the order of the paper's tables.
@@ -157,9 +104,25 @@ impl Plan {
         self.parts.iter().copied().filter(of_intervals).collect()
     }
 
-    /// Whether any part compares algorithms.
-    fn compares_algorithms(&self) -> bool {
-        self.parts_of_intervals().len() < self.parts.len()
+    /// The comparisons of algorithms that its parts need: with which settings, and which P = Q.
+    fn settings(&self) -> Vec<(Settings, u64)> {
+        let needs = |part: &str| self.parts.contains(&part);
+        let needs_tuned = |part: &&&str| {
+            let others = ["printed", "layers"].contains(*part);
+            !others && !intervals::PARTS.contains(*part)
+        };
+        let mut all = Vec::new();
+        if self.parts.iter().any(|part| needs_tuned(&part)) {
+            all.extend(self.intervals.iter().map(|k| (Settings::Tuned, *k)));
+        }
+        if needs("printed") {
+            all.push((Settings::Printed, 1));
+        }
+        if needs("layers") {
+            let first = self.intervals.first();
+            all.extend(first.map(|k| (Settings::TwoLayers, *k)));
+        }
+        all
     }
 
     /// Whether the user changes a key.
@@ -191,13 +154,16 @@ pub(crate) fn reproduce(plan: &Plan, options: &Options) -> Result<Option<Runs>> 
         }
     }
     let mut prepared = Vec::new();
-    if plan.compares_algorithms() {
+    for (settings, interval) in plan.settings() {
         for (paper, name) in &plan.sets {
-            for interval in &plan.intervals {
-                let comparison = comparison(plan, paper, name, *interval)?;
-                comparison.cells(Path::new(""))?;
-                prepared.push((*paper, *interval, comparison));
-            }
+            let Some(comparison) = comparison(plan, (paper, name), settings, interval)? else {
+                crate::say(&format!(
+                    "note: {name} is not compared with a combined model of two layers; esr is"
+                ));
+                continue;
+            };
+            comparison.cells(Path::new(""))?;
+            prepared.push((*paper, *name, settings, interval, comparison));
         }
     }
     let varied = intervals::prepare(plan)?;
@@ -208,8 +174,9 @@ pub(crate) fn reproduce(plan: &Plan, options: &Options) -> Result<Option<Runs>> 
         algorithms: Vec::new(),
         intervals: Vec::new(),
     };
-    for (paper, interval, comparison) in prepared {
-        let Some(one) = one(plan, paper, comparison, interval, options)? else {
+    for (paper, name, settings, interval, comparison) in prepared {
+        let what = (paper, name, settings, interval);
+        let Some(one) = one(plan, what, comparison, options)? else {
             return Ok(None);
         };
         runs.algorithms.push(one);
@@ -223,44 +190,67 @@ pub(crate) fn reproduce(plan: &Plan, options: &Options) -> Result<Option<Runs>> 
     Ok(Some(runs))
 }
 
-/// The algorithms on one data set with one P = Q.
-fn comparison(plan: &Plan, paper: &PaperSet, name: &str, interval: u64) -> Result<Comparison> {
-    let mut set = vec![
-        format!("train.global_interval={interval}"),
-        format!("train.local_interval={interval}"),
-    ];
+/// The algorithms on one data set with one P = Q; nothing if the set is not compared with these settings.
+fn comparison(
+    plan: &Plan,
+    (paper, name): (&PaperSet, &str),
+    settings: Settings,
+    interval: u64,
+) -> Result<Option<Comparison>> {
+    let preset_name = match settings {
+        Settings::Printed => format!("{name}-paper"),
+        _ => name.to_owned(),
+    };
+    let mut set = paper.changes_of(&preset_name).to_vec();
+    set.push(format!("train.global_interval={interval}"));
+    set.push(format!("train.local_interval={interval}"));
     if paper.experiments[0] == name {
         set.push(format!("train.raw_bytes={}", paper.raw_bytes));
     }
+    if settings == Settings::TwoLayers {
+        let Some(layers) = paper.two_layers.get(name) else {
+            return Ok(None);
+        };
+        set.push(format!("model.combined={layers}"));
+    }
     set.extend(plan.set.iter().cloned());
-    let experiment = load::for_comparison(preset(name, &set)?)?;
-    let variant = |name: &&str| {
-        let set = vec![format!("train.algorithm={name}")];
-        Variant::new((*name).into(), set)
-    };
-    Ok(Comparison {
-        name: name.into(),
+    let experiment = load::for_comparison(preset(&preset_name, &set)?)?;
+    let is_compared = |one: &&Compared| settings != Settings::Printed || one.is_papers();
+    let compared = COMPARED.iter().filter(is_compared);
+    Ok(Some(Comparison {
+        name: preset_name,
         kind: "compare".into(),
         experiment: serde_json::to_value(&experiment)?,
-        variants: NAMES.iter().map(variant).collect(),
+        variants: compared
+            .map(|one| Variant::new(one.name.into(), one.set()))
+            .collect(),
         seeds: load::seeds(experiment.seed, plan.seeds)?,
         rates: None,
-    })
+    }))
 }
 
 fn one(
     plan: &Plan,
-    paper: &'static PaperSet,
+    (paper, name, settings, interval): (&'static PaperSet, &str, Settings, u64),
     mut comparison: Comparison,
-    interval: u64,
     options: &Options,
 ) -> Result<Option<Reproduced>> {
-    let name = comparison.name.clone();
-    let folder = plan.folder.join(format!("{name}-{interval}"));
-    crate::say(&format!("{name}, P = Q = {interval}: {}", folder.display()));
-    comparison.check(&folder, Some(&paper.grid))?;
+    let folder = plan.folder.join(match settings {
+        Settings::Tuned => format!("{name}-{interval}"),
+        Settings::Printed => format!("{name}-printed"),
+        Settings::TwoLayers => format!("{name}-layers-{interval}"),
+    });
+    crate::say(&format!(
+        "{}, P = Q = {interval}: {}",
+        comparison.name,
+        folder.display()
+    ));
+    let grid = (settings != Settings::Printed).then_some(&paper.grid[..]);
+    comparison.check(&folder, grid)?;
     let _lock = Comparison::lock(&folder)?;
-    if rates::choose(&mut comparison, &paper.grid, &folder, options)?.is_none() {
+    if let Some(grid) = grid
+        && rates::choose(&mut comparison, (grid, true), &folder, options)?.is_none()
+    {
         return Ok(None);
     }
     comparison.write(&folder)?;
@@ -277,7 +267,8 @@ fn one(
     series.sort_by_key(|s| NAMES.iter().position(|name| *name == s.label));
     Ok(Some(Reproduced {
         paper,
-        experiment: name,
+        experiment: name.into(),
+        settings,
         interval,
         comparison,
         series,
@@ -287,6 +278,9 @@ fn one(
 /// The sections of what was run.
 pub(crate) fn sections(plan: &Plan, runs: &Runs, options: &Options) -> Result<Vec<Section>> {
     let mut sections = Vec::new();
+    for one in &runs.algorithms {
+        sections.extend(tables::learning_rates(one));
+    }
     for part in &plan.parts {
         for one in &runs.intervals {
             match *part {
@@ -297,13 +291,16 @@ pub(crate) fn sections(plan: &Plan, runs: &Runs, options: &Options) -> Result<Ve
             }
         }
         for one in &runs.algorithms {
-            match *part {
-                "table2" => sections.push(tables::table2(one)),
-                "table3" => sections.push(tables::table3(one)),
-                "table4" => sections.push(compute::table4(one, options)?),
-                "fig4" => sections.push(figures::figure4(one)),
-                "fig5" => sections.push(figures::figure5(one)),
-                "fig6" => sections.push(figures::figure6(one)),
+            match (*part, one.settings) {
+                ("bytes", Settings::Tuned) => sections.push(iteration::bytes(one)),
+                ("table2", Settings::Tuned) => sections.push(tables::table2(one)),
+                ("table3", Settings::Tuned) => sections.push(tables::table3(one)),
+                ("table4", Settings::Tuned) => sections.push(compute::table4(one, options)?),
+                ("fig4", Settings::Tuned) => sections.push(figures::figure4(one)),
+                ("fig5", Settings::Tuned) => sections.push(figures::figure5(one)),
+                ("fig6", Settings::Tuned) => sections.push(figures::figure6(one)),
+                ("printed", Settings::Printed) => sections.push(tables::printed(one)?),
+                ("layers", Settings::TwoLayers) => sections.push(tables::two_layers(one)?),
                 _ => {}
             }
         }
@@ -312,10 +309,17 @@ pub(crate) fn sections(plan: &Plan, runs: &Runs, options: &Options) -> Result<Ve
 }
 
 impl Reproduced {
-    /// What is shown, of which set, with P and Q.
-    fn title(&self, what: &str) -> String {
+    /// A section about it, headed by what is compared.
+    fn section(&self, part: &str, what: &str, head: &str) -> Section {
         let set = self.paper.shown(&self.experiment);
-        format!("{what} · {set} · P = Q = {}", self.interval)
+        let mut section = Section::new(part, what, set, Some(self.interval));
+        section.row(head, self.compared().iter().map(|one| one.name.to_owned()));
+        section
+    }
+
+    /// What is compared, in the order of the series.
+    fn compared(&self) -> &'static [Compared] {
+        &COMPARED[..self.series.len()]
     }
 
     /// What each seed of an algorithm costs until a target.
@@ -328,63 +332,18 @@ impl Reproduced {
         costs(self.series.get(algorithm), target, cost)
     }
 
-    /// The same of all algorithms.
+    /// The same of all that are compared.
     fn costs_of_all(
         &self,
         target: &Target,
         cost: impl Fn(usize, &Evaluation) -> f64,
     ) -> Vec<PerSeed> {
         let of = |i: usize| self.costs(i, target, |e| cost(i, e));
-        (0..NAMES.len()).map(of).collect()
+        (0..self.series.len()).map(of).collect()
     }
 }
 
 fn costs(series: Option<&Series>, target: &Target, cost: impl Fn(&Evaluation) -> f64) -> PerSeed {
     let runs = series.into_iter().flat_map(|s| &s.runs);
     runs.map(|run| target.reached(run).map(&cost)).collect()
-}
-
-/// What the paper prints of something: a dash where it was not reached.
-fn printed(value: f64, unit: fn(f64) -> String) -> String {
-    match value.is_finite() {
-        true => unit(value),
-        false => "–".into(),
-    }
-}
-
-/// The mean over the seeds that got there, with how many did where that is not all; a dash where none did.
-fn mean_text(costs: &[Option<f64>], unit: impl Fn(f64) -> String) -> String {
-    let there: Vec<f64> = costs.iter().flatten().copied().collect();
-    if there.is_empty() {
-        return "–".into();
-    }
-    let mean = unit(there.iter().sum::<f64>() / there.len() as f64);
-    match there.len() == costs.len() {
-        true => mean,
-        false => format!("{mean} ({} of {})", there.len(), costs.len()),
-    }
-}
-
-/// HSGD against each of the others, where the paper says who needs less.
-fn against_hsgd(
-    what: &str,
-    costs: &[PerSeed],
-    papers: &[f64; 5],
-    unit: fn(f64) -> String,
-) -> Vec<Claim> {
-    let [ours, theirs @ ..] = papers.map(|value| printed(value, unit));
-    let claim = |i: usize| {
-        let (less, sign) = match papers[0].total_cmp(&papers[i]) {
-            Ordering::Less => (true, "<"),
-            Ordering::Greater => (false, ">"),
-            Ordering::Equal => return None,
-        };
-        Some(Claim::new(
-            format!("{what}: hsgd {sign} {}", NAMES[i]),
-            format!("{ours} {sign} {}", theirs[i - 1]),
-            &claims::compare(&costs[0], &costs[i]),
-            less,
-        ))
-    };
-    (1..NAMES.len()).filter_map(claim).collect()
 }

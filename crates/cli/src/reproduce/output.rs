@@ -1,26 +1,17 @@
 //! What a reproduction leaves: a text, its charts, and the data behind them.
 
 use super::claims::Verdict;
-use super::{Claim, Reproduced, Section};
+use super::{Claim, Section, summary};
 use anyhow::Result;
 use std::path::Path;
 
 /// Everything as one text in Markdown, which is readable as it is.
-pub(crate) fn markdown(all: &[Reproduced], sections: &[Section]) -> String {
-    let mut out = String::new();
-    for one in all {
-        if let Some(rates) = &one.comparison.rates {
-            out += &format!(
-                "## {}\n\n```text\n{}```\n\n",
-                one.title("Learning rates"),
-                crate::comparison::rates::table(rates)
-            );
-        }
-    }
+pub(crate) fn markdown(sections: &[Section]) -> String {
+    let mut out = summary::markdown(sections);
     for section in sections {
-        out += &format!("## {}\n\n", section.title);
-        for (name, _) in &section.figures {
-            out += &format!("![{name}]({name})\n\n");
+        out += &format!("## {}\n\n", section.title());
+        for figure in &section.figures {
+            out += &format!("![{0}]({0})\n\n", figure.name);
         }
         out += &format!(
             "```text\n{}```\n\n",
@@ -66,11 +57,11 @@ fn counts(sections: &[Section]) -> String {
 pub(crate) fn write(folder: &Path, text: &str, sections: &[Section]) -> Result<()> {
     use selvedge_run::files::{make_folder, write_whole};
     make_folder(folder)?;
-    for (name, contents) in sections.iter().flat_map(|s| &s.figures) {
-        write_whole(&folder.join(name), contents.as_bytes())?;
+    for figure in sections.iter().flat_map(|s| &s.figures) {
+        write_whole(&folder.join(&figure.name), figure.svg.as_bytes())?;
     }
     write_whole(&folder.join("reproduction.md"), text.as_bytes())?;
-    let json = serde_json::to_string_pretty(sections)?;
+    let json = serde_json::to_string_pretty(sections)? + "\n";
     Ok(write_whole(
         &folder.join("reproduction.json"),
         json.as_bytes(),

@@ -2,18 +2,71 @@
 
 use selvedge_core::experiment::Algorithm;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// Algorithms are in the order of the paper's tables: HSGD, JFL, TDCD, C-HSGD, C-TDCD.
-pub(super) const NAMES: [&str; 5] = {
-    let [hsgd, jfl, tdcd, c_hsgd, c_tdcd] = Algorithm::PAPER;
+/// What is compared: the paper's algorithms in the order of its tables, HSGD, JFL, TDCD, C-HSGD, C-TDCD, and then ours,
+/// each beside the paper's that it is a change of.
+pub(super) const COMPARED: [Compared; 7] = {
+    const fn of_paper(column: usize) -> Compared {
+        Compared {
+            name: Algorithm::PAPER[column].name(),
+            column,
+            change: None,
+        }
+    }
+    const fn with_feedback(name: &'static str, column: usize) -> Compared {
+        Compared {
+            name,
+            column,
+            change: Some("compression.theta0_feedback=true"),
+        }
+    }
     [
-        hsgd.name(),
-        jfl.name(),
-        tdcd.name(),
-        c_hsgd.name(),
-        c_tdcd.name(),
+        of_paper(0),
+        of_paper(1),
+        of_paper(2),
+        of_paper(3),
+        of_paper(4),
+        with_feedback("c-hsgd-ef", 3),
+        with_feedback("c-tdcd-ef", 4),
     ]
+};
+
+/// One of those that are compared.
+#[derive(Clone, Copy)]
+pub(super) struct Compared {
+    pub(super) name: &'static str,
+    /// Where the paper's tables have it, or what it is a change of.
+    pub(super) column: usize,
+    /// What makes it another one than the paper's.
+    change: Option<&'static str>,
+}
+
+impl Compared {
+    /// Whether it is one of the paper's.
+    pub(super) fn is_papers(&self) -> bool {
+        self.change.is_none()
+    }
+
+    /// The experiment's changes that make it.
+    pub(super) fn set(&self) -> Vec<String> {
+        let algorithm = Algorithm::PAPER[self.column].name();
+        let algorithm = format!("train.algorithm={algorithm}");
+        let change = self.change.map(String::from);
+        std::iter::once(algorithm).chain(change).collect()
+    }
+}
+
+/// The names of those that are compared.
+pub(super) const NAMES: [&str; COMPARED.len()] = {
+    let mut names = [""; COMPARED.len()];
+    let mut i = 0;
+    while i < names.len() {
+        names[i] = COMPARED[i].name;
+        i += 1;
+    }
+    names
 };
 
 /// The data sets of the paper.
@@ -36,8 +89,14 @@ pub(crate) struct PaperSet {
     pub(super) name: String,
     /// Experiments that come with selvedge: the set itself, and one that anybody can get.
     pub(super) experiments: Vec<String>,
-    /// Learning rates that every algorithm chooses from.
+    /// Learning rates that every algorithm tries at first.
     pub(super) grid: Vec<f64>,
+    /// What is changed in an experiment that comes with selvedge, by its name.
+    #[serde(default)]
+    pub(super) changes: BTreeMap<String, Vec<String>>,
+    /// A combined model of two layers for an experiment, where one is compared too.
+    #[serde(default)]
+    pub(super) two_layers: BTreeMap<String, String>,
     /// Bytes of raw data, where the set itself is at hand.
     pub(super) raw_bytes: u64,
     pub(super) table2: Vec<Table2Row>,
@@ -46,11 +105,16 @@ pub(crate) struct PaperSet {
     pub(super) table4: [f64; 5],
     /// Where the text says so.
     pub(super) figure4: Option<Figure4>,
-    /// Targets of Figures 7 to 9, where they are reproduced.
-    pub(super) adaptive: Option<Adaptive>,
+    /// Targets of Figures 7 to 9, by experiment.
+    pub(super) adaptive: BTreeMap<String, Adaptive>,
 }
 
 impl PaperSet {
+    /// What an experiment that stands for the set changes of its preset.
+    pub(super) fn changes_of(&self, experiment: &str) -> &[String] {
+        self.changes.get(experiment).map_or(&[], Vec::as_slice)
+    }
+
     /// `ESR` or `MIMIC-III (physionet2012 stands in)`
     pub(super) fn shown(&self, experiment: &str) -> String {
         match self.experiments[0] == experiment {
@@ -76,6 +140,10 @@ pub(super) struct Adaptive {
     pub(super) figure8: (f64, f64),
     /// AUC
     pub(super) figure9: f64,
+    /// The validation AUC at which a run may end: beyond all of these targets.
+    pub(super) ends_at: f64,
+    /// η, if it is not the experiment's.
+    pub(super) learning_rate: Option<f64>,
     /// T, in which all settings that get there do.
     pub(super) iterations: u64,
     /// Evaluations come at most so many iterations apart, or P where that is more. A target is reached at one of them,

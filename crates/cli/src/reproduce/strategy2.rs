@@ -1,24 +1,18 @@
-//! What strategy 2 would choose for P = Q, given what can be measured before anything is trained.
+//! What strategy 2 would choose for P = Q, given what a short pre-training run measures.
 
 use selvedge_core::adaptive::bound::bill;
 use selvedge_core::dataset::Dataset;
 use selvedge_core::experiment::Experiment;
-use selvedge_core::gradient::Federation;
 use selvedge_core::task::Task;
 use selvedge_core::theory::bound::Constants;
-use selvedge_core::theory::estimate::{Problem, curvature, point};
+use selvedge_core::theory::pretraining::pretrain;
 use selvedge_core::theory::strategies::{EqualIntervals, Root, equal_intervals};
-
-/// Steps of power iteration at most.
-const STEPS: usize = 20;
-
-/// The subset that is probed: that of iteration 0.
-const DRAW: u64 = 0;
+use std::ops::ControlFlow;
 
 /// Strategy 2's choice and what it follows from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Choice {
-    /// Δ = F0, ρ and δ² at the initial model.
+    /// Δ = F0, the largest ρ and the mean δ² of a short pre-training run, as in the paper.
     pub(super) constants: Constants,
     pub(super) learning_rate: f64,
     pub(super) iterations: u64,
@@ -27,22 +21,16 @@ pub(super) struct Choice {
     pub(super) printed: EqualIntervals,
 }
 
-/// The choice for an experiment's η and T, with F0, δ² and the largest ρ of all groups at its initial model. Nothing
-/// where these do not exist, as for a loss that is flat there.
+/// The choice for an experiment's η and T, with the constants of a pre-training run. Nothing where these do not exist,
+/// as for a loss that is flat.
 pub(super) fn strategy2(experiment: &Experiment, dataset: &Dataset) -> Option<Choice> {
     let task = Task::new(experiment, dataset).ok()?;
-    let model = task.architecture.initial(experiment.seed);
-    let problem = Federation(&task);
-    let found = point(&problem, DRAW, &model);
-    let rho = (0..problem.groups())
-        .map(|m| curvature(&problem, (m, DRAW), &model, None, STEPS).rho)
-        .fold(0.0, f64::max);
-    let constants = Constants {
-        drop: found.loss,
+    let constants = pretrain(&task, |_| ControlFlow::Continue(()))?.constants();
+    let Constants {
+        drop,
         rho,
-        variance: found.largest_variance(),
-    };
-    let Constants { drop, variance, .. } = constants;
+        variance,
+    } = constants;
     if ![drop, rho, variance]
         .iter()
         .all(|x| x.is_finite() && *x > 0.0)
@@ -78,7 +66,7 @@ impl Choice {
             false => "; ρη > 1/8, so the bound holds for no interval, which leaves 1".to_owned(),
         };
         format!(
-            "Strategy 2 with ρ {rho:.3}, δ² {variance:.4}, F0 {drop:.3} at the initial model, η {} and T {}: {} by the corrected root, {} by the printed one{valid}.",
+            "Strategy 2 with ρ {rho:.3}, δ² {variance:.4}, F0 {drop:.3} from pre-training, η {} and T {}: {} by the corrected root, {} by the printed one{valid}.",
             self.learning_rate,
             selvedge_run::format::count(self.iterations),
             whole(&self.corrected),
@@ -93,7 +81,7 @@ mod tests {
     use selvedge_data::SETS;
 
     #[test]
-    fn a_choice_follows_from_the_initial_model() {
+    fn a_choice_follows_from_pre_training() {
         let text = "[data]\nset = \"synthetic\"\n";
         let set = |rate: f64| format!("train.learning_rate={rate}");
         let experiment = SETS.parse(text, &[set(0.1)]).unwrap();

@@ -1,32 +1,96 @@
-//! Tables II and III.
+//! Tables II and III, and Table II with other settings.
 
-use super::paper::NAMES;
-use super::{PerSeed, Reproduced, Section, against_hsgd, mean_text, printed};
+use super::{PerSeed, Reproduced, Section, Settings, against_hsgd, mean_text, of_paper};
+use crate::comparison::rates;
 use crate::comparison::table::operations;
 use crate::comparison::targets::{Target, reached_by_all};
-use selvedge_run::format::bytes;
+use anyhow::Result;
+use selvedge_core::metrics::Metric;
+use selvedge_core::state::Evaluation;
+use selvedge_data::SETS;
+use selvedge_run::format::{bytes, count, score};
 
 fn texts(costs: &[PerSeed], unit: fn(f64) -> String) -> impl Iterator<Item = String> {
     costs.iter().map(move |c| mean_text(c, unit))
 }
 
-/// Bytes of one group until each target, as the paper counts them.
-pub(super) fn table2(one: &Reproduced) -> Section {
-    let mut section = Section::new("table2", one.title("Table II"));
-    section.row("bytes per group until", NAMES.map(String::from));
+/// The learning rates that were tried, if each algorithm has its own.
+pub(super) fn learning_rates(one: &Reproduced) -> Option<Section> {
+    let tuning = one.comparison.rates.as_ref()?;
+    let what = match one.settings {
+        Settings::TwoLayers => "Learning rates with two layers",
+        _ => "Learning rates",
+    };
+    let mut section = one.section("rates", what, "");
+    section.rows = rates::rows(tuning);
+    section.notes = rates::ends(tuning);
+    Some(section)
+}
+
+/// Bytes of one group until each target of Table II, and what is reached at the end.
+fn reached(one: &Reproduced, part: &str, what: &str) -> Section {
+    let mut section = one.section(part, what, "bytes per group until");
     for row in &one.paper.table2 {
         let target = Target::new(&row.metric, row.target);
         let counted = one.costs_of_all(&target, |_, e| e.bytes_paper);
         let exact = one.costs_of_all(&target, |_, e| e.bytes_exact);
         section.row(target.name(), []);
-        section.row("  the paper", row.bytes.map(|b| printed(b, bytes)));
+        let papers = of_paper(one.compared(), &row.bytes, bytes);
+        section.row("  the paper", papers);
         section.row("  here, by the paper's count", texts(&counted, bytes));
         section.row("  here, every byte", texts(&exact, bytes));
-        let what = format!("bytes until {}", target.name());
-        let claims = against_hsgd(&what, &counted, &row.bytes, bytes);
+        let text = format!("bytes until {}", target.name());
+        let claims = against_hsgd((&text, "bytes"), &counted, &row.bytes, bytes);
         section.claims.extend(claims);
     }
+    for name in ["loss", "auc"] {
+        let Some(metric) = Metric::find(name) else {
+            continue;
+        };
+        let last = |e: Option<&Evaluation>| e.and_then(|e| metric.of(e));
+        let of = |s: &selvedge_run::runs::Series| -> PerSeed {
+            s.runs.iter().map(|run| last(run.last())).collect()
+        };
+        let costs: Vec<PerSeed> = one.series.iter().map(of).collect();
+        let shown = texts(&costs, |x| score(Some(x)));
+        section.row(format!("{} at the end", metric.words), shown);
+    }
     section
+}
+
+/// With the best learning rate of each.
+pub(super) fn table2(one: &Reproduced) -> Section {
+    reached(one, "table2", "Table II")
+}
+
+/// With what the paper prints of its settings.
+pub(super) fn printed(one: &Reproduced) -> Result<Section> {
+    let mut section = reached(one, "printed", "Table II with the printed settings");
+    let experiment = SETS.from_json(&one.comparison.experiment)?;
+    let train = &experiment.train;
+    section.notes.push(format!(
+        "Every algorithm has η {}, halved every {} iterations (the paper halves it, and does not print how often), α {} and {} iterations; there are no validation samples.",
+        train.learning_rate,
+        count(train.halve_every),
+        train.participation,
+        count(train.iterations)
+    ));
+    Ok(section)
+}
+
+/// With a combined model of two layers.
+pub(super) fn two_layers(one: &Reproduced) -> Result<Section> {
+    let mut section = reached(
+        one,
+        "layers",
+        "Table II with a combined model of two layers",
+    );
+    let experiment = SETS.from_json(&one.comparison.experiment)?;
+    let layers = serde_json::to_string(&experiment.model.combined)?;
+    section
+        .notes
+        .push(format!("The combined model is {layers}."));
+    Ok(section)
 }
 
 /// Memory and FLOPs of a device until the highest AUC that every algorithm reaches.
@@ -36,14 +100,11 @@ pub(super) fn table3(one: &Reproduced) -> Section {
     let target = target.unwrap_or(Target::new("auc", paper.auc));
     let cost = one.series.first().map(|s| s.first().manifest.sizes.cost);
     let cost = cost.unwrap_or_default();
-    let title = format!(
-        "{} · until test AUC {} (the paper: {})",
-        one.title("Table III"),
-        target.value,
-        paper.auc
-    );
-    let mut section = Section::new("table3", title);
-    section.row("one device", NAMES.map(String::from));
+    let mut section = one.section("table3", "Table III", "one device");
+    section.until = Some(format!(
+        "until test AUC {} (the paper: {})",
+        target.value, paper.auc
+    ));
     for (what, each, papers, unit, all) in [
         (
             "memory",
@@ -61,11 +122,12 @@ pub(super) fn table3(one: &Reproduced) -> Section {
         ),
     ] {
         let costs = one.costs_of_all(&target, |_, e| each as f64 * e.t as f64);
-        section.row(format!("{what}, the paper"), papers.map(unit));
+        let printed = of_paper(one.compared(), papers, unit);
+        section.row(format!("{what}, the paper"), printed);
         section.row(format!("{what}, {all}"), texts(&costs, unit));
-        let once = NAMES.map(|_| unit(each as f64));
+        let once = one.compared().iter().map(|_| unit(each as f64));
         section.row(format!("{what}, per iteration"), once);
-        let claims = against_hsgd(what, &costs, papers, unit);
+        let claims = against_hsgd((what, "FLOPs and memory"), &costs, papers, unit);
         section.claims.extend(claims);
     }
     section

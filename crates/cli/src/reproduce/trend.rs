@@ -70,9 +70,13 @@ pub(super) type Costs = (u64, Vec<Option<f64>>);
 pub(super) struct Shape {
     /// The P = Q with the lowest mean of those with which every seed gets there.
     pub(super) lowest: Option<u64>,
-    /// The lowest against the shortest interval.
+    /// What each seed costs at the P = Q that the others find lowest.
+    pub(super) best: Vec<Option<f64>>,
+    /// The shortest interval, and the longest with which every seed gets there.
+    pub(super) ends: Option<(u64, u64)>,
+    /// The lowest against the first of them.
     pub(super) falls: Comparison,
-    /// The lowest against the longest interval.
+    /// The lowest against the last of them.
     pub(super) rises: Comparison,
 }
 
@@ -87,11 +91,16 @@ impl Shape {
             costs.get(i).copied().flatten()
         };
         let best: Vec<Option<f64>> = (0..seeds).map(best).collect();
+        // That a longer interval does not get there says nothing of what it would cost.
+        let all_there = |(_, c): &&Costs| c.iter().all(Option::is_some);
+        let (first, last) = (costs.first(), costs.iter().rev().find(all_there));
         let end = |costs: Option<&Costs>| costs.map_or(Vec::new(), |(_, c)| c.clone());
         Shape {
             lowest: lowest(costs, |_| true),
-            falls: compare(&best, &end(costs.first())),
-            rises: compare(&best, &end(costs.last())),
+            ends: first.zip(last).map(|(a, b)| (a.0, b.0)),
+            falls: compare(&best, &end(first)),
+            rises: compare(&best, &end(last)),
+            best,
         }
     }
 
@@ -202,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_reached_is_above_what_is() {
+    fn a_rise_is_not_shown_by_what_is_never_reached() {
         let mut costs = around(|q| 10.0 / q + 0.01 * q);
         // The long ones never get there, and in the middle one seed does not.
         for (_, costs) in costs.iter_mut().filter(|(q, _)| *q > 15) {
@@ -211,10 +220,11 @@ mod tests {
         costs[11].1[2] = None;
         let shape = Shape::of(&costs);
         assert!((13..=15).contains(&shape.lowest.unwrap()), "{shape:?}");
-        assert_eq!(shape.sentence(), "the cost first falls and then rises");
+        assert_eq!(shape.ends, Some((1, 15)));
+        assert!(shape.sentence().starts_with("the cost falls and is not"));
         let never: Vec<Costs> = (1..=3).map(|q| (q, vec![None; 5])).collect();
         let shape = Shape::of(&never);
-        assert_eq!(shape.lowest, None);
+        assert_eq!((shape.lowest, shape.ends), (None, None));
         assert_eq!(shape.rises.verdict(true), Verdict::Unreached);
         assert!(Shape::of(&[]).lowest.is_none());
         // One seed chooses for itself, and shows nothing.
