@@ -3,6 +3,7 @@
 use super::claims::{Verdict, compare};
 use super::figures::against_counted_bytes;
 use super::intervals::{FIGURE7, FIGURE8, FIGURE9, Setting, Varied};
+use super::iteration::exchange_by_aggregation;
 use super::strategy2::{Choice, strategy2};
 use super::trend::{Costs, Shape, Trend};
 use super::{Claim, PerSeed, Section, mean_text};
@@ -133,6 +134,8 @@ pub(super) fn figure7(one: &Varied) -> Section {
         let (file, svg) = curves(one, &format!("fig7-q{q}"), settings.into_iter());
         section.figure(file, svg);
     }
+    let any = one.series(Setting::new(1, 1));
+    section.notes.extend(any.map(exchange_by_aggregation));
     let ticks = ratios.map(|ratio| ratio as f64).to_vec();
     let marks = vec![Mark {
         label: "P = Q, strategy 1".into(),

@@ -1,8 +1,9 @@
 //! What an iteration sends: where compression can save, and how much it does.
 
 use super::{Reproduced, Section};
-use selvedge_core::ledger::Kind;
+use selvedge_core::ledger::{Kind, WORD};
 use selvedge_core::state::Evaluation;
+use selvedge_core::theory::bill::{Bill, Counter};
 use selvedge_run::format::bytes as in_bytes;
 use selvedge_run::runs::{Run, Series};
 
@@ -63,16 +64,36 @@ fn compressible(series: &Series) -> String {
 
 /// The same of HSGD by the paper's count, from the sizes of its models.
 fn share_counted(hsgd: &Series) -> String {
-    let run = hsgd.first();
-    let (sizes, train) = (&run.manifest.sizes, &run.experiment.train);
-    let widths = &sizes.widths;
-    let devices = sizes.selected.iter().sum::<usize>() as f64 / sizes.selected.len().max(1) as f64;
-    let coded = widths.n0 as f64 + devices * (widths.d1 + widths.d2) as f64;
-    let exchange = coded + devices * widths.n2 as f64;
-    let intervals = train.global_interval as f64 / train.local_interval as f64;
-    let all = exchange * intervals + widths.n1 as f64;
+    let (bill, train) = (bill(hsgd), &hsgd.first().experiment.train);
+    let (p, q) = (train.global_interval as f64, train.local_interval as f64);
+    let widths = &bill.widths;
+    let coded = widths.n0 as f64 + bill.selected * (widths.d1 + widths.d2) as f64;
+    let all = bill.iteration(Counter::Paper, p, q);
     format!(
         "By the paper's count θ0, ζ1 and ζ2 are {:.0} % of what HSGD sends.",
-        100.0 * coded * intervals / all
+        100.0 * coded * WORD as f64 / q / all
     )
+}
+
+/// What an exchange costs beside a global aggregation: how much P has to save.
+pub(super) fn exchange_by_aggregation(hsgd: &Series) -> String {
+    let bill = bill(hsgd);
+    let [counted, exact] =
+        [Counter::Paper, Counter::Exact].map(|counter| bill.local(counter) / bill.global(counter));
+    let sign = if bill.favours_equal_intervals() {
+        "≥"
+    } else {
+        "<"
+    };
+    format!(
+        "An exchange costs {counted:.1} times the bytes of a global aggregation by the paper's count (so B {sign} 2·n1, strategy 1's condition for P = Q), and {exact:.1} times counting every byte."
+    )
+}
+
+fn bill(series: &Series) -> Bill {
+    let sizes = &series.first().manifest.sizes;
+    Bill {
+        widths: sizes.widths,
+        selected: sizes.selected.iter().sum::<usize>() as f64 / sizes.selected.len().max(1) as f64,
+    }
 }
