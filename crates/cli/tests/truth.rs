@@ -6,9 +6,23 @@
 
 mod common;
 
+#[path = "truth/categories.rs"]
+mod categories;
 #[path = "truth/choice.rs"]
 mod choice;
+#[path = "truth/defaults.rs"]
+mod defaults;
+#[path = "truth/files.rs"]
+mod files;
+#[path = "truth/held_out.rs"]
+mod held_out;
+#[path = "truth/joining.rs"]
+mod joining;
+#[path = "truth/messages.rs"]
+mod messages;
 #[path = "truth/positive.rs"]
 mod positive;
+#[path = "truth/reading.rs"]
+mod reading;
 #[path = "truth/tables.rs"]
 mod tables;

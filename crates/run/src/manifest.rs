@@ -15,6 +15,7 @@ use selvedge_data::SETS;
 use selvedge_nn::random::Key;
 use selvedge_nn::simd::Level;
 use serde::{Deserialize, Serialize};
+use std::io::ErrorKind;
 use std::path::Path;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -245,6 +246,18 @@ impl Manifest {
     pub fn read(run: &Path) -> Result<Self> {
         let path = run.join(MANIFEST);
         if !is_run(run) {
+            // A folder that cannot be read may have one.
+            if let Err(error) = std::fs::metadata(&path)
+                && ![ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind())
+            {
+                return Err(error).with_context(|| format!("cannot read {}", path.display()));
+            }
+            if !run.exists() {
+                bail!(
+                    "{} is not a run directory: there is no such folder",
+                    run.display()
+                );
+            }
             bail!(
                 "{} is not a run directory: it has no {MANIFEST}",
                 run.display()

@@ -60,3 +60,30 @@ pub fn place(name: &str, csv: impl AsRef<[u8]>, experiment: &str) -> Place {
     place.write("t.toml", experiment);
     place
 }
+
+/// The labels and the site's columns of patients whose pulse is in another file.
+pub fn hospital(patients: &[Patient]) -> String {
+    csv("id,site,lab,label", patients, |p| {
+        let label = ["well", "ill"][usize::from(p.ill)];
+        format!("{},{},{:.4},{label}", p.id, p.site, p.lab)
+    })
+}
+
+/// Six hourly pulses of each, at times that `time` makes of the hour.
+pub fn wearable(patients: &[Patient], time: impl Fn(u32) -> String) -> String {
+    let mut text = "id,hour,variable,value\n".to_owned();
+    for patient in patients {
+        for hour in 0..6 {
+            let pulse = patient.pulse + f64::from(hour) / 100.0;
+            writeln!(text, "{},{},pulse,{pulse:.4}", patient.id, time(hour)).unwrap();
+        }
+    }
+    text
+}
+
+/// An experiment on both files, `t.csv` and `w.csv`.
+pub fn series(table: &str) -> String {
+    let of_series = "files = [\"w.csv\"]\ntime = \"hour\"\nvariable = \"variable\"\nvalue = \"value\"\nsteps = 6\n";
+    experiment(&format!("{of_series}{table}"), "")
+        + "[model]\ndevice = [{ lstm = { hidden = 4 } }]\n"
+}

@@ -155,11 +155,11 @@ fn mistakes_are_named_with_line_value_and_remedy() {
     for (text, part) in [
         (
             "[train]\niterations = \"many\"",
-            "line 2: invalid type: string \"many\", expected u64",
+            "line 2: invalid type: string \"many\", expected a whole number",
         ),
         (
             "[train]\niterations = -5",
-            "line 2: invalid value: integer `-5`, expected u64",
+            "line 2: invalid value: integer `-5`, expected a whole number",
         ),
         ("seed = ", "line 1"),
         (
