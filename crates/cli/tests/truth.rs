@@ -1,9 +1,28 @@
 //! What a user sees is true: models that learnt nothing, figures that are not defined and choices by test samples are
 //! said or refused.
 
+#![allow(unreachable_pub)] // of the shared modules
 #![allow(clippy::unwrap_used)] // a failed unwrap is a failed test
 
 mod common;
 
+#[path = "truth/categories.rs"]
+mod categories;
 #[path = "truth/choice.rs"]
 mod choice;
+#[path = "truth/defaults.rs"]
+mod defaults;
+#[path = "truth/files.rs"]
+mod files;
+#[path = "truth/held_out.rs"]
+mod held_out;
+#[path = "truth/joining.rs"]
+mod joining;
+#[path = "truth/messages.rs"]
+mod messages;
+#[path = "truth/positive.rs"]
+mod positive;
+#[path = "truth/reading.rs"]
+mod reading;
+#[path = "truth/tables.rs"]
+mod tables;

@@ -33,6 +33,7 @@ mod rows;
 mod sets;
 mod settings;
 mod shards;
+mod sound;
 mod split;
 mod statistics;
 mod synthetic;
@@ -52,7 +53,7 @@ pub use shards::{
 
 use rows::Dealt;
 use selvedge_core::dataset::Dataset;
-use selvedge_core::experiment::DataSettings;
+use selvedge_core::experiment::{DataSettings, Seen};
 use sets::{DataSet, Source};
 use std::path::Path;
 
@@ -145,9 +146,21 @@ pub fn load_with_notes(
     seed: u64,
     data_dir: Option<&Path>,
 ) -> Result<Loaded, DataError> {
-    match sets::find(&settings.set) {
+    let loaded = match sets::find(&settings.set) {
         Some((set, _)) if matches!(set.source, Source::Shards) => shards::read(settings, data_dir),
         _ => read_or_generate(settings, seed, data_dir).map(Dealt::scale),
+    }?;
+    settings::check_positive(settings, &loaded.dataset.classes)?;
+    Ok(loaded)
+}
+
+/// Looks at a table for what a model must fit: which sides are time series, and how many classes there are. Nothing
+/// where the settings say all of it, for other sets, or if the files cannot be read, which [`load`] then says.
+pub fn look(settings: &DataSettings, data_dir: Option<&Path>) -> Option<Seen> {
+    let is_told = settings.table.time.is_empty() && !settings.table.labels.is_empty();
+    match settings.set == table::SET.name && !is_told {
+        true => table::look(settings, data_dir).ok(),
+        false => None,
     }
 }
 

@@ -7,7 +7,7 @@
 use crate::inputs::{Column, SideInputs};
 use crate::split::{self, Split};
 use crate::statistics::{self, Scaling, Statistics};
-use crate::{DataError, Loaded};
+use crate::{DataError, Loaded, sound, table};
 use rayon::prelude::*;
 use selvedge_core::dataset::{Dataset, Group, Samples};
 use selvedge_core::experiment::DataSettings;
@@ -246,9 +246,11 @@ impl Dealt {
 
 impl Rows {
     /// Deals and measures.
-    pub(crate) fn deal(self, settings: &DataSettings, seed: u64) -> Result<Dealt, DataError> {
+    pub(crate) fn deal(mut self, settings: &DataSettings, seed: u64) -> Result<Dealt, DataError> {
         let split = split::split_rows(&self, settings, seed)?;
+        let untrained = table::keep_trained(&mut self, &split, settings);
         let statistics = self.measure(&split);
+        let unsound = sound::check(&self, &split, &statistics)?;
         let held_out = self.held_out(&split);
         let groups_are_given = split
             .test
@@ -269,6 +271,8 @@ impl Rows {
             ..
         } = self;
         notes.extend(told);
+        notes.extend(untrained);
+        notes.extend(unsound);
         let parts: Vec<&[usize]> = split.parts().collect();
         let shapes = [hospital.shape, device.shape];
         // One side after the other, each given back once it is copied: so a set never takes twice its size.

@@ -51,6 +51,18 @@ pub(crate) fn measure<I: Iterator<Item = usize> + Clone>(
     }
 }
 
+/// Whether a column says if others of the side were measured.
+pub(crate) fn is_mask(names: &[String], name: &str) -> bool {
+    let Some(base) = name.strip_suffix(" measured") else {
+        return false;
+    };
+    let is_of = |other: &String| {
+        let rest = other.strip_prefix(base);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(" = "))
+    };
+    names.iter().any(is_of)
+}
+
 /// For each column of a side that has a name, the share of values that were not measured. Where a column's mask is
 /// there too it knows, since gaps may have been filled; else the reader may have counted them, in all rows, before it
 /// did so.

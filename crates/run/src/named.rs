@@ -3,8 +3,8 @@
 use crate::error::{Error, Result, bail};
 use crate::files::{is_run, read_text};
 use crate::manifest::Manifest;
-use crate::presets::{self, PRESETS};
-use selvedge_core::experiment::{Experiment, nearest};
+use crate::presets::{self, PRESETS, Preset};
+use selvedge_core::experiment::{DataSettings, Experiment, Seen, nearest};
 use selvedge_data::Loaded;
 use selvedge_data::SETS;
 use std::path::Path;
@@ -34,7 +34,7 @@ impl Named {
     pub fn find(word: Option<&Path>, set: &[String], data_dir: Option<&Path>) -> Result<Self> {
         let Some(path) = word else {
             let preset = &PRESETS[0];
-            return parse(preset.name.into(), preset.text, set, preset.name);
+            return of_preset(preset, set, data_dir);
         };
         if path.is_file() {
             let text = read_text(path)?;
@@ -43,8 +43,14 @@ impl Named {
                 .unwrap_or_default()
                 .to_string_lossy()
                 .into_owned();
-            let mut named = parse(name, &text, set, &path.display().to_string())?;
-            find_beside(&mut named.experiment, path, data_dir);
+            // The layers that are left out must fit tables that lie next to the experiment, too.
+            let look = |data: &DataSettings| {
+                let mut data = data.clone();
+                find_beside(&mut data, path, data_dir);
+                selvedge_data::look(&data, data_dir)
+            };
+            let mut named = parse(name, &text, set, &path.display().to_string(), &look)?;
+            find_beside(&mut named.experiment.data, path, data_dir);
             return Ok(named);
         }
         let word = path.to_string_lossy();
@@ -52,14 +58,16 @@ impl Named {
         let preset = presets::find(&word);
         if path.is_dir() && (preset.is_none() || is_run(path)) {
             let manifest = Manifest::read(path)?;
-            let experiment = SETS.parse(&manifest.experiment(path)?.to_toml(), set)?;
+            let look = |data: &DataSettings| selvedge_data::look(data, data_dir);
+            let text = manifest.experiment(path)?.to_toml();
+            let experiment = SETS.parse_seeing(&text, set, &look)?;
             return Ok(Named {
                 name: manifest.name,
                 experiment,
             });
         }
         if let Some(preset) = preset {
-            return parse(preset.name.into(), preset.text, set, preset.name);
+            return of_preset(preset, set, data_dir);
         }
         let names: Vec<_> = PRESETS.iter().map(|p| p.name).collect();
         let hint = match nearest(&word, names.iter().copied()) {
@@ -84,8 +92,7 @@ impl Named {
 }
 
 /// Tables that are neither in the data folder nor in the current one may be next to the experiment.
-fn find_beside(experiment: &mut Experiment, file: &Path, data_dir: Option<&Path>) {
-    let data = &mut experiment.data;
+fn find_beside(data: &mut DataSettings, file: &Path, data_dir: Option<&Path>) {
     if !["table", "shards"].contains(&data.set.as_str()) {
         return;
     }
@@ -103,9 +110,20 @@ fn find_beside(experiment: &mut Experiment, file: &Path, data_dir: Option<&Path>
     }
 }
 
-fn parse(name: String, text: &str, set: &[String], source: &str) -> Result<Named> {
+fn of_preset(preset: &Preset, set: &[String], data_dir: Option<&Path>) -> Result<Named> {
+    let look = |data: &DataSettings| selvedge_data::look(data, data_dir);
+    parse(preset.name.into(), preset.text, set, preset.name, &look)
+}
+
+fn parse(
+    name: String,
+    text: &str,
+    set: &[String],
+    source: &str,
+    look: &dyn Fn(&DataSettings) -> Option<Seen>,
+) -> Result<Named> {
     let experiment = SETS
-        .parse(text, set)
+        .parse_seeing(text, set, look)
         .map_err(|e| Error::new(format!("{source}: {e}")))?;
     Ok(Named { name, experiment })
 }

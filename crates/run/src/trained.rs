@@ -243,6 +243,14 @@ pub(crate) fn write_inputs(run: &Path, inputs: &Inputs) -> Result<()> {
     write_json(&run.join(INPUTS), &inputs.to_json())
 }
 
+/// Writes them again where somebody has damaged the file: a run that is resumed has the data that they come from.
+pub(crate) fn restore_inputs(run: &Path, inputs: &Inputs) -> Result<()> {
+    match read_inputs(run) {
+        Ok(_) => Ok(()),
+        Err(_) => write_inputs(run, inputs),
+    }
+}
+
 fn read_inputs(run: &Path) -> Result<Inputs> {
     let path = run.join(INPUTS);
     if !path.is_file() {

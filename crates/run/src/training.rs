@@ -6,7 +6,7 @@ use crate::error::{Context, Error, Result, bail};
 use crate::files::{SEEDS, partial};
 use crate::format::bytes;
 use crate::manifest::Manifest;
-use crate::metrics;
+use crate::{metrics, trained};
 use selvedge_core::absence::Listed;
 use selvedge_core::dataset::Samples;
 use selvedge_core::experiment::{Compute, Experiment};
@@ -182,6 +182,7 @@ impl<'a> Training<'a> {
         if let Some(path) = self.directory.filter(|_| self.resume) {
             if has_begun(path) {
                 let (directory, state) = RunDirectory::resume(path, task, self.seams.is_some())?;
+                trained::restore_inputs(path, &self.data.inputs())?;
                 return Ok((Some(directory), state));
             }
             // An empty directory of a process that was killed at once is not in the way.

@@ -46,7 +46,7 @@ pub(crate) struct ModelArgs {
     /// Choose the threshold that reaches this specificity on the validation patients, like 0.9
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub(crate) specificity: Option<f64>,
-    /// The positive class; by default the second of two classes
+    /// The positive class; by default the one that `data.table.positive` names, the obvious one of two, or the rarer
     #[arg(long, value_name = "CLASS")]
     pub(crate) positive: Option<String>,
     /// If files mark rows as training, validation or test: use every row, not only the test rows
@@ -84,7 +84,8 @@ pub(crate) struct PredictArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) arrays: Option<PathBuf>,
     /// Stop without predictions if any patient has a new category, a value outside the training range, a value in a
-    /// column that was never measured in training, or none in one that always was
+    /// column that was never measured in training, or none in one that always was; or if any row, variable or
+    /// measurement of the files is left out
     #[arg(long)]
     pub(crate) strict: bool,
     /// Print the predictions as one JSON object

@@ -48,6 +48,11 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Outcome> {
             "{differ} from those of training, as noted above: correct or remove them, or run without --strict"
         );
     }
+    if args.strict && !patients.complete {
+        bail!(
+            "not everything in the files is used, as noted above: correct them, or run without --strict"
+        );
+    }
     if let Some(arrays) = &args.arrays {
         write_whole_with(arrays, |file| {
             patients.write_npz(&trained.inputs, BufWriter::new(file))
@@ -193,6 +198,9 @@ fn of_patient(Oddity { column, odd, .. }: &Oddity) -> String {
         }
         Odd::Unseen(value) => format!("{column} = {value} was never measured in training"),
         Odd::Category(category) => format!("{column} = {category:?} is a new category"),
+        Odd::Untrained(category) => {
+            format!("{column} = {category:?} is a category that no training row had")
+        }
         Odd::Unmeasured => format!("{column} was not measured"),
     }
 }
@@ -209,9 +217,10 @@ fn told(patients: &Patients) -> Vec<String> {
     for oddity in &patients.oddities {
         let kind = match oddity.odd {
             Odd::Category(_) => 0,
-            Odd::Beyond { .. } => 1,
-            Odd::Unseen(_) => 2,
-            Odd::Unmeasured => 3,
+            Odd::Untrained(_) => 1,
+            Odd::Beyond { .. } => 2,
+            Odd::Unseen(_) => 3,
+            Odd::Unmeasured => 4,
         };
         columns
             .entry((kind, &oddity.column))
@@ -229,6 +238,9 @@ fn told(patients: &Patients) -> Vec<String> {
         match &oddities[0].odd {
             Odd::Category(category) => format!(
                 "{column:?}: {n} of {all} samples {have} a category not seen in training, such as {id:?} with {category:?}; it counts as not measured"
+            ),
+            Odd::Untrained(category) => format!(
+                "{column:?}: {n} of {all} samples {have} a category that no training row had, such as {id:?} with {category:?}; the model has learnt nothing about it"
             ),
             Odd::Beyond {
                 value,

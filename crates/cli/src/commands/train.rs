@@ -14,6 +14,7 @@ use selvedge_core::run::Ending;
 use selvedge_nn::simd::Level;
 use selvedge_run::files::{MODEL, SEEDS, TRACE, of_seed};
 use selvedge_run::seeds::Seeds;
+use selvedge_run::trained::{Trained, WhichModel};
 use selvedge_run::{Manifest, Named, Training, absences, has_begun};
 use std::path::{Path, PathBuf};
 
@@ -288,6 +289,9 @@ pub(super) fn numbered_paths(name: &str) -> impl Iterator<Item = PathBuf> {
     })
 }
 
+/// With gradients of about 1, smaller steps than this are lost in the rounding of nearly every weight.
+const LEAST_RATE: f64 = 1e-9;
+
 /// Loads the data and trains, while a person sees how far it is.
 fn train(plan: &Plan, options: &Options) -> Result<Summary> {
     let experiment = &plan.named.experiment;
@@ -295,6 +299,12 @@ fn train(plan: &Plan, options: &Options) -> Result<Summary> {
     if experiment.compression != CompressionSettings::default() && !algorithm.compresses() {
         crate::say(&format!(
             "note: {algorithm} does not compress messages; [compression] is for c-hsgd and c-tdcd"
+        ));
+    }
+    let rate = experiment.train.learning_rate;
+    if rate < LEAST_RATE {
+        crate::say(&format!(
+            "note: train.learning_rate = {rate:e} is so small that hardly any weight can change: usual rates are 0.001 to 1"
         ));
     }
     let data = load::data(experiment, &options.data)?;
@@ -316,6 +326,13 @@ fn train(plan: &Plan, options: &Options) -> Result<Summary> {
         ..Training::new(experiment, &data)
     };
     let run = training.watched_by(&mut progress)?;
+    let ended = !matches!(run.ending, Ending::Interrupted);
+    if ended && Trained::open(&plan.path, WhichModel::Last)?.is_untrained() {
+        crate::say(&format!(
+            "note: the model is still the random one that training began with: it has learnt nothing (train.learning_rate = {rate}, {} iterations)",
+            run.state.progress.t
+        ));
+    }
     Ok(Summary {
         next: match run.ending {
             Ending::Interrupted => resume,

@@ -1,16 +1,21 @@
 //! Settings whose defaults follow from others.
 
-use super::{Experiment, ExperimentError, ModelSettings, Sets, TimeSettings};
+use super::{DataSettings, Experiment, ExperimentError, ModelSettings, Seen, Sets, TimeSettings};
 
 /// About how often a run is evaluated.
 const EVALUATIONS: u64 = 50;
 
+/// Looks at the files of a data set, where there are any.
+pub(super) type Look<'a> = &'a dyn Fn(&DataSettings) -> Option<Seen>;
+
 impl Sets {
-    /// Fills in what was left out.
-    pub(super) fn resolve(&self, experiment: &mut Experiment) {
+    /// Fills in what was left out; `look` is asked what the data is like if that matters.
+    pub(super) fn resolve(&self, experiment: &mut Experiment, look: Look<'_>) {
         let usual = (self.usual)(&experiment.data);
-        experiment.model.fill(&usual);
         experiment.time.fill(&usual, experiment.train.algorithm);
+        if experiment.model.lacks() {
+            experiment.model.fit(usual, look(&experiment.data));
+        }
         let every = experiment.evaluations_apart(EVALUATIONS);
         if experiment.train.global_interval > 0 {
             experiment.train.evaluate_every.get_or_insert(every);

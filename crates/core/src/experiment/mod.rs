@@ -27,7 +27,7 @@ pub use compression::CompressionSettings;
 pub use data::{DataSettings, Features, SPLITS};
 pub use keys::{KEYS, KeyInfo, nearest, one_of};
 pub use read::ExperimentError;
-pub use sets::{Sets, Usual};
+pub use sets::{Seen, Sets, Usual};
 pub use settings::{
     Adaptive, Broadcast, ClassWeights, Compute, ModelSettings, TimeSettings, TrainSettings,
 };

@@ -2,7 +2,7 @@
 
 use super::keys::{KEYS, nearest};
 use super::values::check_values;
-use super::{Adaptive, Algorithm, Compute, Experiment, Sets};
+use super::{Adaptive, Algorithm, Compute, DataSettings, Experiment, Seen, Sets};
 use crate::message_path::Compression;
 use toml::de::{DeTable, DeValue};
 
@@ -113,8 +113,37 @@ fn unknown_key(path: &str) -> Option<ExperimentError> {
     };
     Some(ExperimentError::new(
         None,
-        format!("unknown key `{path}`: {hint}"),
+        format!("unknown key {}: {hint}", shown(path)),
     ))
+}
+
+/// A key as it was written; blanks and letters that nobody sees are made visible.
+fn shown(path: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_graphic() && letter != '"';
+    match path.chars().all(is_plain) {
+        true => format!("`{path}`"),
+        false => format!("{path:?}"),
+    }
+}
+
+/// What serde expects, in words.
+fn in_words(message: &str) -> String {
+    let whole = "expected a whole number, 0 or more";
+    let words = [
+        ("expected u64", whole),
+        ("expected usize", whole),
+        ("expected u32", whole),
+        ("expected f64", "expected a number"),
+        ("expected a boolean", "expected true or false"),
+        ("expected a sequence", "expected a list, like [1, 2]"),
+        ("expected a string", "expected a text, like \"name\""),
+        ("expected a map", "expected a table of keys"),
+    ];
+    let replace = |text: String, (from, to): (&str, &str)| match text.strip_suffix(from) {
+        Some(before) => format!("{before}{to}"),
+        None => text,
+    };
+    words.into_iter().fold(message.to_owned(), replace)
 }
 
 impl Sets {
@@ -124,9 +153,22 @@ impl Sets {
     /// # Errors
     /// The first thing that is wrong, with its line or its override.
     pub fn parse(&self, text: &str, overrides: &[String]) -> Result<Experiment, ExperimentError> {
+        self.parse_seeing(text, overrides, &|_| None)
+    }
+
+    /// The same, where `look` says what the data is like, so that the layers that are left out fit it.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn parse_seeing(
+        &self,
+        text: &str,
+        overrides: &[String],
+        look: &dyn Fn(&DataSettings) -> Option<Seen>,
+    ) -> Result<Experiment, ExperimentError> {
         let syntax = |e: toml::de::Error| {
             let place = e.span().map(|span| line_of(text, span.start));
-            ExperimentError::new(None, e.message().to_owned()).at(place)
+            ExperimentError::new(None, in_words(e.message())).at(place)
         };
         let document = DeTable::parse(text).map_err(syntax)?;
         let mut keys = Vec::new();
@@ -144,7 +186,7 @@ impl Sets {
                 experiment = set(&mut table, option).map_err(|e| e.at(place))?;
             }
         }
-        self.resolve(&mut experiment);
+        self.resolve(&mut experiment, look);
         self.check(&experiment).map_err(|error| {
             let named = |path: &str| error.key.is_some_and(|key| key == path);
             let option = overrides
@@ -168,7 +210,13 @@ impl Sets {
     pub fn from_json(&self, value: &serde_json::Value) -> Result<Experiment, ExperimentError> {
         let mut experiment: Experiment = serde_json::from_value(value.clone())
             .map_err(|e| ExperimentError::new(None, e.to_string()))?;
-        self.resolve(&mut experiment);
+        let table = value.pointer("/data/table");
+        // 0.2 ignored whatever is outside of the time window, and took the categories of all rows; its runs still do.
+        if table.is_some_and(|table| table.get("outside").is_none()) {
+            experiment.data.table.outside = "ignore".into();
+            experiment.data.table.categories = "all".into();
+        }
+        self.resolve(&mut experiment, &|_| None);
         self.check(&experiment)?;
         Ok(experiment)
     }
@@ -280,7 +328,7 @@ fn set(table: &mut toml::Table, option: &str) -> Result<Experiment, ExperimentEr
     }
     // As text again, so that an experiment is compiled for one reader of TOML and not for two.
     let text = toml::to_string(table).map_err(|e| wrong(e.to_string()))?;
-    toml::from_str(&text).map_err(|e| wrong(e.message().to_owned()))
+    toml::from_str(&text).map_err(|e| wrong(in_words(e.message())))
 }
 
 fn require(

@@ -27,6 +27,15 @@ pub struct Usual {
     pub seconds_of_pairs: f64,
 }
 
+/// What the files of a data set show, for the layers that an experiment leaves out.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    /// Whether the hospital's side, and the device's, is a time series.
+    pub series: [bool; 2],
+    /// Number of classes.
+    pub classes: usize,
+}
+
 impl Usual {
     /// For data of which nothing else is known.
     pub fn plain(data: &DataSettings) -> Usual {

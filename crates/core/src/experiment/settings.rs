@@ -2,7 +2,7 @@
 
 use super::keys::settings;
 use super::values::{ABOVE_0, ANY, POSITIVE, RATE, Range, SHARE, UP_TO_A_MILLION, Values};
-use super::{Algorithm, Usual};
+use super::{Algorithm, Seen, Usual};
 use selvedge_nn::LayerSpec;
 use serde::{Deserialize, Serialize};
 
@@ -141,6 +141,27 @@ impl ModelSettings {
     /// Layers of the combined model; none before the experiment is resolved.
     pub fn combined(&self) -> &[LayerSpec] {
         self.combined.as_deref().unwrap_or_default()
+    }
+
+    /// Whether something was left out.
+    pub(super) fn lacks(&self) -> bool {
+        [&self.hospital, &self.device, &self.combined].contains(&&None)
+    }
+
+    /// Fills in what was left out, for what was seen of the data.
+    pub(super) fn fit(&mut self, usual: Usual, seen: Option<Seen>) {
+        let series = seen.map_or([false; 2], |seen| seen.series);
+        for (layers, _) in [&mut self.hospital, &mut self.device]
+            .into_iter()
+            .zip(series)
+            .filter(|(_, series)| *series)
+        {
+            layers.get_or_insert_with(|| vec![LayerSpec::Lstm { hidden: 16 }]);
+        }
+        self.fill(&Usual {
+            classes: seen.map_or(usual.classes, |seen| seen.classes),
+            ..usual
+        });
     }
 
     /// Fills in what was left out.

@@ -15,6 +15,9 @@ settings! {
         id: String = String::new(), Values::Text, "column with a unique id for each row, or for each patient's series (table)";
         label: String = String::new(), Values::Text, "column to predict (table)";
         labels: Vec<String> = Vec::new(), Values::Texts, "the labels in order; empty: all that occur (table)";
+        #[serde(skip_serializing_if = "String::is_empty")]
+        positive: String = String::new(), Values::Text,
+            "label of the positive class; empty: the obvious one (yes, died, ...), else the rarer in training (table)";
         group: String = String::new(), Values::Text, "column that names a row's group, for split = column (table)";
         patient: String = String::new(), Values::Text,
             "column that names the patient, if one patient has several ids (table)";
@@ -24,6 +27,8 @@ settings! {
         device: Vec<String> = Vec::new(), Values::Texts, "columns or variables on the device (table)";
         categorical: Categorical = Categorical::default(), Values::Other("list or table", "columns, or columns with lists of their categories"),
             "columns of categories: [\"sex\"] or { sex = [\"f\", \"m\"] } (table)";
+        categories: String = "training".into(), Values::OneOf(&["training", "all"]),
+            "rows whose categories are taken where none are listed; those of other rows count as not measured (table)";
         blank: Vec<String> = Vec::new(), Values::Texts,
             "texts that stand for a missing value, besides empty cells (table)";
         missing: String = "mean".into(), Values::OneOf(&["mean", "zero", "carry", "refuse"]),
@@ -39,6 +44,8 @@ settings! {
         steps: usize = 48, POSITIVE, "number of steps in a time series (table)";
         step: f64 = 1.0, ABOVE_0, "length of a step, in the unit of the time column (table)";
         start: f64 = 0.0, Values::Number(Range::Any), "time at which the first step begins, in the unit of the time column (table)";
+        outside: String = "refuse".into(), Values::OneOf(&["refuse", "ignore"]),
+            "how files with more than 5 % of their values outside of these steps are handled (table)";
     }
 }
 
@@ -49,7 +56,7 @@ impl TableSettings {
     }
 }
 
-/// Columns of categories: `["sex"]` takes the categories that occur, `{ sex = ["f", "m"] }` knows them beforehand and
+/// Columns of categories: `["sex"]` takes the categories of training rows, `{ sex = ["f", "m"] }` knows them beforehand and
 /// refuses others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
@@ -59,7 +66,7 @@ impl TableSettings {
 pub enum Categorical {
     /// Names.
     Found(Vec<String>),
-    /// Names with their categories; none: those that occur.
+    /// Names with their categories; none: those of training rows.
     Given(BTreeMap<String, Vec<String>>),
 }
 

@@ -104,6 +104,13 @@ impl<'a> Lines<'a> {
             return Ok(None);
         }
         let length = line_length(&self.buffer);
+        if self.number == 1
+            && !self.buffer.ends_with(b"\n")
+            && self.buffer[..length].contains(&b'\r')
+        {
+            let problem = "its lines end with a carriage return alone, as old Macs wrote them: save it with line feeds (\"Unix\" or \"Windows\" text)";
+            return Err(DataError::file(&self.file, problem));
+        }
         let Ok(line) = str::from_utf8(&self.buffer[..length]) else {
             let problem = "not UTF-8 text: save the table as UTF-8";
             return Err(self.line_error(problem.into()));

@@ -17,7 +17,7 @@ const CHUNK: usize = 1 << 16;
 pub(crate) enum Kind {
     /// Whole numbers, with a sign or without.
     Integer { bytes: usize, signed: bool },
-    /// `f4` or `f8`.
+    /// `f2`, `f4` or `f8`.
     Float { bytes: usize },
     /// `b1`
     Boolean,
@@ -42,6 +42,8 @@ pub(crate) struct Header {
     pub(crate) kind: Kind,
     /// Whether the most significant byte comes first.
     big_endian: bool,
+    /// Whether the first index changes fastest.
+    fortran: bool,
     /// The dimensions.
     pub(crate) shape: Vec<usize>,
 }
@@ -115,22 +117,33 @@ fn header<R: Read>(unpacking: &mut Unpacking<'_, R>, name: &str) -> Result<Heade
     let mut text = vec![0; length];
     unpacking.fill(&mut text)?;
     let text = String::from_utf8_lossy(&text);
-    parse(&text).ok_or_else(|| {
+    let header = parse(&text).ok_or_else(|| {
         wrong(&format!(
             "the header {:?} cannot be read",
             text.trim().chars().take(120).collect::<String>()
         ))
+    })?;
+    header.map_err(|descr| {
+        format!(
+            "array {name:?} has the type {descr}: expected numbers or text (int8 to int64, float16 to float64, bool or str); convert it, like array.astype(\"float32\")"
+        )
     })
 }
 
-/// Reads `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`.
-pub(crate) fn parse(text: &str) -> Option<Header> {
+/// Reads `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`; a type that is not understood is given back.
+pub(crate) fn parse(text: &str) -> Option<Result<Header, String>> {
     let value_of = |key: &str| {
         let (_, rest) = text.split_once(&format!("'{key}':"))?;
         Some(rest.trim_start())
     };
-    let descr = value_of("descr")?.strip_prefix('\'')?.split_once('\'')?.0;
-    if !value_of("fortran_order")?.starts_with("False") {
+    let descr = value_of("descr")?;
+    let Some(descr) = descr.strip_prefix('\'') else {
+        return Some(Err(descr.split("]").next()?.to_owned() + "]"));
+    };
+    let descr = descr.split_once('\'')?.0;
+    let order = value_of("fortran_order")?;
+    let fortran = order.starts_with("True");
+    if !fortran && !order.starts_with("False") {
         return None;
     }
     let shape = value_of("shape")?.strip_prefix('(')?.split_once(')')?.0;
@@ -142,7 +155,9 @@ pub(crate) fn parse(text: &str) -> Option<Header> {
     let mut letters = descr.chars();
     let order = letters.next()?;
     let letter = letters.next()?;
-    let bytes: usize = letters.as_str().parse().ok()?;
+    let Ok(bytes) = letters.as_str().parse::<usize>() else {
+        return Some(Err(format!("'{descr}'")));
+    };
     let kind = match (letter, bytes) {
         ('u', 1 | 2 | 4 | 8) => Kind::Integer {
             bytes,
@@ -152,19 +167,20 @@ pub(crate) fn parse(text: &str) -> Option<Header> {
             bytes,
             signed: true,
         },
-        ('f', 4 | 8) => Kind::Float { bytes },
+        ('f', 2 | 4 | 8) => Kind::Float { bytes },
         ('b', 1) => Kind::Boolean,
         ('U', 0..=4096) => Kind::Text { characters: bytes },
-        _ => return None,
+        _ => return Some(Err(format!("'{descr}'"))),
     };
     if !['<', '>', '|', '='].contains(&order) {
         return None;
     }
-    Some(Header {
+    Some(Ok(Header {
         kind,
         big_endian: order == '>',
+        fortran,
         shape: shape?,
-    })
+    }))
 }
 
 /// Hands every number of an array to `each`, as f64, which all of them fit but the largest integers.
@@ -180,19 +196,49 @@ pub(crate) fn numbers<R: Read>(
     }
     let mut buffer = vec![0; (CHUNK / bytes * bytes).min(unpacking.left() as usize)];
     let mut index = 0;
+    // Where the first index changes fastest, the next value in our order is anywhere.
+    let mut turned = Vec::new();
+    let is_turned = header.fortran && header.shape.len() > 1;
     while unpacking.left() > 0 {
         let count = (buffer.len() as u64).min(unpacking.left()) as usize;
         let chunk = &mut buffer[..count];
         unpacking.fill(chunk)?;
+        if is_turned {
+            turned.extend_from_slice(chunk);
+            continue;
+        }
         for value in chunk.chunks_exact_mut(bytes) {
-            if header.big_endian {
-                value.reverse();
-            }
-            each(index, number(header.kind, value))?;
+            each(index, header.number(value))?;
             index += 1;
         }
     }
-    unpacking.finish()
+    unpacking.finish()?;
+    for index in 0..turned.len() / bytes {
+        let place = header.turned(index);
+        each(index, header.number(&mut turned[place * bytes..][..bytes]))?;
+    }
+    Ok(())
+}
+
+impl Header {
+    /// The number of a value's bytes, which may be turned around.
+    fn number(&self, bytes: &mut [u8]) -> f64 {
+        if self.big_endian {
+            bytes.reverse();
+        }
+        number(self.kind, bytes)
+    }
+
+    /// The place of the value of this number, which counts with the last index changing fastest, where the first does.
+    fn turned(&self, number: usize) -> usize {
+        let (mut rest, mut place, mut stride) = (number, 0, self.values().unwrap_or(0));
+        for size in self.shape.iter().rev() {
+            stride /= (*size).max(1);
+            place += rest % size * stride;
+            rest /= size;
+        }
+        place
+    }
 }
 
 fn number(kind: Kind, bytes: &[u8]) -> f64 {
@@ -208,9 +254,22 @@ fn number(kind: Kind, bytes: &[u8]) -> f64 {
             let shift = 64 - 8 * bytes as u32;
             (((unsigned << shift) as i64) >> shift) as f64
         }
+        Kind::Float { bytes: 2 } => half(unsigned as u16),
         Kind::Float { bytes: 4 } => f64::from(f32::from_bits(unsigned as u32)),
         Kind::Float { .. } => f64::from_bits(unsigned),
     }
+}
+
+/// A number of sixteen bits: a sign, five of the exponent, ten of the fraction.
+fn half(bits: u16) -> f64 {
+    let fraction = f64::from(bits & 0x3ff) / 1024.0;
+    let size = match bits >> 10 & 0x1f {
+        0 => fraction / 16384.0,
+        31 if fraction == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        exponent => (1.0 + fraction) * f64::from(1u32 << exponent) / 32768.0,
+    };
+    if bits >> 15 == 1 { -size } else { size }
 }
 
 /// All values of an array of text.
@@ -246,8 +305,9 @@ mod tests {
 
     #[test]
     fn headers_as_numpy_writes_them() {
-        let header =
-            parse("{'descr': '|u1', 'fortran_order': False, 'shape': (5, 28, 28), }   \n").unwrap();
+        let header = parse("{'descr': '|u1', 'fortran_order': False, 'shape': (5, 28, 28), }   \n")
+            .unwrap()
+            .unwrap();
         assert_eq!(
             header.kind,
             Kind::Integer {
@@ -262,28 +322,64 @@ mod tests {
         assert_eq!(
             parse("{'descr': '<f8', 'fortran_order': False, 'shape': (), }")
                 .unwrap()
+                .unwrap()
                 .values(),
             Some(1)
         );
         assert_eq!(
             parse("{'descr': '<U9', 'fortran_order': False, 'shape': (6,), }")
                 .unwrap()
+                .unwrap()
                 .kind,
             Kind::Text { characters: 9 }
         );
         for wrong in [
             "",
-            "{'descr': '|O', 'fortran_order': False, 'shape': (5,), }",
-            "{'descr': '<f4', 'fortran_order': True, 'shape': (5, 5), }",
             "{'descr': '<f4', 'fortran_order': False, 'shape': (-5,), }",
-            "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (5,), }",
+            "{'descr': '<f4', 'fortran_order': Maybe, 'shape': (5,), }",
         ] {
             assert_eq!(parse(wrong), None, "{wrong}");
         }
+        for (descr, said) in [
+            ("'|O'", "'|O'"),
+            ("'<c8'", "'<c8'"),
+            ("'<M8[ns]'", "'<M8[ns]'"),
+            ("[('a', '<f4')]", "[('a', '<f4')]"),
+        ] {
+            let text = format!("{{'descr': {descr}, 'fortran_order': False, 'shape': (5,), }}");
+            assert_eq!(parse(&text), Some(Err(said.to_owned())));
+        }
         let huge =
             parse("{'descr': '<f8', 'fortran_order': False, 'shape': (9223372036854775807, 16), }")
+                .unwrap()
                 .unwrap();
         assert_eq!(huge.values(), None);
+    }
+
+    #[test]
+    fn the_order_of_fortran_is_turned() {
+        let header = parse("{'descr': '<f2', 'fortran_order': True, 'shape': (2, 3, 2), }");
+        let header = header.unwrap().unwrap();
+        // Value by value as a[i, j, k] lies: i + 2 j + 6 k.
+        let places: Vec<usize> = (0..12).map(|n| header.turned(n)).collect();
+        assert_eq!(places, [0, 6, 2, 8, 4, 10, 1, 7, 3, 9, 5, 11]);
+    }
+
+    #[test]
+    fn numbers_of_sixteen_bits() {
+        for (bits, value) in [
+            (0x3c00, 1.0),
+            (0xc000, -2.0),
+            (0x7bff, 65504.0),
+            (0x0400, 1.0 / 16384.0),
+            (0x0001, 1.0 / 16777216.0),
+            (0x3555, 0.333251953125),
+            (0xfc00, f64::NEG_INFINITY),
+            (0x8000, 0.0),
+        ] {
+            assert_eq!(half(bits), value, "{bits:x}");
+        }
+        assert!(half(0x7e00).is_nan());
     }
 
     #[test]

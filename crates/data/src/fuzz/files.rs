@@ -12,7 +12,7 @@ use std::convert::Infallible;
 use std::io::Cursor;
 
 pub(super) fn npy_header(bytes: &[u8]) {
-    if let Some(header) = npy::parse(&String::from_utf8_lossy(bytes)) {
+    if let Some(Ok(header)) = npy::parse(&String::from_utf8_lossy(bytes)) {
         header.values();
     }
 }

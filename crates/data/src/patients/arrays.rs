@@ -7,6 +7,7 @@ use crate::inputs::Inputs;
 use crate::rows::{Part, Purpose, Rows, Side, UNLABELLED};
 use crate::statistics::{Scaling, SideStatistics};
 use selvedge_nn::Shape;
+use std::collections::HashMap;
 use std::io::{self, BufReader, Seek};
 use std::path::Path;
 
@@ -39,6 +40,14 @@ pub(super) fn arrays(
             npy::texts(&header, unpacking, "id").map_err(problem)?
         }
     };
+    let mut rows = HashMap::new();
+    for (row, id) in ids.iter().enumerate() {
+        if let Some(first) = rows.insert(id, row) {
+            return Err(problem(format!(
+                "array \"id\" has {id:?} in rows {first} and {row}: expected a different id for each patient"
+            )));
+        }
+    }
     let of_device = device.values.len() / device.shape.len().max(1);
     if [of_device, y.len(), ids.len()].iter().any(|n| *n != count) {
         return Err(problem(format!(

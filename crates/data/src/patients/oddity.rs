@@ -30,6 +30,8 @@ pub enum Odd {
     Unseen(f32),
     /// A category not seen in training; it counts as not measured.
     Category(String),
+    /// A category that is listed, but which no training row had: the model has learnt nothing about it.
+    Untrained(String),
     /// No value where training always had one; or no value on a whole side.
     Unmeasured,
 }
@@ -60,6 +62,7 @@ pub(super) fn oddities(
             &side.ranges,
             &mut oddities,
         );
+        untrained(&measured[number], statistics, side, &mut oddities);
         unmeasured(&measured[number], (name, statistics), side, &mut oddities);
     }
     // A new category is told as what it is.
@@ -112,6 +115,37 @@ fn beyond(
                 },
             });
         }
+    }
+}
+
+/// Finds categories that the model has an input for, but that no training row had.
+fn untrained(
+    values: &[f32],
+    statistics: &SideStatistics,
+    side: &SideInputs,
+    oddities: &mut Vec<Oddity>,
+) {
+    let wide = statistics.shape.iter().product::<usize>().max(1);
+    let mut at = 0;
+    for column in &side.columns {
+        for category in column.categories.iter().flatten() {
+            let number = at;
+            at += 1;
+            if side.ranges.get(number) != Some(&Some([0.0; 2])) {
+                continue;
+            }
+            for (row, values) in values.chunks_exact(wide).enumerate() {
+                let mut own = values[number..].iter().step_by(side.ranges.len());
+                if own.any(|value| *value == 1.0) {
+                    oddities.push(Oddity {
+                        row,
+                        column: column.name.clone(),
+                        odd: Odd::Untrained(category.clone()),
+                    });
+                }
+            }
+        }
+        at += usize::from(column.categories.is_none());
     }
 }
 

@@ -72,6 +72,16 @@ impl Split {
                     .into(),
             );
         }
+        // Groups by the column are called as there; of other splits none is.
+        if let Some(given) = &rows.given_groups
+            && self.names.iter().all(|name| given.names.contains(name))
+        {
+            let held_out = given.names.iter().filter(|n| !self.names.contains(n));
+            let held_out: Vec<&String> = held_out.collect();
+            if !held_out.is_empty() {
+                notes.push(format!("{}: held out as a whole", without_rows(&held_out)));
+            }
+        }
         let training: Vec<usize> = self.groups.iter().flatten().copied().collect();
         let parts = [
             ("training", &training),
@@ -309,19 +319,34 @@ fn by_column(
             "the data set has no group column: expected a different split, or data.table.group";
         return Err(wrong("split", "\"column\"", expected));
     };
-    if given.names.len() != settings.groups {
-        let expected = format!(
-            "the group column has {} different values: expected data.groups = {}",
-            given.names.len(),
-            given.names.len()
-        );
-        return Err(wrong("groups", settings.groups, expected));
-    }
     let mut groups = vec![Vec::new(); given.names.len()];
     for unit in stock.classes.iter_mut().flat_map(|class| class.drain(..)) {
         groups[given.of_row[units[unit].rows[0]] as usize].push(unit);
     }
-    Ok((groups, given.names.clone()))
+    // A group of which all rows are held out takes no part in training: so a hospital is left out.
+    let named = groups.into_iter().zip(given.names.iter().cloned());
+    let (trained, held_out): (Vec<_>, Vec<_>) = named.partition(|(units, _)| !units.is_empty());
+    if trained.len() != settings.groups {
+        let held_out: Vec<&String> = held_out.iter().map(|(_, name)| name).collect();
+        let without = match held_out.is_empty() {
+            true => String::new(),
+            false => format!(", {}", without_rows(&held_out)),
+        };
+        let expected = format!(
+            "the group column has {} different values{without}: expected data.groups = {}",
+            given.names.len(),
+            trained.len()
+        );
+        return Err(wrong("groups", settings.groups, expected));
+    }
+    Ok(trained.into_iter().unzip())
+}
+
+/// What is said of groups that take no part in training.
+fn without_rows(groups: &[&String]) -> String {
+    let names: Vec<String> = groups.iter().map(|name| format!("{name:?}")).collect();
+    let have = if names.len() == 1 { "has" } else { "have" };
+    format!("{} {have} no training rows", names.join(", "))
 }
 
 /// Refuses `data.sizes` where something else decides.

@@ -440,7 +440,8 @@ impl<'a> Plan<'a> {
             return Ok(());
         };
         let columns = || self.files.iter().flat_map(|file| &file.columns);
-        let hint = match nearest(first, columns().map(String::as_str)) {
+        let others = columns().map(String::as_str).filter(|name| name != first);
+        let hint = match nearest(first, others) {
             Some(near) => format!("did you mean {near:?} by {first:?}?"),
             None => format!("there are {}", list(columns().map(String::as_str))),
         };

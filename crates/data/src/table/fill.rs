@@ -1,8 +1,10 @@
 //! The second pass over all files: every number to its place.
 
 use super::columns::{Feature, File, Holder, Layout, Plan};
+use super::digits::Digits;
 use super::source::{Open, Source};
 use super::survey::{Survey, id_of};
+use super::window::{self, Window};
 use crate::DataError;
 use crate::files::cell::Cell;
 use crate::rows::{Purpose, Side};
@@ -317,27 +319,44 @@ enum Value {
     Category(usize),
 }
 
-/// Reads all files once more. Gives how many measurements lay outside of the time that is looked at.
+/// Reads all files once more. Gives what a user should know of measurements outside of the time that is looked at.
 pub(super) fn fill(
     plan: &Plan<'_>,
     open: Open<'_>,
     places: &Places<'_>,
     grids: &mut [Grid; 2],
-) -> Result<u64, DataError> {
-    let mut outside = 0;
+) -> Result<Vec<String>, DataError> {
+    let (mut outside, mut notes) = (0, Vec::new());
+    let mut digits = vec![Digits::default(); plan.features.len()];
     for file in &plan.files {
-        outside += fill_from(plan, file, open, places, grids)?;
+        let window = fill_from(plan, file, open, (places, &mut digits), grids)?;
+        outside += window.outside;
+        notes.extend(window.judge(file, plan.settings)?);
     }
-    Ok(outside)
+    if outside > 0 {
+        let (fall, are) = match outside {
+            1 => ("measurement falls", "is"),
+            _ => ("measurements fall", "are"),
+        };
+        let (start, end) = (plan.settings.start, window::end(plan.settings));
+        notes.push(format!(
+            "{outside} {fall} outside the time window {start} to {end} and {are} ignored"
+        ));
+    }
+    if !plan.purpose.is_new() {
+        let columns = plan.features.iter().zip(&digits);
+        notes.extend(columns.filter_map(|(feature, digits)| digits.lost(&feature.name)));
+    }
+    Ok(notes)
 }
 
 fn fill_from(
     plan: &Plan<'_>,
     file: &File,
     open: Open<'_>,
-    places: &Places<'_>,
+    (places, digits): (&Places<'_>, &mut [Digits]),
     grids: &mut [Grid; 2],
-) -> Result<u64, DataError> {
+) -> Result<Window, DataError> {
     let t = plan.settings;
     let wanted: Vec<usize> = match file.layout {
         Layout::Long => [file.id, file.time, file.variable, file.value]
@@ -354,7 +373,7 @@ fn fill_from(
         }
     };
     let (has_id, has_time) = (file.id.is_some(), file.time.is_some());
-    let mut outside = 0;
+    let mut window = Window::new();
     let source = Source::open(&file.path, open)?;
     source.read(&wanted, &mut |row, cells| {
         let id = id_of(file, row, has_id.then(|| cells[0]), plan)?;
@@ -370,7 +389,7 @@ fn fill_from(
                 )
             })?;
             let at = ((time - t.start) / t.step).floor();
-            step = Some((at, time as f32));
+            step = Some((at, time));
             rest = &rest[1..];
         }
         // A wrong value is wrong whoever's it is, so it is read before it is known whether it is used.
@@ -378,16 +397,20 @@ fn fill_from(
         let mut put = |number: usize, column: &str, cell: Cell<'_>| -> Result<(), DataError> {
             let feature = &plan.features[number];
             let cell = super::measured(cell, t);
-            let Some(value) = value(file, row, column, (feature, plan.purpose), cell)? else {
+            let digits = &mut digits[number];
+            let Some(value) = value(file, row, column, (feature, plan.purpose, digits), cell)?
+            else {
                 return Ok(());
             };
             let Some(place) = place else { return Ok(()) };
             let step = match step {
-                Some((at, _)) if !(0.0..t.steps as f64).contains(&at) => {
-                    outside += 1;
-                    return Ok(());
+                Some((at, time)) => {
+                    let at = (0.0..t.steps as f64).contains(&at).then_some(at as usize);
+                    window.note(row, time, at);
+                    let Some(at) = at else { return Ok(()) };
+                    // Counted from the start, since an f32 has few digits for the time of day.
+                    Some((at, (time - t.start) as f32))
                 }
-                Some((at, time)) => Some((at as usize, time)),
                 None => None,
             };
             grids[feature.holder as usize].write(number, feature, place, step, value);
@@ -404,7 +427,7 @@ fn fill_from(
         }
         Ok(())
     })?;
-    Ok(outside)
+    Ok(window)
 }
 
 /// What a cell means for a feature; nothing where nothing was measured.
@@ -412,7 +435,7 @@ fn value(
     file: &File,
     row: u64,
     column: &str,
-    (feature, purpose): (&Feature, Purpose),
+    (feature, purpose, digits): (&Feature, Purpose, &mut Digits),
     cell: Cell<'_>,
 ) -> Result<Option<Value>, DataError> {
     if cell == Cell::Missing {
@@ -435,7 +458,10 @@ fn value(
         Cell::Missing => None,
     };
     let expected = match number.map(|number| number as f32) {
-        Some(number) if number.is_finite() => return Ok(Some(Value::Number(number))),
+        Some(rounded) if rounded.is_finite() => {
+            digits.note(number.unwrap_or_default(), rounded);
+            return Ok(Some(Value::Number(rounded)));
+        }
         Some(number) if number.is_infinite() => "a number of at most 3.4e38",
         _ => {
             "a number: if it means a missing value, add it to data.table.blank; if the column has categories, add it to data.table.categorical"

@@ -12,10 +12,14 @@
 //! and what is known once is repeated at every step. Categories become one number each, 0 or 1.
 
 mod columns;
+mod digits;
 mod fill;
+mod joining;
+mod seen;
 mod side;
 mod source;
 mod survey;
+mod window;
 
 use crate::DataError;
 use crate::files::cell::Cell;
@@ -28,7 +32,8 @@ use crate::settings::{check_values, wrong};
 pub(crate) use columns::Holder as Side;
 use columns::{Holder, Plan};
 use fill::{Grid, Places};
-use selvedge_core::experiment::{Categorical, DataSettings, TableSettings, Usual};
+pub(crate) use seen::keep_trained;
+use selvedge_core::experiment::{Categorical, DataSettings, Seen, TableSettings, Usual};
 pub(crate) use side::OneSide;
 pub(crate) use source::{Bytes, Open};
 use std::fs::File;
@@ -50,12 +55,30 @@ pub(crate) static SET: DataSet = DataSet {
 
 /// Reads the set.
 fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<Rows, DataError> {
+    let paths = find_all(settings, data_dir)?;
+    read_files(settings, (Purpose::Training, [&[]; 2]), paths, &open)
+}
+
+fn find_all(settings: &DataSettings, data_dir: Option<&Path>) -> Result<Vec<PathBuf>, DataError> {
     check(settings)?;
     let mut paths = vec![find("path", &settings.path, data_dir)?];
     for path in &settings.table.files {
         paths.push(find("table.files", path, data_dir)?);
     }
-    read_files(settings, (Purpose::Training, [&[]; 2]), paths, &open)
+    Ok(paths)
+}
+
+/// What a model must fit.
+pub(crate) fn look(settings: &DataSettings, data_dir: Option<&Path>) -> Result<Seen, DataError> {
+    let paths = find_all(settings, data_dir)?;
+    let training = (Purpose::Training, [&[][..]; 2]);
+    let mut plan = Plan::new(&settings.table, None, training, paths, &open)?;
+    let survey = Survey::take(&mut plan, &open)?;
+    let is_series = |side| plan.features.iter().any(|f| f.holder == side && f.series);
+    Ok(Seen {
+        series: [Holder::Hospital, Holder::Device].map(is_series),
+        classes: survey.class_names().len(),
+    })
 }
 
 /// Reads patients whom training has not seen, with the columns and labels that the model was trained with.
@@ -191,8 +214,7 @@ pub(crate) fn read_files(
         Grid::new(&plan, Holder::Hospital, patients.len())?,
         Grid::new(&plan, Holder::Device, patients.len())?,
     ];
-    let outside = fill::fill(&plan, open, &places, &mut grids)?;
-    notes.extend(told_outside(outside, plan.settings));
+    notes.extend(fill::fill(&plan, open, &places, &mut grids)?);
     let take_id = |p: &u32| std::mem::take(&mut survey.ids[*p as usize]);
     let ids: Vec<String> = patients.iter().map(take_id).collect();
     let [hospital, device] = grids;
@@ -229,20 +251,8 @@ fn told_unmeasured(names: &[String]) -> Vec<String> {
     names.iter().map(told).collect()
 }
 
-/// What a user should know of measurements that no step takes.
-fn told_outside(outside: u64, t: &TableSettings) -> Option<String> {
-    (outside > 0).then(|| {
-        let (fall, are) = match outside {
-            1 => ("measurement falls", "is"),
-            _ => ("measurements fall", "are"),
-        };
-        format!(
-            "{outside} {fall} outside the time window {} to {} and {are} ignored",
-            t.start,
-            t.start + t.steps as f64 * t.step
-        )
-    })
-}
+/// More patients than this share are not lost by chance.
+const MANY: f64 = 0.05;
 
 /// Those who take part, in the order of their ids.
 fn patients(
@@ -268,6 +278,26 @@ fn patients(
             survey.strangers
         ));
     }
+    // Where many are lost, both sides may have the same patients under other names.
+    let lost = || {
+        let ids = patients.iter().filter(|p| one_sided(p));
+        let ids = ids.map(|p| survey.ids[*p as usize].as_str());
+        let strangers = survey.some_strangers.iter().map(String::as_str);
+        let why = joining::cause(ids, strangers);
+        let why = why.map_or(String::new(), |why| {
+            let strangers = survey.some_strangers.iter().map(String::as_str);
+            format!(
+                "; further files have {}, ...: {why}",
+                joining::three(strangers)
+            )
+        });
+        let share = lonely as f64 / patients.len() as f64;
+        match share > MANY {
+            true => format!(" ({:.0} % of all{why})", 100.0 * share),
+            false => String::new(),
+        }
+    };
+    let lost = lost();
     let (those, are) = match lonely {
         1 => ("patient is", "is"),
         _ => ("patients are", "are"),
@@ -275,7 +305,7 @@ fn patients(
     match plan.settings.one_sided.as_str() {
         _ if lonely == 0 => {}
         "keep" => notes.push(format!(
-            "{lonely} {those} known to only one side; values of the other side are filled in"
+            "{lonely} {those} known to only one side{lost}; values of the other side are filled in"
         )),
         "refuse" => {
             let first = patients
@@ -283,7 +313,7 @@ fn patients(
                 .find(|p| one_sided(p))
                 .map_or(0, |p| *p as usize);
             return Err(plan.files[0].problem(format!(
-                "{lonely} {those} known to only one side, {:?} for instance: expected both, since data.table.one_sided = \"refuse\"",
+                "{lonely} {those} known to only one side, {:?} for instance{lost}: expected both, since data.table.one_sided = \"refuse\"",
                 survey.ids[first]
             )));
         }
@@ -291,7 +321,7 @@ fn patients(
             let first = patients.iter().find(|p| one_sided(p));
             let example = first.map_or("", |p| &survey.ids[*p as usize]);
             notes.push(format!(
-                "{lonely} {those} known to only one side and {are} left out, {example:?} for instance"
+                "{lonely} {those} known to only one side and {are} left out, {example:?} for instance{lost}"
             ));
             patients.retain(|p| !one_sided(p));
         }

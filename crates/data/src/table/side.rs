@@ -4,9 +4,10 @@ use super::columns::{Holder, Plan};
 use super::fill::{self, Grid, Places};
 use super::source::Open;
 use super::survey::Survey;
-use super::{check_columns, told_outside, told_unmeasured};
+use super::{check_columns, told_unmeasured};
 use crate::DataError;
 use crate::rows::Purpose;
+use crate::statistics::is_mask;
 use selvedge_core::enrol::Rows;
 use selvedge_core::experiment::DataSettings;
 use selvedge_nn::Shape;
@@ -90,8 +91,7 @@ impl OneSide {
                 rows_of(side, Holder::Device, &patients),
             )?,
         ];
-        let outside = fill::fill(&plan, open, &places, &mut grids)?;
-        notes.extend(told_outside(outside, plan.settings));
+        notes.extend(fill::fill(&plan, open, &places, &mut grids)?);
         let [hospital, device] = grids;
         let mut grid = match side {
             Holder::Hospital => hospital,
@@ -99,6 +99,13 @@ impl OneSide {
         };
         grid.forget_times();
         let (names, scaled) = grid.columns(&plan);
+        let values = grid.measured().into_iter().zip(&names);
+        let mut values = values.filter(|(_, name)| !is_mask(&names, name));
+        if !purpose.is_new() && values.all(|([values, _], _)| values == 0) {
+            return Err(plan.files[0].problem(
+                "no row has a value in any column of this side: expected some (a model cannot learn from a side without values)".into(),
+            ));
+        }
         let labels = match side {
             Holder::Hospital => survey.classes(&patients).0,
             Holder::Device => Vec::new(),

@@ -1,6 +1,7 @@
 //! The first pass over all files: who is there, with which label, and what is known of them.
 
 use super::columns::{File, Holder, Layout, Plan, in_natural_order, list};
+use super::joining;
 use super::source::{Open, Source};
 use crate::DataError;
 use crate::files::cell::Cell;
@@ -9,6 +10,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// More classes than this are no classes.
 const MOST_CLASSES: usize = 1_000;
+
+/// So few different labels are classes, whatever they are.
+const FEW_CLASSES: usize = 20;
+
+/// More different numbers than this are measured, not codes.
+const MANY_CODES: usize = 50;
+
+/// With fewer rows for each number, they are not codes either; with fewer for each text, it is a name or a remark.
+const ROWS_OF_A_CLASS: usize = 10;
+const ROWS_OF_TEXT: usize = 3;
 
 /// What the files say about their patients besides features.
 #[derive(Default)]
@@ -23,8 +34,9 @@ pub(super) struct Survey {
     pub(super) parts: Vec<Part>,
     /// Whether the hospital, and the device, has anything of a patient.
     pub(super) known: [Vec<bool>; 2],
-    /// Ids that only further files have.
+    /// How many ids only further files have, and some of them.
     pub(super) strangers: usize,
+    pub(super) some_strangers: Vec<String>,
     /// Patients with several rows where one is due. Only a side that is read by itself has any: elsewhere they are an
     /// error.
     pub(super) doubled: HashSet<u32>,
@@ -81,6 +93,7 @@ impl Survey {
         }
         if plan.settings.labels.is_empty() {
             survey.order_labels();
+            survey.check_labels(plan)?;
         }
         if survey.label_names.len() < 2 {
             return Err(main.problem(format!(
@@ -185,8 +198,29 @@ impl Survey {
             }
             Ok(())
         })?;
+        let joined = row_of.iter().any(|row| *row > 0);
+        if !joined && !strangers.is_empty() {
+            return Err(self.not_joined(plan, number, &strangers));
+        }
         self.strangers += strangers.len();
+        self.some_strangers.extend(strangers);
         Ok(())
+    }
+
+    /// None of a further file's ids is in the main one.
+    fn not_joined(&self, plan: &Plan<'_>, number: usize, strangers: &HashSet<String>) -> DataError {
+        let own = || self.ids.iter().map(String::as_str);
+        let others = || strangers.iter().map(String::as_str);
+        plan.files[number].problem(format!(
+            "none of its {} different ids ({}: {}, ...) is among the {} of {} ({}, ...): {}",
+            strangers.len(),
+            plan.settings.id,
+            joining::three(others()),
+            self.ids.len(),
+            plan.files[0].path.display(),
+            joining::three(own()),
+            joining::cause(own(), others()).unwrap_or("expected the same ids in all files"),
+        ))
     }
 
     /// What a row of the main file says about its patient; where there are several rows, all must say the same.
@@ -272,6 +306,32 @@ impl Survey {
         Ok(self.label_names.len() as u32 - 1)
     }
 
+    /// Refuses a quantity, or a name of each row, as a label.
+    fn check_labels(&self, plan: &Plan<'_>) -> Result<(), DataError> {
+        let (names, rows) = (&self.label_names, self.labels.len());
+        if names.len() <= FEW_CLASSES {
+            return Ok(());
+        }
+        let numbers: Option<Vec<f64>> = names.iter().map(|name| name.parse().ok()).collect();
+        let many = rows < ROWS_OF_A_CLASS * names.len();
+        let is_quantity = |numbers: &Vec<f64>| {
+            many || names.len() > MANY_CODES || numbers.iter().any(|n| n.fract() != 0.0)
+        };
+        let column = &plan.settings.label;
+        let (least, most) = (&names[0], &names[names.len() - 1]);
+        match numbers.filter(is_quantity) {
+            Some(_) => Err(plan.files[0].problem(format!(
+                "the column {column:?} has {} different numbers, {least} to {most}, in {rows} rows: that is a quantity, and a label must be a class. Make classes of it in a column of their own, such as above and below a limit; if each number really is a class, list them in data.table.labels",
+                names.len()
+            ))),
+            None if rows < ROWS_OF_TEXT * names.len() => Err(plan.files[0].problem(format!(
+                "the column {column:?} has {} different values in {rows} rows, such as {least:?} and {most:?}: expected class labels that many rows share; if each really is a class, list them in data.table.labels",
+                names.len()
+            ))),
+            None => Ok(()),
+        }
+    }
+
     /// Numbers labels in their natural order instead of in that of the file.
     fn order_labels(&mut self) {
         let found = std::mem::take(&mut self.label_names);
@@ -281,6 +341,11 @@ impl Survey {
             *label = places[&found[*label as usize]];
         }
         self.label_names = names;
+    }
+
+    /// The names of the classes.
+    pub(super) fn class_names(&self) -> &[String] {
+        &self.label_names
     }
 
     /// The labels of some patients, and the names of all.

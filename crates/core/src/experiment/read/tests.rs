@@ -40,7 +40,7 @@ fn the_table_of_keys_is_the_keys_there_are() {
     Metric::targets().for_each(|metric| stop.set_target(metric.name, 0.5));
     (stop.bytes, stop.seconds) = (some, some);
     // A table that says nothing is not written.
-    experiment.data.table.id = "patient".into();
+    experiment.data.table.positive = "yes".into();
     let mut found = Vec::new();
     leaves(&serde_json::to_value(&experiment).unwrap(), "", &mut found);
     let mut listed: Vec<_> = KEYS.iter().map(|k| k.path.to_owned()).collect();
@@ -155,11 +155,11 @@ fn mistakes_are_named_with_line_value_and_remedy() {
     for (text, part) in [
         (
             "[train]\niterations = \"many\"",
-            "line 2: invalid type: string \"many\", expected u64",
+            "line 2: invalid type: string \"many\", expected a whole number",
         ),
         (
             "[train]\niterations = -5",
-            "line 2: invalid value: integer `-5`, expected u64",
+            "line 2: invalid value: integer `-5`, expected a whole number",
         ),
         ("seed = ", "line 1"),
         (
