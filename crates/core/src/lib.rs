@@ -75,6 +75,7 @@ pub mod metrics;
 pub mod model;
 pub mod objective;
 pub mod optimiser;
+pub mod positive;
 pub mod protocol;
 pub mod role;
 pub mod run;

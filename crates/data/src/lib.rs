@@ -145,10 +145,12 @@ pub fn load_with_notes(
     seed: u64,
     data_dir: Option<&Path>,
 ) -> Result<Loaded, DataError> {
-    match sets::find(&settings.set) {
+    let loaded = match sets::find(&settings.set) {
         Some((set, _)) if matches!(set.source, Source::Shards) => shards::read(settings, data_dir),
         _ => read_or_generate(settings, seed, data_dir).map(Dealt::scale),
-    }
+    }?;
+    settings::check_positive(settings, &loaded.dataset.classes)?;
+    Ok(loaded)
 }
 
 /// Reads or generates a set, and deals its rows.

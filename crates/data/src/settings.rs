@@ -51,6 +51,17 @@ pub(crate) fn check(settings: &DataSettings) -> Result<(), DataError> {
     Ok(())
 }
 
+/// The positive class must be one of the classes.
+pub(crate) fn check_positive(settings: &DataSettings, classes: &[String]) -> Result<(), DataError> {
+    let positive = &settings.table.positive;
+    if positive.is_empty() || classes.contains(positive) {
+        return Ok(());
+    }
+    let known: Vec<&str> = classes.iter().map(String::as_str).collect();
+    let expected = one_of(positive, &known);
+    Err(wrong("table.positive", format!("{positive:?}"), expected))
+}
+
 /// The word of `data.vertical`, which must be one of the set's; or none.
 pub(crate) fn vertical<'a>(
     settings: &'a DataSettings,

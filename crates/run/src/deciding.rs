@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 pub struct Wishes {
     /// Use the model's own probabilities.
     pub uncalibrated: bool,
-    /// The positive class; by default the second of two.
+    /// The positive class; by default the one that the run names.
     pub positive: Option<String>,
     /// The goal by which its threshold is chosen, on the validation patients; without one, the most likely class is
     /// predicted.
@@ -46,7 +46,7 @@ impl Deciding {
                 }
             },
         };
-        let positive = named.or((classes.len() == 2).then_some(1));
+        let positive = named.or_else(|| trained.manifest.positive().map(|positive| positive.class));
         let operating = match wishes.goal {
             None => None,
             Some(goal) => {

@@ -8,6 +8,7 @@ use selvedge_core::experiment::Experiment;
 use selvedge_core::fingerprint::{Fingerprint, was_mixed};
 use selvedge_core::metrics::Metric;
 use selvedge_core::objective::SOFTMAX;
+use selvedge_core::positive::Positive;
 use selvedge_core::run::Ending;
 use selvedge_core::task::{Sizes, Task};
 use selvedge_data::SETS;
@@ -95,6 +96,21 @@ pub struct DataInfo {
     /// Of each group, how many training samples each class has.
     #[serde(default)]
     pub labels: Vec<Vec<u64>>,
+    /// The positive class, if there is one; runs of 0.2 do not say it ([`Manifest::positive`] finds it).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub positive: Option<Positive>,
+}
+
+impl DataInfo {
+    /// Training samples of each class; none where nobody may know.
+    fn class_counts(&self) -> Vec<u64> {
+        let add = |mut sums: Vec<u64>, group: &Vec<u64>| {
+            sums.resize(group.len(), 0);
+            sums.iter_mut().zip(group).for_each(|(sum, n)| *sum += n);
+            sums
+        };
+        self.labels.iter().fold(Vec::new(), add)
+    }
 }
 
 /// Real time of training, evaluation included.
@@ -189,12 +205,14 @@ impl Manifest {
             test_samples: dataset.test.len(),
             groups: dataset.groups.iter().map(|g| g.name.clone()).collect(),
             labels: labels.collect(),
+            positive: None,
         };
         Self::on_data(name, task, data)
     }
 
     /// The manifest of a run on data of which only so much is known.
-    pub(crate) fn on_data(name: &str, task: &Task<'_>, data: DataInfo) -> Result<Self> {
+    pub(crate) fn on_data(name: &str, task: &Task<'_>, mut data: DataInfo) -> Result<Self> {
+        data.positive = Positive::of(task.experiment, &data.classes, &data.class_counts());
         Ok(Manifest {
             selvedge: VERSION.into(),
             format: FORMAT,
@@ -265,6 +283,15 @@ impl Manifest {
             };
             format!("{}: its experiment is invalid{versions}", path.display())
         })
+    }
+
+    /// The class that sensitivity and the like are about: as the run says or, in one of 0.2, as it would say.
+    pub fn positive(&self) -> Option<Positive> {
+        let found = || {
+            let experiment = SETS.from_json(&self.experiment).ok()?;
+            Positive::of(&experiment, &self.data.classes, &self.data.class_counts())
+        };
+        self.data.positive.clone().or_else(found)
     }
 
     /// Writes it into a run directory.

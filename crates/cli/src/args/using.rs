@@ -46,7 +46,7 @@ pub(crate) struct ModelArgs {
     /// Choose the threshold that reaches this specificity on the validation patients, like 0.9
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub(crate) specificity: Option<f64>,
-    /// The positive class; by default the second of two classes
+    /// The positive class; by default the one that `data.table.positive` names, the obvious one of two, or the rarer
     #[arg(long, value_name = "CLASS")]
     pub(crate) positive: Option<String>,
     /// If files mark rows as training, validation or test: use every row, not only the test rows

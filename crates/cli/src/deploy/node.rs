@@ -155,6 +155,7 @@ fn data_info(loaded: &PartyLoaded) -> DataInfo {
         groups: dataset.groups.iter().map(|g| g.name.clone()).collect(),
         // How many patients of a group have what is nobody's business.
         labels: Vec::new(),
+        positive: None,
     }
 }
 

@@ -15,6 +15,9 @@ settings! {
         id: String = String::new(), Values::Text, "column with a unique id for each row, or for each patient's series (table)";
         label: String = String::new(), Values::Text, "column to predict (table)";
         labels: Vec<String> = Vec::new(), Values::Texts, "the labels in order; empty: all that occur (table)";
+        #[serde(skip_serializing_if = "String::is_empty")]
+        positive: String = String::new(), Values::Text,
+            "label of the positive class; empty: the obvious one (yes, died, ...), else the rarer in training (table)";
         group: String = String::new(), Values::Text, "column that names a row's group, for split = column (table)";
         patient: String = String::new(), Values::Text,
             "column that names the patient, if one patient has several ids (table)";

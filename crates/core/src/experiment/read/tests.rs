@@ -40,7 +40,7 @@ fn the_table_of_keys_is_the_keys_there_are() {
     Metric::targets().for_each(|metric| stop.set_target(metric.name, 0.5));
     (stop.bytes, stop.seconds) = (some, some);
     // A table that says nothing is not written.
-    experiment.data.table.id = "patient".into();
+    experiment.data.table.positive = "yes".into();
     let mut found = Vec::new();
     leaves(&serde_json::to_value(&experiment).unwrap(), "", &mut found);
     let mut listed: Vec<_> = KEYS.iter().map(|k| k.path.to_owned()).collect();
