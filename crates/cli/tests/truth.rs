@@ -8,6 +8,8 @@ mod common;
 
 #[path = "truth/choice.rs"]
 mod choice;
+#[path = "truth/outputs.rs"]
+mod outputs;
 #[path = "truth/positive.rs"]
 mod positive;
 #[path = "truth/tables.rs"]

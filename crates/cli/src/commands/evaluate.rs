@@ -11,7 +11,8 @@ use selvedge_core::assess::Bootstrap;
 use selvedge_core::dataset::{Dataset, Samples};
 use selvedge_data::{Labels, Loaded};
 use selvedge_run::deciding::Deciding;
-use selvedge_run::files::{EVALUATION, refuse_to_replace, write_json, write_whole};
+use selvedge_run::files::{EVALUATION, write_json, write_whole};
+use selvedge_run::outputs::{Kind, Output, of_data};
 use selvedge_run::trained::Trained;
 use serde_json::{Value, json};
 
@@ -23,10 +24,20 @@ struct Measuring<'a> {
 }
 
 pub(crate) fn run(args: &EvaluateArgs) -> Result<Outcome> {
-    if let Some(html) = &args.html {
-        refuse_to_replace("--html", html, &args.data, &args.model.chosen.run)?;
-    }
     let (trained, deciding) = open(&args.model)?;
+    if let Some(html) = &args.html {
+        let mut files = args.data.clone();
+        files.extend(of_data(
+            &trained.experiment,
+            args.directory.data_dir.as_deref(),
+        ));
+        let page = Output {
+            option: "--html",
+            path: html,
+            kind: Kind::Page,
+        };
+        page.check(&files)?;
+    }
     let measuring = Measuring {
         trained: &trained,
         deciding: &deciding,

@@ -74,7 +74,7 @@ impl Tuned {
         let stop = &mut experiment.stop;
         match &self.goal {
             Goal::Budget(bytes) => stop.bytes = Some(*bytes),
-            Goal::Target(Target { metric, value }) => stop.set_target(metric, *value),
+            Goal::Target(Target { metric, value, .. }) => stop.set_target(metric, *value),
             Goal::Open => {}
         }
         experiment
