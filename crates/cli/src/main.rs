@@ -17,6 +17,7 @@ mod export;
 mod files;
 mod interrupt;
 mod load;
+mod memory;
 mod progress;
 mod reference;
 mod report;
@@ -31,7 +32,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 #[global_allocator]
-static ALLOCATOR: selvedge_run::OnCacheLines = selvedge_run::OnCacheLines;
+static MEMORY: memory::Memory = memory::Memory;
 
 fn main() -> ExitCode {
     let args = args::Args::parse();
