@@ -8,9 +8,19 @@ mod common;
 
 #[path = "truth/choice.rs"]
 mod choice;
+#[path = "truth/digests.rs"]
+mod digests;
+#[path = "truth/figures.rs"]
+mod figures;
+#[path = "truth/naming.rs"]
+mod naming;
 #[path = "truth/outputs.rs"]
 mod outputs;
 #[path = "truth/positive.rs"]
 mod positive;
+#[path = "truth/ranking.rs"]
+mod ranking;
+#[path = "truth/side_by_side.rs"]
+mod side_by_side;
 #[path = "truth/tables.rs"]
 mod tables;
