@@ -187,7 +187,6 @@ fn conclude(task: &Task<'_>, state: &mut State, scores: &Scores) -> Evaluation {
         let now = Best {
             t: progress.t,
             score: on.score(),
-            loss: Some(on.loss_validation),
         };
         if now.beats(progress.best) {
             progress.best = Some(now);

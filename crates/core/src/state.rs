@@ -119,20 +119,14 @@ pub struct Best {
     pub t: u64,
     /// Its [score](Validation::score).
     pub score: f64,
-    /// Its loss, which decides between equal scores; records of 0.2 do not say it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub loss: Option<f64>,
 }
 
 impl Best {
-    /// Whether it is to be chosen instead of another, or of none. Of equal scores, as few samples often have, the lower
-    /// loss is better. The initial model has learnt nothing: what is as good as that is better.
+    /// Whether it is to be chosen instead of another, or of none. The initial model has learnt nothing: what is as good
+    /// as that is better.
     pub fn beats(self, other: Option<Best>) -> bool {
         other.is_none_or(|other| {
-            let losses = self.loss.zip(other.loss);
-            let is_surer = losses.is_some_and(|(own, other)| own < other);
-            let is_equal = self.score == other.score;
-            self.score > other.score || (is_equal && (other.t == 0 || is_surer))
+            self.score > other.score || (other.t == 0 && self.score >= other.score)
         })
     }
 }

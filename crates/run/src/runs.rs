@@ -91,7 +91,6 @@ impl Run {
                     true => on.auc_validation.unwrap_or(on.accuracy_validation),
                     false => on.score(),
                 },
-                loss: Some(on.loss_validation),
             };
             let beats = match (is_old, best) {
                 (true, Some(Best { score, .. })) => now.score > score,
