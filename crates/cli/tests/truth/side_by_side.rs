@@ -178,3 +178,45 @@ fn want_of_memory_is_a_sentence() {
     says(&ran.stderr, &["error: out of memory", "expected"]);
     assert!(!ran.stderr.contains("backtrace"), "{}", ran.stderr);
 }
+
+/// A party that is given another's configuration is told so, before it looks at anything else.
+#[test]
+fn doctor_knows_the_configuration_of_another_party() {
+    let place = Place::new("side-by-side-doctor");
+    let split = "group = \"site\"\ncategorical = {}\nlabels = [\"no\", \"yes\"]";
+    let experiment = experiment(split, "").replace("groups = 1", "groups = 1\nsplit = \"column\"");
+    place.write("t.toml", experiment);
+    place.write("consortium.toml", CONSORTIUM);
+    place.succeeds(&words("provision consortium.toml --out kit"));
+    let config = |party: &str| {
+        let found = crate::common::snapshot(&place.join("kit"));
+        let wanted = format!("{party}/node.toml");
+        let path = found.into_keys().find(|path| path.ends_with(&wanted));
+        path.unwrap().to_str().unwrap().to_owned()
+    };
+    for (kind, of) in [
+        ("cloud", "hospital"),
+        ("edge", "hospital"),
+        ("hospital", "edge"),
+        ("hospital", "gateway-0"),
+        ("edge", "gateway-0"),
+        ("devices", "cloud"),
+    ] {
+        let ran = place
+            .selvedge(&["doctor", kind, "--config", &config(of)])
+            .ended(2);
+        let first = ran.stdout.lines().next().unwrap();
+        assert!(
+            first.starts_with("FAIL  config"),
+            "{kind} with {of}: {}",
+            ran.stdout
+        );
+        assert_eq!(ran.stdout.lines().count(), 1, "{}", ran.stdout);
+    }
+    let own = place.selvedge(&["doctor", "edge", "--config", &config("edge")]);
+    assert!(own.stdout.starts_with("ok    config"), "{}", own.stdout);
+}
+
+const CONSORTIUM: &str = "name = \"study\"\nexperiment = \"t.toml\"\nhttp = 19100\n[[cloud]]\nhost = \"127.0.0.1\"\n\
+    listen = \"127.0.0.1\"\nclient = 14222\nlinks = 17422\nmonitor = 18222\n[[hospital]]\nname = \"north\"\n\
+    host = \"127.0.0.1\"\nlisten = \"127.0.0.1\"\nclient = 14223\nmonitor = 18223\n";
