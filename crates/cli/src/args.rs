@@ -15,6 +15,7 @@ pub(crate) use reference::*;
 pub(crate) use using::*;
 
 use clap::{Args as Arguments, Parser, Subcommand};
+use selvedge_run::format::shell;
 use std::ops::RangeBounds;
 use std::path::PathBuf;
 
@@ -107,7 +108,7 @@ impl DataDirectory {
         let environment = std::env::var_os("SELVEDGE_DATA");
         match &self.data_dir {
             Some(path) if environment.as_deref() != Some(path.as_os_str()) => {
-                format!(" --data-dir {}", path.display())
+                format!(" --data-dir {}", shell(path))
             }
             _ => String::new(),
         }

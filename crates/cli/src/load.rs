@@ -9,7 +9,8 @@ use selvedge_data::SETS;
 use selvedge_run::Named;
 use selvedge_run::files::{is_run, read_text};
 use selvedge_run::manifest::Manifest;
-use std::path::Path;
+use selvedge_run::outputs;
+use std::path::{Path, PathBuf};
 
 /// If the arguments name a run, its data must still be what it was.
 pub(crate) fn check_run(args: &ExperimentArgs, dataset: &Dataset) -> Result<()> {
@@ -37,6 +38,13 @@ pub(crate) fn experiment(args: &ExperimentArgs) -> Result<Named> {
         &args.set,
         data_dir,
     )?)
+}
+
+/// The files and folders that are read for an experiment, which nothing may be written to.
+pub(crate) fn files_of(args: &ExperimentArgs, experiment: &Experiment) -> Vec<PathBuf> {
+    let mut files = outputs::of_data(experiment, args.data.data_dir.as_deref());
+    files.extend(args.experiment.clone().filter(|path| path.is_file()));
+    files
 }
 
 /// About how many evaluations a run of a comparison has, where nobody says: targets are reached at one of them.

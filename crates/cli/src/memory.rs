@@ -19,7 +19,7 @@ fn checked(block: *mut u8, layout: Layout) -> *mut u8 {
 fn out_of_memory(bytes: usize) -> ! {
     let _ = writeln!(
         std::io::stderr(),
-        "error: out of memory: {bytes} more bytes are needed; give it more memory, or choose less data, smaller layers, fewer groups or a lower participation (a run that had begun can be resumed)"
+        "error: out of memory: {bytes} more bytes are needed; expected more memory, or less data, smaller layers, fewer groups or a lower participation (a run that had begun can be resumed)"
     );
     // Whatever the others hold, nobody waits for it.
     std::process::exit(2)

@@ -1,5 +1,6 @@
 //! What a person reads when a run has ended, and what a script reads instead.
 
+use crate::comparison::table::MEANS;
 use selvedge_core::metrics::{METRICS, Metric};
 use selvedge_core::run::Ending;
 use selvedge_core::state::Evaluation;
@@ -126,7 +127,11 @@ impl Summary {
                 count(e.t)
             )?;
         }
-        Ok(())
+        let on = match self.run.manifest.data.test_samples {
+            0 => "No test samples, so only the training loss is measured",
+            _ => "On the test samples, but for the training loss",
+        };
+        writeln!(out, "{on}. {MEANS}")
     }
 
     fn write_bytes(&self, out: &mut String) -> std::fmt::Result {

@@ -179,6 +179,7 @@ fn a_run_that_is_being_written_can_be_seen() {
     let place = small("report-running");
     let run = train(&place, "run", &[]);
     run.edit_manifest(|manifest| manifest["ending"] = serde_json::Value::Null);
+    run.forget_digests();
     append(&run.file("metrics.jsonl"), b"{\"t\":210,\"p\":10,\"q\"");
     fs::remove_file(run.file("ledger.csv")).unwrap();
     place.succeeds(&["report", "run"]);
@@ -221,6 +222,8 @@ fn what_cannot_be_shown_is_refused() {
         &["run/metrics.jsonl, line 1 is damaged"],
     );
     fs::write(run.file("metrics.jsonl"), "").unwrap();
+    place.refuses(&["report", "run"], &["metrics.jsonl", "SHA-256"]);
+    run.forget_digests();
     place.refuses(&["report", "run"], &["nothing has been evaluated yet"]);
     fs::write(
         other.file("ledger.csv"),
@@ -243,14 +246,14 @@ fn a_full_disk_leaves_the_old_page() {
         eprintln!("skipped: a_full_disk_leaves_the_old_page needs to mount a small disk");
         return;
     };
-    place.write("disk/report.html", "the old one");
+    place.write("disk/report.html", "<!doctype html>the old one");
     place.refuses(
         &["report", "run", "--out", "disk/report.html"],
         &["cannot write", "No space left"],
     );
     assert_eq!(
         fs::read_to_string(place.join("disk/report.html")).unwrap(),
-        "the old one"
+        "<!doctype html>the old one"
     );
 }
 
@@ -296,6 +299,7 @@ fn long_runs_are_thinned_out_and_say_so() {
         })
         .collect();
     fs::write(run.file("metrics.jsonl"), lines).unwrap();
+    run.forget_digests();
     place.succeeds(&["report", "run"]);
     let page = fs::read_to_string(place.join("run/report.html")).unwrap();
     assert!(page.contains("Curves show 300 of 20,000 evaluations"));

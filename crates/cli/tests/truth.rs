@@ -12,6 +12,10 @@ mod categories;
 mod choice;
 #[path = "truth/defaults.rs"]
 mod defaults;
+#[path = "truth/digests.rs"]
+mod digests;
+#[path = "truth/figures.rs"]
+mod figures;
 #[path = "truth/files.rs"]
 mod files;
 #[path = "truth/held_out.rs"]
@@ -20,9 +24,17 @@ mod held_out;
 mod joining;
 #[path = "truth/messages.rs"]
 mod messages;
+#[path = "truth/naming.rs"]
+mod naming;
+#[path = "truth/outputs.rs"]
+mod outputs;
 #[path = "truth/positive.rs"]
 mod positive;
+#[path = "truth/ranking.rs"]
+mod ranking;
 #[path = "truth/reading.rs"]
 mod reading;
+#[path = "truth/side_by_side.rs"]
+mod side_by_side;
 #[path = "truth/tables.rs"]
 mod tables;

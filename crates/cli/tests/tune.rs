@@ -108,10 +108,7 @@ fn what_cannot_be_tuned_is_refused_with_what_would_be_right() {
             "--budget -1: expected bytes per group, above 0",
         ),
         (&["--target", "auc=2"], "expected auc above 0 and at most 1"),
-        (
-            &["--target", "recall=0.5"],
-            "tune supports loss, auc, f1 and accuracy",
-        ),
+        (&["--target", "recal=0.5"], "did you mean \"recall\"?"),
         (
             &["--set", "train.algorithm=jfl"],
             "the bound covers only hsgd and c-hsgd",

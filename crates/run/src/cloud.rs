@@ -4,6 +4,7 @@
 //! Lines are written once their content is decided and recorded. After a crash the last ones arrive again, and those
 //! already written are skipped.
 
+use crate::digests;
 use crate::directory::Files;
 use crate::error::{Context, Result, bail};
 use crate::files::{BEST, EVALUATION, METRICS, MODEL, SEGMENTS, is_run};
@@ -67,7 +68,12 @@ impl<'a> CloudDirectory<'a> {
                 hospital: SideInputs::default(),
                 device: SideInputs::default(),
             };
-            Files::begin(folder, &manifest, &inputs, (&task.architecture, &initial))?;
+            Files::begin(
+                folder,
+                &mut manifest,
+                &inputs,
+                (&task.architecture, &initial),
+            )?;
         }
         let (metrics, evaluations) = Lines::reopen::<Evaluation>(folder.join(METRICS))?;
         let (segments, changes) = match task.experiment.train.adaptive.is_off() {
@@ -101,6 +107,7 @@ impl<'a> CloudDirectory<'a> {
     pub fn begin_anew(&mut self) -> Result<()> {
         (self.evaluated, self.changed) = (None, None);
         self.files.manifest.ending = None;
+        digests::go_on(&mut self.files.manifest.files);
         // The new run may have no best model, and its last one comes at its end.
         for name in RESULTS {
             match fs::remove_file(self.files.path.join(name)) {
@@ -150,6 +157,7 @@ impl<'a> CloudDirectory<'a> {
         if let Some(ending) = ending.filter(|_| files.manifest.ending.is_none()) {
             files.write_models(&self.task.architecture, state)?;
             let seconds = files.manifest.timing.seconds;
+            files.manifest.files = digests::of_end(&files.path)?;
             files.manifest.end(ending, state.progress.t, seconds);
             files.manifest.write(&files.path)?;
         }

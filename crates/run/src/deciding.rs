@@ -25,6 +25,8 @@ pub struct Deciding {
     pub calibrated: bool,
     /// The positive class, if there is one.
     pub positive: Option<usize>,
+    /// Its name, and why it is the positive one.
+    said: Option<(String, String)>,
     operating: Option<Operating>,
 }
 
@@ -46,7 +48,12 @@ impl Deciding {
                 }
             },
         };
-        let positive = named.or_else(|| trained.manifest.positive().map(|positive| positive.class));
+        let (positive, said) = match (named, trained.manifest.positive()) {
+            (Some(class), _) => (Some(class), Some("as --positive says".to_owned())),
+            (None, Some(of_run)) => (Some(of_run.class), Some(of_run.why.to_string())),
+            (None, None) => (None, None),
+        };
+        let name = positive.and_then(|class| classes.get(class)).cloned();
         let operating = match wishes.goal {
             None => None,
             Some(goal) => {
@@ -63,6 +70,7 @@ impl Deciding {
         Ok(Deciding {
             calibrated,
             positive,
+            said: name.zip(said),
             operating,
         })
     }
@@ -71,6 +79,11 @@ impl Deciding {
     pub fn decision(&self) -> Decision {
         self.operating
             .map_or(Decision::Largest, |chosen| chosen.decision())
+    }
+
+    /// The name of the positive class.
+    pub fn positive_name(&self) -> Option<&str> {
+        self.said.as_ref().map(|(name, _)| name.as_str())
     }
 
     /// A description for people.
@@ -83,6 +96,9 @@ impl Deciding {
             (false, _) if trained.calibration.is_none() => "Probabilities are the model's own: they cannot be calibrated on validation samples of one class".into(),
             (false, _) => "Probabilities are the model's own, not calibrated".into(),
         }];
+        if let Some((name, why)) = &self.said {
+            lines.push(format!("The positive class is {name:?} ({why})"));
+        }
         lines.push(match &self.operating {
             None => "The prediction is the most likely class".into(),
             Some(chosen) if chosen.threshold.is_infinite() => format!(
@@ -105,6 +121,10 @@ impl Deciding {
         value["calibration"] = match self.calibrated {
             true => json!(trained.calibration),
             false => Value::Null,
+        };
+        value["positive"] = match &self.said {
+            Some((class, why)) => json!({ "class": class, "why": why }),
+            None => Value::Null,
         };
         value["validation_samples"] =
             json!(trained.validation.as_ref().map_or(0, |v| v.labels.len()));

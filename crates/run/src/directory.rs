@@ -19,7 +19,7 @@ use crate::error::{Context, Result, bail};
 use crate::files::{self, BEST, CHECKPOINT, INITIAL, METRICS, MODEL, SEGMENTS, TRACE};
 use crate::lines::Lines;
 use crate::manifest::{Manifest, Timing};
-use crate::{ledger, trace, trained, weights};
+use crate::{digests, ledger, trace, trained, weights};
 use selvedge_core::model::{Architecture, Model};
 use selvedge_core::run::{Ending, Interval};
 use selvedge_core::state::State;
@@ -48,12 +48,13 @@ impl Files {
     /// What is there before the first step; the manifest last, since it makes a folder a run directory.
     pub(crate) fn begin(
         folder: &Path,
-        manifest: &Manifest,
+        manifest: &mut Manifest,
         inputs: &Inputs,
         (architecture, initial): (&Architecture, &Model),
     ) -> Result<()> {
         weights::save(&folder.join(INITIAL), architecture, initial)?;
         trained::write_inputs(folder, inputs)?;
+        manifest.files = digests::of_beginning(folder)?;
         manifest.write(folder)
     }
 
@@ -124,13 +125,7 @@ impl RunDirectory {
         state: &State,
         (trace, own_seams): (bool, bool),
     ) -> Result<Self> {
-        if path.exists() {
-            bail!(
-                "{} already exists: choose another --out, or resume it with --resume {}",
-                path.display(),
-                path.display()
-            );
-        }
+        files::check_free(path)?;
         let mut manifest = Manifest::new(name, task)?;
         manifest.own_seams = own_seams;
         let header = Header {
@@ -150,17 +145,23 @@ impl RunDirectory {
         hidden.push(format!(".partial-{}", std::process::id()));
         let partial = parent.join(&hidden);
         remove_abandoned(parent, path);
-        let build = || -> Result<()> {
+        let mut build = || -> Result<()> {
             fs::create_dir_all(partial.join(CHECKPOINT))
                 .with_context(|| format!("cannot create {}", partial.display()))?;
             Files::begin(
                 &partial,
-                &manifest,
+                &mut manifest,
                 inputs,
                 (&task.architecture, &state.theta),
             )?;
             checkpoint::save(&checkpoint_path(&partial), &header, state)?;
-            fs::rename(&partial, path).with_context(|| format!("cannot create {}", path.display()))
+            // An empty folder is replaced, and so is where a link leads.
+            let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+            fs::rename(&partial, place).or_else(|error| {
+                // Another process may have been faster.
+                files::check_free(path)?;
+                Err(error).with_context(|| format!("cannot create {}", path.display()))
+            })
         };
         build().inspect_err(|_| {
             let _ = fs::remove_dir_all(&partial);
@@ -207,6 +208,7 @@ impl RunDirectory {
                 manifest.data.fingerprint
             );
         }
+        digests::check_all(path, &manifest.files)?;
         let (header, state) = checkpoint::load(&checkpoint_path(path), task)?;
         if !manifest.has_fingerprint(&header.fingerprint) {
             bail!(
@@ -219,6 +221,9 @@ impl RunDirectory {
             seconds: header.real_seconds,
         };
         manifest.cpu.instructions = task.architecture.level().name().into();
+        // Before anything grows: whoever reads the run meanwhile must not take that for damage.
+        digests::go_on(&mut manifest.files);
+        manifest.write(path)?;
         Ok((Self::open(path, manifest, &header, lock)?, state))
     }
 
@@ -307,6 +312,11 @@ impl RunDirectory {
             trained::write_validation(&files.path, networks, models, &task.given.validation)?;
         }
         files.write_ledger(state)?;
+        files.metrics.sync()?;
+        for lines in [&mut self.trace, &mut files.segments].into_iter().flatten() {
+            lines.sync()?;
+        }
+        files.manifest.files = digests::of_end(&files.path)?;
         let t = state.progress.t;
         files.manifest.end(ending, t, real_seconds);
         files.manifest.write(&files.path)

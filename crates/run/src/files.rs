@@ -1,6 +1,7 @@
 //! The names of a run's files, and files that are written completely or not at all.
 
 use crate::error::{Context, Error, Result, bail};
+use crate::format::shell;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::{self, File};
@@ -39,7 +40,7 @@ pub const SEEDS: &str = "seeds.json";
 pub const COMPARISON: &str = "comparison.json";
 
 /// What a run consists of, but for its checkpoint.
-const OF_A_RUN: [&str; 11] = [
+pub(crate) const OF_A_RUN: [&str; 11] = [
     MANIFEST, METRICS, TRACE, SEGMENTS, ABSENCES, LEDGER, INITIAL, MODEL, BEST, INPUTS, VALIDATION,
 ];
 
@@ -59,6 +60,70 @@ pub fn of_seed(folder: &Path, seed: u64) -> PathBuf {
 /// If it cannot be created.
 pub fn make_folder(path: &Path) -> Result<()> {
     fs::create_dir_all(path).with_context(|| format!("cannot create {}", path.display()))
+}
+
+/// Whether a folder for something new may be made here: nothing is there, or an empty folder.
+///
+/// # Errors
+/// If something is there.
+pub fn check_free(path: &Path) -> Result<()> {
+    let is_empty = || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+    if !path.exists() || is_empty() {
+        return Ok(());
+    }
+    bail!(
+        "{} already exists: choose another --out, or resume it with --resume {}",
+        path.display(),
+        shell(path)
+    )
+}
+
+/// A new empty folder for something that takes time to begin. It is removed again if it stays empty.
+#[derive(Debug)]
+pub struct Claim {
+    path: PathBuf,
+    made_parent: Option<PathBuf>,
+}
+
+impl Claim {
+    /// The first of these paths that nobody has: of several processes, each gets one of its own.
+    ///
+    /// # Errors
+    /// If no folder can be made.
+    pub fn first(paths: impl Iterator<Item = PathBuf>) -> Result<Self> {
+        for path in paths {
+            let parent = path
+                .parent()
+                .filter(|p| !p.as_os_str().is_empty() && !p.exists());
+            let made_parent = parent.map(Path::to_owned);
+            if let Some(parent) = &made_parent {
+                make_folder(parent)?;
+            }
+            match fs::create_dir(&path) {
+                Ok(()) => return Ok(Claim { path, made_parent }),
+                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(e) => {
+                    return Err(e).with_context(|| format!("cannot create {}", path.display()));
+                }
+            }
+        }
+        bail!("no folder is free")
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // A folder that holds something stays.
+        let _ = fs::remove_dir(&self.path);
+        if let Some(parent) = &self.made_parent {
+            let _ = fs::remove_dir(parent);
+        }
+    }
 }
 
 /// Writes a file under a temporary name and renames it, so that a crash or a full disk leaves the old one.
@@ -153,27 +218,4 @@ pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>> {
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
     serde_json::from_str(&read_text(path)?)
         .with_context(|| format!("{} is damaged", path.display()))
-}
-
-/// Refuses to write what a command reads: its inputs, and what a run consists of.
-///
-/// # Errors
-/// If `out`, which `option` gives, is one of those.
-pub fn refuse_to_replace(option: &str, out: &Path, inputs: &[PathBuf], run: &Path) -> Result<()> {
-    let Ok(there) = fs::canonicalize(out) else {
-        return Ok(());
-    };
-    let is_there = |path: &Path| fs::canonicalize(path).is_ok_and(|path| path == there);
-    let inside = |path: &Path| fs::canonicalize(path).is_ok_and(|path| there.starts_with(path));
-    let is_ours = |name: &str| is_there(&run.join(name));
-    let replaced = inputs.iter().any(|input| inside(input))
-        || inside(&run.join(CHECKPOINT))
-        || OF_A_RUN.iter().any(|name| is_ours(name));
-    match replaced {
-        true => bail!(
-            "{option} {}: the same command reads this file and would overwrite it; expected another file",
-            out.display()
-        ),
-        false => Ok(()),
-    }
 }

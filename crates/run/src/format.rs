@@ -1,4 +1,6 @@
-//! Numbers as people read them.
+//! Numbers as people read them, and paths as shells do.
+
+use std::path::Path;
 
 /// `12,345`
 pub fn count(n: u64) -> String {
@@ -18,6 +20,20 @@ pub fn counted(n: u64, noun: &str) -> String {
     match n {
         1 => format!("1 {noun}"),
         _ => format!("{} {noun}s", count(n)),
+    }
+}
+
+/// A path as one word of a shell's command line.
+pub fn shell(path: &Path) -> String {
+    word(&path.to_string_lossy())
+}
+
+/// A text as one word of a shell's command line, quoted where it has to be.
+pub fn word(text: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_=./,:+@%…".contains(c);
+    match !text.is_empty() && text.chars().all(plain) {
+        true => text.into(),
+        false => format!("'{}'", text.replace('\'', "'\\''")),
     }
 }
 

@@ -15,6 +15,7 @@ use selvedge_data::SETS;
 use selvedge_nn::random::Key;
 use selvedge_nn::simd::Level;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -67,6 +68,9 @@ pub struct Manifest {
     /// The iteration of its best model, once it has ended; runs of 0.2 do not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best: Option<u64>,
+    /// SHA-256 of its files by name: of those that do not change any more. Runs of 0.2 do not say any.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, String>,
 }
 
 /// What the run was computed on; it changes no result.
@@ -236,6 +240,7 @@ impl Manifest {
             },
             ending: None,
             best: None,
+            files: BTreeMap::new(),
         })
     }
 

@@ -13,7 +13,9 @@ pub use curve::{Axis, Point};
 pub use find::incomplete;
 pub use labels::differences;
 
+use crate::digests;
 use crate::error::{Result, bail};
+use crate::files::{LEDGER, METRICS};
 use crate::ledger::{self, LedgerLine};
 use crate::manifest::Manifest;
 use crate::metrics;
@@ -53,13 +55,16 @@ impl Run {
     /// If it is not a run directory, or is damaged.
     pub fn read(path: &Path) -> Result<Run> {
         let manifest = Manifest::read(path)?;
-        Ok(Run {
+        let run = Run {
             experiment: manifest.experiment(path)?,
             evaluations: metrics::read(path)?,
             ledger: ledger::read(path)?,
             manifest,
             path: path.into(),
-        })
+        };
+        // What cannot be read says more of itself than a digest does.
+        digests::check(path, &run.manifest.files, &[METRICS, LEDGER])?;
+        Ok(run)
     }
 
     /// The last evaluation.

@@ -2,10 +2,12 @@
 //!
 //! Everything comes from the run directory, so a model can be used without its training data.
 
+use crate::digests;
 use crate::error::{Context, Error, Result, bail};
 use crate::files::{
     BEST, INITIAL, INPUTS, MODEL, VALIDATION, read_bytes, read_json, write_json, write_whole,
 };
+use crate::format::shell;
 use crate::manifest::Manifest;
 use crate::weights;
 use safetensors::tensor::TensorView;
@@ -78,7 +80,8 @@ impl Trained {
     pub fn open(run: &Path, wanted: WhichModel) -> Result<Self> {
         let manifest = Manifest::read(run)?;
         let experiment = manifest.experiment(run)?;
-        let file_of = |best: bool| run.join([MODEL, BEST][usize::from(best)]);
+        let name_of = |best: bool| [MODEL, BEST][usize::from(best)];
+        let file_of = |best: bool| run.join(name_of(best));
         let best = match wanted {
             WhichModel::Usual => file_of(true).is_file() && file_of(false).is_file(),
             WhichModel::Best => true,
@@ -86,13 +89,14 @@ impl Trained {
         };
         let (name, file) = (MODELS[usize::from(best)], file_of(best));
         if !file.is_file() {
-            let run = run.display();
+            let shown = run.display();
             match best {
                 true => bail!(
-                    "{run} has no {BEST}: train with data.validation above 0, or leave --best out"
+                    "{shown} has no {BEST}: train with data.validation above 0, or leave --best out"
                 ),
                 false => bail!(
-                    "{run} has no {MODEL} yet: finish it with `selvedge train --resume {run}`"
+                    "{shown} has no {MODEL} yet: finish it with `selvedge train --resume {}`",
+                    shell(run)
                 ),
             }
         }
@@ -111,6 +115,9 @@ impl Trained {
             );
         }
         let validation = read_validation(run, name, classes)?;
+        // What cannot be read says more of itself than a digest does.
+        let used = [name_of(best), INITIAL, INPUTS, VALIDATION];
+        digests::check(run, &manifest.files, &used)?;
         let fit = |v: &Validation| Calibration::fit(&v.probabilities, &v.labels, classes);
         Ok(Trained {
             calibration: validation.as_ref().and_then(fit),

@@ -4,7 +4,7 @@ use crate::absences;
 use crate::directory::RunDirectory;
 use crate::error::{Context, Error, Result, bail};
 use crate::files::{SEEDS, partial};
-use crate::format::bytes;
+use crate::format::{bytes, shell};
 use crate::manifest::Manifest;
 use crate::{metrics, trained};
 use selvedge_core::absence::Listed;
@@ -206,7 +206,7 @@ impl<'a> Training<'a> {
                     path.display()
                 );
             }
-            (None, Some(path)) => format!("selvedge train --resume {}", path.display()),
+            (None, Some(path)) => format!("selvedge train --resume {}", shell(path)),
             (None, None) => return "training stopped".into(),
         };
         format!("training stopped; fix that, then resume with `{command}`")

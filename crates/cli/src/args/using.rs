@@ -40,10 +40,10 @@ pub(crate) struct ModelArgs {
     /// Use the model's raw probabilities, without calibration on the validation data
     #[arg(long)]
     pub(crate) uncalibrated: bool,
-    /// Choose the threshold that reaches this sensitivity on the validation patients, like 0.9
+    /// Choose the threshold that reaches this sensitivity on the validation samples, like 0.9
     #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "specificity")]
     pub(crate) sensitivity: Option<f64>,
-    /// Choose the threshold that reaches this specificity on the validation patients, like 0.9
+    /// Choose the threshold that reaches this specificity on the validation samples, like 0.9
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub(crate) specificity: Option<f64>,
     /// The positive class; by default the one that `data.table.positive` names, the obvious one of two, or the rarer

@@ -35,6 +35,8 @@ pub(crate) struct Part {
     /// Of the positive class where there is one, else of each.
     pub(crate) curves: Vec<Curves>,
     pub(crate) groups: Vec<Group>,
+    /// The class that sensitivity, predictive values and average precision are about.
+    pub(crate) positive: Option<String>,
 }
 
 /// One class against the rest.
@@ -52,6 +54,7 @@ pub(crate) struct Group {
     pub(crate) name: String,
     pub(crate) samples: usize,
     pub(crate) estimates: [Option<Estimate>; MEASURES.len()],
+    pub(crate) positive: Option<String>,
 }
 
 /// Patients with what was said of them and what is so.
@@ -96,6 +99,7 @@ impl Part {
                 calibration_error: error,
             }
         };
+        let positive = deciding.positive_name().map(str::to_owned);
         let group = |name: &String, rows: &[usize]| {
             let of_rows: Vec<f32> = rows
                 .iter()
@@ -111,6 +115,7 @@ impl Part {
                 name: name.clone(),
                 samples: rows.len(),
                 estimates: bootstrap.estimate(&scored(&of_rows, &own), &persons),
+                positive: positive.clone(),
             }
         };
         let mut groups = Vec::new();
@@ -133,6 +138,7 @@ impl Part {
             confusion: all.confusion(),
             curves: shown.map(curves).collect(),
             groups,
+            positive: positive.clone(),
         }
     }
 
@@ -140,6 +146,7 @@ impl Part {
     pub(crate) fn json(&self) -> Value {
         let mut value = estimates(&self.estimates);
         value["samples"] = json!(self.samples);
+        value["positive"] = json!(self.positive);
         value["confusion"] = json!(self.confusion);
         value["curves"] = self.curves.iter().map(Curves::json).collect();
         if !self.groups.is_empty() {
@@ -173,6 +180,7 @@ impl Group {
         let mut value = estimates(&self.estimates);
         value["name"] = json!(self.name);
         value["samples"] = json!(self.samples);
+        value["positive"] = json!(self.positive);
         value
     }
 }

@@ -64,10 +64,11 @@ pub(crate) fn page(
         body += "<div class=\"panel shown\">\n";
         for figure in &FIGURES {
             body += &format!(
-                "<section><h2>{} on {}</h2><p class=\"about\">{}</p><figure>{}</figure></section>\n",
+                "<section><h2>{} on {}</h2><p class=\"about\">{}{}</p><figure>{}</figure></section>\n",
                 figure.title,
                 escape(&part.name),
                 figure.about,
+                positive(part),
                 figure.svg(part)
             );
         }
@@ -78,6 +79,14 @@ pub(crate) fn page(
         escape(&text(parts, classes, confidence))
     );
     plain_page(title, &body)
+}
+
+/// What the curves are about.
+fn positive(part: &Part) -> String {
+    let class = part.positive.as_ref();
+    class.map_or(String::new(), |class| {
+        format!(" The positive class is {}.", escape(&format!("{class:?}")))
+    })
 }
 
 impl Figure {

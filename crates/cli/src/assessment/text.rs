@@ -9,9 +9,9 @@ const TITLES: [&str; MEASURES.len()] = [
     "AUC",
     "average precision",
     "accuracy",
-    "precision",
-    "recall",
-    "F1",
+    "precision (macro)",
+    "recall (macro)",
+    "F1 (macro)",
     "loss",
     "Brier score",
     "sensitivity",
@@ -20,8 +20,10 @@ const TITLES: [&str; MEASURES.len()] = [
     "neg. predictive value",
 ];
 
-/// The place of the sensitivity among the measures.
-const SENSITIVITY: usize = 8;
+/// The measures of all classes together, and those of the positive class where there is one.
+const OF_ALL: [usize; 7] = [0, 2, 3, 4, 5, 6, 7];
+const OF_POSITIVE: [usize; 5] = [AVERAGE_PRECISION, 8, 9, 10, 11];
+const AVERAGE_PRECISION: usize = 1;
 
 /// Everything, the last part at length.
 pub(crate) fn text(parts: &[Part], classes: &[String], confidence: f64) -> String {
@@ -33,15 +35,24 @@ pub(crate) fn text(parts: &[Part], classes: &[String], confidence: f64) -> Strin
         );
     }
     out = format!("{}\n", out.trim_end());
-    for (at, title) in TITLES.iter().enumerate() {
+    let line = |at: usize, title: &str| {
         if parts.iter().all(|part| part.estimates[at].is_none()) {
-            continue;
+            return String::new();
         }
         let cells: String = parts
             .iter()
             .map(|part| format!("{:<25}", estimate(part.estimates[at].as_ref())))
             .collect();
-        out += &format!("{title:<23}{}\n", cells.trim_end());
+        format!("{title:<23}{}\n", cells.trim_end())
+    };
+    let positive = parts.iter().find_map(|part| part.positive.as_ref());
+    out.extend(OF_ALL.map(|at| line(at, TITLES[at])));
+    match positive {
+        Some(class) => {
+            out += &format!("For the class {class:?}, the positive one:\n");
+            out.extend(OF_POSITIVE.map(|at| line(at, TITLES[at])));
+        }
+        None => out += &line(AVERAGE_PRECISION, "avg precision (macro)"),
     }
     let few = match parts.iter().all(|part| part.samples < 30) {
         true => "; with so few samples they say little",
@@ -51,12 +62,9 @@ pub(crate) fn text(parts: &[Part], classes: &[String], confidence: f64) -> Strin
         "In brackets: {} % bootstrap confidence intervals{few}\n",
         (1000.0 * confidence).round() / 10.0
     );
-    out += "Precision, recall and F1 are means over the classes";
-    if parts
-        .iter()
-        .any(|part| part.estimates[SENSITIVITY].is_some())
-    {
-        out += "; sensitivity and the predictive values are those of the positive class";
+    out += "Macro: the mean over the classes";
+    if positive.is_some() {
+        out += "; precision and recall of the positive class are its predictive value and its sensitivity";
     }
     out.push('\n');
     if parts.iter().any(|part| part.name == "validation") {
@@ -127,6 +135,7 @@ fn groups(part: &Part) -> String {
         name,
         samples,
         estimates,
+        ..
     } in &part.groups
     {
         let row = format!(

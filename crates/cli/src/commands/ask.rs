@@ -6,11 +6,22 @@ use crate::args::AskArgs;
 use crate::deploy::ask;
 use crate::interrupt::{catch_interrupts, interrupted_flag};
 use anyhow::{Result, bail};
+use selvedge_run::outputs::{Kind, Output};
 
 /// Ids of unknown patients that are told one by one.
 const TOLD: usize = 20;
 
 pub(crate) fn run(args: &AskArgs) -> Result<Outcome> {
+    if let Some(out) = &args.out {
+        let output = Output {
+            option: "--out",
+            path: out,
+            kind: Kind::Predictions,
+        };
+        let mut files = args.input.clone();
+        files.push(args.config.clone());
+        output.check(&files)?;
+    }
     catch_interrupts()?;
     let Some(said) = ask::run(args, interrupted_flag())? else {
         return Ok(Outcome::Interrupted);

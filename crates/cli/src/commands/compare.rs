@@ -5,7 +5,7 @@ use super::{print, print_json};
 use crate::Outcome;
 use crate::args::{CompareArgs, ComparisonArgs, DataDirectory, MachineArgs, SweepArgs};
 use crate::comparison::table::Table;
-use crate::comparison::targets::{Target, or_usual, parse_all};
+use crate::comparison::targets::{Target, has_diverged, or_usual, parse_all};
 use crate::comparison::{Options, rates, run_all};
 use crate::interrupt::catch_interrupts;
 use crate::load;
@@ -14,8 +14,8 @@ use selvedge_core::experiment::Algorithm;
 use selvedge_data::SETS;
 use selvedge_run::comparison::{Comparison, Variant};
 use selvedge_run::files::write_whole;
-use selvedge_run::format::{count, counted};
-use selvedge_run::runs::series;
+use selvedge_run::format::{count, counted, word};
+use selvedge_run::runs::{Series, series};
 use std::path::{Path, PathBuf};
 
 pub(crate) fn compare(args: &CompareArgs) -> Result<Outcome> {
@@ -151,18 +151,14 @@ fn run(args: &ComparisonArgs, kind: &str, variants: Vec<Variant>) -> Result<Outc
         return stopped(&options);
     }
     conclude(&comparison, &folder, &targets, args.json)?;
+    check_trained(&series(&[folder], |_| {})?)?;
     Ok(outcome)
 }
 
 /// The command line as it was given: the same command goes on.
 pub(crate) fn resume_command() -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_=./,:+@%…".contains(c);
-    let quoted = |word: String| match !word.is_empty() && word.chars().all(plain) {
-        true => word,
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    };
     let words = std::env::args_os().skip(1);
-    let words: Vec<String> = words.map(|w| quoted(w.to_string_lossy().into())).collect();
+    let words: Vec<String> = words.map(|w| word(&w.to_string_lossy())).collect();
     format!("selvedge {}", words.join(" "))
 }
 
@@ -217,6 +213,21 @@ fn folder(
     };
     let mut begun = numbered_paths(name).take_while(|path| path.exists());
     begun.find(goes_on).unwrap_or_else(|| free_path(name))
+}
+
+/// A comparison of runs of which none can be used is none.
+fn check_trained(series: &[Series]) -> Result<()> {
+    let mut runs = series.iter().flat_map(|s| &s.runs);
+    match runs.all(has_diverged) {
+        true => bail!(
+            "every run diverged, so there is nothing to compare: try smaller learning rates, like --set train.learning_rate={}",
+            series
+                .iter()
+                .map(|s| s.first().experiment.train.learning_rate / 4.0)
+                .fold(f64::INFINITY, f64::min)
+        ),
+        false => Ok(()),
+    }
 }
 
 /// Writes and prints the table, and writes the report.

@@ -45,7 +45,7 @@ pub(crate) fn run_enrol(args: &EnrolArgs) -> Result<Outcome> {
 
 pub(crate) fn run_up(args: &UpArgs) -> Result<Outcome> {
     catch_interrupts()?;
-    let (folder, deployment) = match &args.resume {
+    let (folder, deployment, _claim) = match &args.resume {
         Some(folder) => {
             if args.experiment.experiment.is_some() || !args.experiment.set.is_empty() {
                 bail!("--resume continues what was started: leave out the experiment and --set");
@@ -53,15 +53,17 @@ pub(crate) fn run_up(args: &UpArgs) -> Result<Outcome> {
             if args.deadline.is_some() || args.group_deadline.is_some() {
                 bail!("--resume keeps the deadlines in each party's node.toml: change them there");
             }
-            (folder.clone(), Deployment::read(folder)?)
+            (folder.clone(), Deployment::read(folder)?, None)
         }
         None => {
             let named = load::experiment(&args.experiment)?;
             load::check_directory_of(&named.experiment, &args.experiment.data)?;
-            let folder = match &args.out {
-                Some(folder) => folder.clone(),
+            let (folder, claim) = match &args.out {
+                Some(folder) => (folder.clone(), None),
                 None => {
-                    super::train::free_path(&format!("{}-{}-up", named.name, named.experiment.seed))
+                    let name = format!("{}-{}-up", named.name, named.experiment.seed);
+                    let claim = super::train::claim(&name)?;
+                    (claim.path().to_owned(), Some(claim))
                 }
             };
             let wishes = Wishes {
@@ -76,7 +78,7 @@ pub(crate) fn run_up(args: &UpArgs) -> Result<Outcome> {
                 threads: args.threads as usize,
             };
             let deployment = up::prepare(&folder, &wishes)?;
-            (folder, deployment)
+            (folder, deployment, claim)
         }
     };
     let ended = up::run(&folder, &deployment, args.answer)?;

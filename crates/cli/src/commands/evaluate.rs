@@ -9,11 +9,15 @@ use crate::load;
 use anyhow::{Result, bail};
 use selvedge_core::assess::Bootstrap;
 use selvedge_core::dataset::{Dataset, Samples};
+use selvedge_core::experiment::Experiment;
 use selvedge_data::{Labels, Loaded};
 use selvedge_run::deciding::Deciding;
-use selvedge_run::files::{EVALUATION, refuse_to_replace, write_json, write_whole};
+use selvedge_run::files::{EVALUATION, write_json, write_whole};
+use selvedge_run::format::{count, counted};
+use selvedge_run::outputs::{Kind, Output, of_data};
 use selvedge_run::trained::Trained;
 use serde_json::{Value, json};
+use std::collections::HashSet;
 
 /// What measures all parts.
 struct Measuring<'a> {
@@ -23,10 +27,20 @@ struct Measuring<'a> {
 }
 
 pub(crate) fn run(args: &EvaluateArgs) -> Result<Outcome> {
-    if let Some(html) = &args.html {
-        refuse_to_replace("--html", html, &args.data, &args.model.chosen.run)?;
-    }
     let (trained, deciding) = open(&args.model)?;
+    if let Some(html) = &args.html {
+        let mut files = args.data.clone();
+        files.extend(of_data(
+            &trained.experiment,
+            args.directory.data_dir.as_deref(),
+        ));
+        let page = Output {
+            option: "--html",
+            path: html,
+            kind: Kind::Page,
+        };
+        page.check(&files)?;
+    }
     let measuring = Measuring {
         trained: &trained,
         deciding: &deciding,
@@ -134,9 +148,33 @@ impl Measuring<'_> {
         Ok(parts)
     }
 
+    /// Says so where rows are those that the model has learnt from or was chosen by, as far as the run's data is at hand.
+    fn warn_of_known(&self, args: &EvaluateArgs, samples: &Samples) {
+        let Experiment { data, seed, .. } = &self.trained.experiment;
+        let data_dir = args.directory.data_dir.as_deref();
+        let Ok(loaded) = selvedge_data::load_with_notes(data, *seed, data_dir) else {
+            return;
+        };
+        let dataset = &loaded.dataset;
+        if !dataset.has_fingerprint(&self.trained.manifest.data.fingerprint) {
+            return;
+        }
+        let training = dataset.groups.iter().flat_map(|group| bits(&group.samples));
+        let known: HashSet<Vec<u32>> = training.chain(bits(&dataset.validation)).collect();
+        let n = bits(samples).filter(|row| known.contains(row)).count();
+        if n > 0 {
+            crate::note(&format!(
+                "{} of {} have the very values of training or validation samples: the model knows these patients, so that figures are too good; leave them out",
+                count(n as u64),
+                counted(samples.len() as u64, "sample")
+            ));
+        }
+    }
+
     /// On other patients.
     fn others(&self, args: &EvaluateArgs) -> Result<Vec<Part>> {
         let (patients, _) = read(self.trained, &args.model, &args.data, Labels::Needed)?;
+        self.warn_of_known(args, &patients.samples);
         let predicted = Predicted {
             persons: &patients.persons,
             groups: patients
@@ -147,6 +185,15 @@ impl Measuring<'_> {
         };
         Ok(vec![self.part("data", &predicted)])
     }
+}
+
+/// Rows by the bits of their values.
+fn bits(samples: &Samples) -> impl Iterator<Item = Vec<u32>> {
+    let rows = samples.len().max(1);
+    let sides = [&samples.x1, &samples.x2].map(|side| side.chunks((side.len() / rows).max(1)));
+    let [hospital, device] = sides;
+    let row = |(x1, x2): (&[f32], &[f32])| x1.iter().chain(x2).map(|x| x.to_bits()).collect();
+    hospital.zip(device).map(row)
 }
 
 /// All training rows, and the group of each.

@@ -4,13 +4,14 @@ use super::{print, print_json};
 use crate::Outcome;
 use crate::args::{ModelArgs, PredictArgs};
 use crate::deploy::predictions::{by_class, csv_head, csv_line};
-use crate::report::text::quoted;
+use crate::report::text::{csv_cell, is_formula};
 use anyhow::{Result, bail};
 use selvedge_core::assess::Decision;
 use selvedge_data::{Labels, Odd, Oddity, Patients, Which, read_patients};
 use selvedge_run::deciding::Deciding;
-use selvedge_run::files::{refuse_to_replace, write_whole, write_whole_with};
+use selvedge_run::files::{write_whole, write_whole_with};
 use selvedge_run::format::{count, counted};
+use selvedge_run::outputs::{Kind, Output, is_same_place};
 use selvedge_run::trained::Trained;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -29,14 +30,7 @@ struct Predicted<'a> {
 }
 
 pub(crate) fn run(args: &PredictArgs) -> Result<Outcome> {
-    for (option, path) in [("--out", &args.out), ("--arrays", &args.arrays)] {
-        if let Some(path) = path {
-            refuse_to_replace(option, path, &args.input, &args.model.chosen.run)?;
-        }
-    }
-    if args.out.is_some() && args.out == args.arrays {
-        bail!("--out and --arrays name the same file: expected two different ones");
-    }
+    check_outputs(args)?;
     let (trained, deciding) = open(&args.model)?;
     let (patients, notes) = read(&trained, &args.model, &args.input, Labels::Ignored)?;
     if args.strict && !patients.oddities.is_empty() {
@@ -74,6 +68,13 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Outcome> {
         print_json(&value)?;
         return Ok(Outcome::Done);
     }
+    let formulas = predicted.patients.ids.iter().filter(|id| is_formula(id));
+    if let n @ 1.. = formulas.count() {
+        crate::note(&format!(
+            "{} would be a formula in a spreadsheet and is written with an apostrophe before it; --json has it as it is",
+            counted(n as u64, "id")
+        ));
+    }
     match &args.out {
         Some(out) => {
             write_whole(out, predicted.csv().as_bytes())?;
@@ -90,6 +91,26 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Outcome> {
         }
     }
     Ok(Outcome::Done)
+}
+
+/// Nothing that is read may be overwritten, nor one output by the other.
+fn check_outputs(args: &PredictArgs) -> Result<()> {
+    let outputs = [
+        ("--out", &args.out, Kind::Predictions),
+        ("--arrays", &args.arrays, Kind::Arrays),
+    ];
+    for (option, path, kind) in outputs {
+        if let Some(path) = path {
+            let output = Output { option, path, kind };
+            output.check(&args.input)?;
+        }
+    }
+    match (&args.out, &args.arrays) {
+        (Some(out), Some(arrays)) if is_same_place(out, arrays) => {
+            bail!("--out and --arrays name the same file: expected two different ones")
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A run's model, and how it decides; warnings are told.
@@ -137,7 +158,7 @@ impl Predicted<'_> {
         for (row, said, class) in self.rows() {
             out += &csv_line(&self.patients.ids[row], class, said);
             let told = notes.get(&row).map_or(String::new(), |n| n.join("; "));
-            out += &format!(",{}\n", quoted(&told));
+            out += &format!(",{}\n", csv_cell(&told));
         }
         out
     }

@@ -11,8 +11,9 @@ use selvedge_run::comparison::Comparison;
 use selvedge_run::files::write_whole;
 use selvedge_run::files::{METRICS, make_folder};
 use selvedge_run::format::{bytes, count};
+use selvedge_run::outputs::{Kind, Output, is_same_place};
 use selvedge_run::runs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub(crate) fn run(args: &ReportArgs) -> Result<Outcome> {
     let series = runs::series(&args.runs, crate::note)?;
@@ -36,20 +37,24 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Outcome> {
         (None, _) => PathBuf::from("report.html"),
     };
     let given = parse_all(&args.target)?;
+    let charts = match &args.svg {
+        Some(_) => report::files(&series),
+        None => Vec::new(),
+    };
+    check_outputs(&out, args.svg.as_deref(), &charts)?;
     let table = Table::new(&series, &or_usual(&given, &series));
     let page = report::page(&series, &table, &notes);
     write_whole(&out, page.as_bytes())?;
     let mut text = format!("Report  {} ({})\n", out.display(), bytes(page.len() as f64));
     if let Some(folder) = &args.svg {
         make_folder(folder)?;
-        let files = report::files(&series);
-        for (name, contents) in &files {
+        for (name, contents) in &charts {
             write_whole(&folder.join(name), contents.as_bytes())?;
         }
         text += &format!(
             "Charts  {} ({} files)\n",
             folder.display(),
-            count(files.len() as u64)
+            count(charts.len() as u64)
         );
     }
     if !given.is_empty() {
@@ -57,4 +62,23 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Outcome> {
     }
     print(&text)?;
     Ok(Outcome::Done)
+}
+
+/// Before anything is written: only earlier pages and charts are replaced.
+fn check_outputs(page: &Path, folder: Option<&Path>, charts: &[(String, String)]) -> Result<()> {
+    let check = |option: &str, path: &Path, kind| Output { option, path, kind }.check(&[]);
+    check("--out", page, Kind::Page)?;
+    let paths = charts
+        .iter()
+        .filter_map(|(name, _)| Some(folder?.join(name)));
+    for path in paths {
+        check("--svg", &path, Kind::Chart)?;
+        if is_same_place(&path, page) {
+            bail!(
+                "--out {}: --svg writes a chart there; expected another file",
+                page.display()
+            );
+        }
+    }
+    Ok(())
 }

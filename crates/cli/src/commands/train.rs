@@ -12,7 +12,8 @@ use selvedge_core::absence::Listed;
 use selvedge_core::experiment::{CompressionSettings, Experiment};
 use selvedge_core::run::Ending;
 use selvedge_nn::simd::Level;
-use selvedge_run::files::{MODEL, SEEDS, TRACE, of_seed};
+use selvedge_run::files::{Claim, MODEL, SEEDS, TRACE, check_free, of_seed};
+use selvedge_run::format::shell;
 use selvedge_run::seeds::Seeds;
 use selvedge_run::trained::{Trained, WhichModel};
 use selvedge_run::{Manifest, Named, Training, absences, has_begun};
@@ -40,7 +41,7 @@ fn train_all(args: &TrainArgs) -> Result<Outcome> {
         level: level(args.simd.as_deref())?,
         absences: absences::read(&args.replay)?,
     };
-    let plans = plans(args)?;
+    let (plans, _claim) = plans(args)?;
     let several = plans.len() > 1;
     let mut runs = Vec::new();
     for plan in plans {
@@ -130,34 +131,32 @@ struct Plan {
     resume_by: PathBuf,
 }
 
-fn plans(args: &TrainArgs) -> Result<Vec<Plan>> {
+/// What is to be done, and the folder for it if it is a new one.
+fn plans(args: &TrainArgs) -> Result<(Vec<Plan>, Option<Claim>)> {
     if let Some(path) = &args.resume {
         let plans = plans_to_resume(args, path)?;
-        return Ok(plans
-            .into_iter()
-            .map(|plan| Plan {
-                resume: true,
-                ..plan
-            })
-            .collect());
+        let resumed = plans.into_iter().map(|plan| Plan {
+            resume: true,
+            ..plan
+        });
+        return Ok((resumed.collect(), None));
     }
     let named = load::experiment(&args.experiment)?;
-    let path = match &args.out {
-        Some(path) => path.clone(),
-        None => free_path(&format!("{}-{}", named.name, named.experiment.seed)),
-    };
-    match args.seeds {
-        None => Ok(vec![single(named, path)]),
-        Some(n) => {
-            if path.exists() {
-                bail!(
-                    "{0} already exists: choose another --out, or resume it with --resume {0}",
-                    path.display()
-                );
-            }
-            plans_of_seeds(named, &path, n)
+    let (path, claim) = match &args.out {
+        Some(path) => (path.clone(), None),
+        None => {
+            let claim = claim(&format!("{}-{}", named.name, named.experiment.seed))?;
+            (claim.path().to_owned(), Some(claim))
         }
-    }
+    };
+    let plans = match args.seeds {
+        None => vec![single(named, path)],
+        Some(n) => {
+            check_free(&path)?;
+            plans_of_seeds(named, &path, n)?
+        }
+    };
+    Ok((plans, claim))
 }
 
 fn single(named: Named, path: PathBuf) -> Plan {
@@ -267,9 +266,15 @@ fn check_same(given: Option<&Named>, begun: &Experiment, path: &Path) -> Result<
         format!("`{b}`, not `{a}`")
     });
     bail!(
-        "{0} was started with {difference}: resume it with --resume {0} alone, or start a new run with --out",
-        path.display()
+        "{0} was started with {difference}: resume it with --resume {1} alone, or start a new run with --out",
+        path.display(),
+        shell(path)
     )
+}
+
+/// A new folder `runs/NAME`, or with a number behind it if that is taken.
+pub(super) fn claim(name: &str) -> Result<Claim> {
+    Ok(Claim::first(numbered_paths(name))?)
 }
 
 /// `runs/NAME`, or with a number behind it if that is taken.
@@ -312,7 +317,7 @@ fn train(plan: &Plan, options: &Options) -> Result<Summary> {
     let data_dir = options.data.as_option();
     let resume = format!(
         "selvedge train --resume {}{data_dir}",
-        plan.resume_by.display()
+        shell(&plan.resume_by)
     );
     let mut progress = Progress::new(&plan.label, experiment.train.iterations, &data.dataset);
     let training = Training {
@@ -336,7 +341,7 @@ fn train(plan: &Plan, options: &Options) -> Result<Summary> {
     Ok(Summary {
         next: match run.ending {
             Ending::Interrupted => resume,
-            _ => format!("selvedge evaluate {}{data_dir}", plan.path.display()),
+            _ => format!("selvedge evaluate {}{data_dir}", shell(&plan.path)),
         },
         path: plan.path.clone(),
         run,

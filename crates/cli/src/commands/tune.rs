@@ -9,6 +9,8 @@ use crate::tune::{self, Goal, Tuned, output};
 use crate::{Outcome, load};
 use anyhow::{Context, Result, bail};
 use selvedge_run::files::write_whole;
+use selvedge_run::format::shell;
+use selvedge_run::outputs::{Kind, Output};
 use std::path::{Path, PathBuf};
 
 pub(crate) fn run(args: &TuneArgs) -> Result<Outcome> {
@@ -31,8 +33,9 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Outcome> {
     };
     let next = match &file {
         Some(file) => {
-            let (file, data) = (file.display(), args.experiment.data.as_option());
-            format!("\nFile      {file}\nTrain     selvedge train {file}{data}\n")
+            let (word, data) = (shell(file), args.experiment.data.as_option());
+            let file = file.display();
+            format!("\nFile      {file}\nTrain     selvedge train {word}{data}\n")
         }
         None => "\n--apply writes this as an experiment\n".into(),
     };
@@ -64,6 +67,12 @@ fn check_place(file: &Path) -> Result<()> {
             file.display()
         );
     }
+    let output = Output {
+        option: "--apply",
+        path: file,
+        kind: Kind::Experiment,
+    };
+    output.check(&[])?;
     let parent = file.parent().filter(|p| !p.as_os_str().is_empty());
     if let Some(parent) = parent.filter(|p| !p.is_dir()) {
         bail!("--apply: there is no folder {}", parent.display());

@@ -1,11 +1,14 @@
 //! What each variant needs to reach each target, and where it ends.
 
-use super::targets::Target;
+use super::targets::{HeldOut, Target, has_diverged};
 use selvedge_core::metrics::Metric;
 use selvedge_run::format::{bytes, count, seconds};
 use selvedge_run::runs::mean_and_deviation;
 use selvedge_run::runs::{Run, Series};
 use serde::Serialize;
+
+/// What stands below tables.
+pub(crate) const MEANS: &str = "Precision, recall and F1 are means over the classes (macro averages), of the model's raw probabilities";
 
 /// Mean and standard deviation over the seeds that reached a target.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -99,12 +102,19 @@ pub(crate) struct Block {
     pub(crate) variants: Vec<Row>,
 }
 
+/// Metrics by their names, over the seeds.
+type Metrics = Vec<(&'static str, Option<Spread>)>;
+
 /// A variant's last metrics.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Final {
     pub(crate) variant: String,
     pub(crate) learning_rate: f64,
-    pub(crate) metrics: Vec<(&'static str, Option<Spread>)>,
+    /// On the test samples.
+    pub(crate) metrics: Metrics,
+    /// On the validation samples, if variants are compared on these.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) validation: Option<Metrics>,
     /// How many of its runs diverged.
     pub(crate) diverged: usize,
 }
@@ -114,17 +124,21 @@ pub(crate) struct Final {
 pub(crate) struct Table {
     pub(crate) targets: Vec<Block>,
     pub(crate) last: Vec<Final>,
+    /// The samples that variants are compared on.
+    pub(crate) on: HeldOut,
 }
 
 impl Table {
     pub(crate) fn new(series: &[Series], targets: &[Target]) -> Self {
+        let on = HeldOut::of(series);
         let block = |target: &Target| Block {
             target: target.clone(),
             variants: series.iter().map(|s| row(s, target)).collect(),
         };
         Table {
             targets: targets.iter().map(block).collect(),
-            last: series.iter().map(last).collect(),
+            last: series.iter().map(|s| last(s, on)).collect(),
+            on,
         }
     }
 
@@ -148,20 +162,31 @@ impl Table {
             out += &selvedge_run::format::table(&rows);
             out.push('\n');
         }
-        let mut rows = vec![vec!["at the end".to_owned(), "η".to_owned()]];
+        if self.on == HeldOut::Validation {
+            out += &self.ends("validation", |last| last.validation.as_ref());
+            out.push('\n');
+        }
+        out += &self.ends("test", |last| Some(&last.metrics));
+        format!("{out}\n{}.\n{MEANS}.\n", self.on.explained())
+    }
+
+    /// The last metrics on some samples.
+    fn ends(&self, on: &str, metrics: fn(&Final) -> Option<&Metrics>) -> String {
+        let mut rows = vec![vec![format!("at the end, on {on}"), "η".to_owned()]];
         rows[0].extend(Metric::targets().map(|metric| metric.heading.to_owned()));
         for variant in &self.last {
             let mut row = vec![variant.variant.clone(), variant.learning_rate.to_string()];
             let cell = |spread: &Option<Spread>| {
                 spread.map_or("–".into(), |s| s.text(|x| format!("{x:.3}")))
             };
-            row.extend(variant.metrics.iter().map(|(_, spread)| cell(spread)));
+            let metrics = metrics(variant).into_iter().flatten();
+            row.extend(metrics.map(|(_, spread)| cell(spread)));
             if variant.diverged > 0 {
                 row.push(format!("{} diverged", variant.diverged));
             }
             rows.push(row);
         }
-        out + &selvedge_run::format::table(&rows)
+        selvedge_run::format::table(&rows)
     }
 
     /// A line per target and variant.
@@ -170,17 +195,17 @@ impl Table {
         for (_, name, _, _) in COSTS {
             out += &format!(",{name}_mean,{name}_sd");
         }
-        out += ",memory\n";
+        out += ",memory,on\n";
         for block in &self.targets {
             for row in &block.variants {
                 let name = row.variant.replace('"', "\"\"");
-                let Target { metric, value } = block.target;
+                let Target { metric, value, .. } = block.target;
                 out += &format!("{metric},{value},\"{name}\",{},{}", row.seeds, row.reached);
                 for (_, _, of, _) in COSTS {
                     let cells = of(row).map(|s| format!(",{},{}", s.mean, s.deviation));
                     out += &cells.unwrap_or_else(|| ",,".into());
                 }
-                out += &format!(",{}\n", row.memory);
+                out += &format!(",{},{}\n", row.memory, block.target.judged_on());
             }
         }
         out
@@ -236,20 +261,21 @@ fn row(series: &Series, target: &Target) -> Row {
     }
 }
 
-fn last(series: &Series) -> Final {
-    let spread = |metric: &'static Metric| {
-        let last = series.runs.iter().filter_map(Run::last);
-        let values: Vec<f64> = last.filter_map(|e| metric.of(e)).collect();
-        (metric.name, Spread::of(&values))
-    };
-    let diverged = |run: &&Run| {
-        let ending = run.manifest.ending.as_ref();
-        ending.is_some_and(|e| e.kind == "diverged")
+fn last(series: &Series, on: HeldOut) -> Final {
+    let metrics = |on: HeldOut| {
+        let spread = |metric: &'static Metric| {
+            let runs = series.runs.iter().filter(|run| !has_diverged(run));
+            let last = runs.filter_map(Run::last);
+            let values: Vec<f64> = last.filter_map(|e| on.value(metric, e)).collect();
+            (metric.name, Spread::of(&values))
+        };
+        Metric::targets().map(spread).collect()
     };
     Final {
         variant: series.label.clone(),
         learning_rate: series.first().experiment.train.learning_rate,
-        metrics: Metric::targets().map(spread).collect(),
-        diverged: series.runs.iter().filter(diverged).count(),
+        metrics: metrics(HeldOut::Test),
+        validation: (on == HeldOut::Validation).then(|| metrics(on)),
+        diverged: series.runs.iter().filter(|run| has_diverged(run)).count(),
     }
 }

@@ -13,11 +13,73 @@ use serde::Serialize;
 pub(crate) struct Target {
     pub(crate) metric: &'static str,
     pub(crate) value: f64,
+    /// The samples that decide whether it is.
+    on: HeldOut,
+}
+
+/// Samples that training does not see.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum HeldOut {
+    Validation,
+    /// As in the paper, which holds out no others.
+    #[default]
+    Test,
+}
+
+impl HeldOut {
+    /// Those by which runs are compared: where all hold out validation samples these, so that the test samples choose
+    /// nothing.
+    pub(crate) fn of(series: &[Series]) -> Self {
+        let mut runs = series.iter().flat_map(|s| &s.runs);
+        let validated = |run: &Run| run.manifest.data.validation_samples > 0;
+        match !series.is_empty() && runs.all(validated) {
+            true => HeldOut::Validation,
+            false => HeldOut::Test,
+        }
+    }
+
+    /// A metric on them; the training loss is over the training samples.
+    pub(crate) fn value(self, metric: &Metric, evaluation: &Evaluation) -> Option<f64> {
+        match self {
+            HeldOut::Validation => metric.judged(evaluation),
+            HeldOut::Test => metric.of(evaluation),
+        }
+    }
+
+    /// The name of a metric on them.
+    pub(crate) fn words(self, metric: &Metric) -> String {
+        match metric.judged_on(self == HeldOut::Validation) {
+            "validation" => format!("validation {}", metric.heading),
+            _ => metric.words.into(),
+        }
+    }
+
+    /// What is said beside figures.
+    pub(crate) fn explained(self) -> &'static str {
+        match self {
+            HeldOut::Validation => {
+                "Runs are compared on the validation samples; test figures are for information"
+            }
+            HeldOut::Test => {
+                "Runs are compared on the test samples, since not all hold out validation samples (data.validation): a choice made by these figures makes them optimistic"
+            }
+        }
+    }
 }
 
 impl Target {
     pub(crate) const fn new(metric: &'static str, value: f64) -> Self {
-        Target { metric, value }
+        Target {
+            metric,
+            value,
+            on: HeldOut::Test,
+        }
+    }
+
+    /// The same, judged on other samples.
+    fn on(self, on: HeldOut) -> Self {
+        Target { on, ..self }
     }
 
     /// `auc=0.9`
@@ -48,47 +110,81 @@ impl Target {
         Ok(Target::new(metric.name, number))
     }
 
+    /// The samples that decide whether it is reached: `training`, `validation` or `test`.
+    pub(crate) fn judged_on(&self) -> &'static str {
+        let metric = Metric::find(self.metric);
+        metric.map_or("", |metric| {
+            metric.judged_on(self.on == HeldOut::Validation)
+        })
+    }
+
     /// As tables show it.
     pub(crate) fn name(&self) -> String {
         let (words, sign) = match Metric::find(self.metric) {
-            Some(metric) if metric.better == Better::Lower => (metric.words, '≤'),
-            Some(metric) => (metric.words, '≥'),
-            None => (self.metric, '='),
+            Some(metric) if metric.better == Better::Lower => (self.on.words(metric), '≤'),
+            Some(metric) => (self.on.words(metric), '≥'),
+            None => (self.metric.into(), '='),
         };
         format!("{words} {sign} {}", self.value)
     }
 
-    /// The first evaluation that meets it.
+    /// The first evaluation that meets it. A run that diverged has reached nothing, and neither has an untrained model.
     pub(crate) fn reached<'a>(&self, run: &'a Run) -> Option<&'a Evaluation> {
         let metric = Metric::find(self.metric)?;
         let meets = |e: &&Evaluation| {
-            metric
-                .of(e)
-                .is_some_and(|found| metric.reaches(found, self.value))
+            let found = self.on.value(metric, e);
+            found.is_some_and(|found| metric.reaches(found, self.value))
         };
-        run.evaluations.iter().find(meets)
+        trained(run).find(meets)
     }
 }
 
+/// The evaluations of what a run has learnt.
+fn trained(run: &Run) -> impl Iterator<Item = &Evaluation> {
+    let evaluations = match has_diverged(run) {
+        true => &[],
+        false => &run.evaluations[..],
+    };
+    evaluations.iter().filter(|e| e.t > 0)
+}
+
+/// Whether a run diverged: its figures are of a model that nobody can use.
+pub(crate) fn has_diverged(run: &Run) -> bool {
+    let ending = run.manifest.ending.as_ref();
+    ending.is_some_and(|ending| ending.kind == "diverged")
+}
+
 /// The best value of a metric that a run reaches.
-pub(crate) fn best_value(run: &Run, metric: &str) -> Option<f64> {
-    let metric = Metric::find(metric)?;
-    let values = run.evaluations.iter().filter_map(|e| metric.of(e));
+fn best_value(run: &Run, metric: &Metric, on: HeldOut) -> Option<f64> {
+    let values = trained(run).filter_map(|e| on.value(metric, e));
     values.reduce(|a, b| metric.better_of(a, b))
 }
 
-/// The highest target, in steps of `step`, that every run of every series reaches; for the loss, the lowest.
+/// The highest target on the test samples, in steps of `step`, that every run of every series reaches; for the loss,
+/// the lowest.
 pub(crate) fn reached_by_all(series: &[Series], metric: &'static str, step: f64) -> Option<Target> {
+    reached_by_all_on(HeldOut::Test, series, metric, step)
+}
+
+fn reached_by_all_on(
+    on: HeldOut,
+    series: &[Series],
+    metric: &'static str,
+    step: f64,
+) -> Option<Target> {
+    let known = Metric::find(metric)?;
+    // What diverged reaches nothing, and would leave nothing to compare the others by.
     let runs = series.iter().flat_map(|s| &s.runs);
-    let best: Option<Vec<f64>> = runs.map(|run| best_value(run, metric)).collect();
+    let runs = runs.filter(|run| !has_diverged(run));
+    let best: Option<Vec<f64>> = runs.map(|run| best_value(run, known, on)).collect();
     let best = best?.into_iter();
     // A little room, so that a value on a step is not lost to rounding.
-    let value = match Metric::find(metric)?.better {
+    let value = match known.better {
         Better::Lower => (best.reduce(f64::max)? / step - 1e-9).ceil() * step,
         Better::Higher => (best.reduce(f64::min)? / step + 1e-9).floor() * step,
     };
     let value = (value * 1e6).round() / 1e6;
-    (value > 0.0).then(|| Target::new(metric, value))
+    (value > 0.0).then(|| Target::new(metric, value).on(on))
 }
 
 /// Targets as they are given.
@@ -96,29 +192,34 @@ pub(crate) fn parse_all(given: &[String]) -> Result<Vec<Target>> {
     given.iter().map(|text| Target::parse(text)).collect()
 }
 
-/// The given targets, or else the usual ones.
+/// The given targets, or else the usual ones, judged on the samples that these runs are compared by.
 pub(crate) fn or_usual(given: &[Target], series: &[Series]) -> Vec<Target> {
+    let on = HeldOut::of(series);
     match given {
-        [] => usual(series),
-        given => given.to_vec(),
+        [] => usual_on(on, series),
+        given => given.iter().map(|target| target.clone().on(on)).collect(),
     }
 }
 
 /// Targets where nobody names any: those of the paper's Table II for its sets, with F1 and AUC beside them, else what
-/// all variants reach.
+/// all variants reach; on the test samples, as in the paper.
 pub(crate) fn usual(series: &[Series]) -> Vec<Target> {
+    usual_on(HeldOut::Test, series)
+}
+
+fn usual_on(on: HeldOut, series: &[Series]) -> Vec<Target> {
     let set = series
         .first()
         .map(|s| s.first().experiment.data.set.as_str());
     match set.map_or(&[][..], usual_targets) {
         [] => {
-            let all = |metric| reached_by_all(series, metric, 0.05);
+            let all = |metric| reached_by_all_on(on, series, metric, 0.05);
             let metrics = ["loss", "precision", "recall", "f1", "auc"];
             metrics.into_iter().filter_map(all).collect()
         }
         targets => targets
             .iter()
-            .map(|(metric, value)| Target::new(metric, *value))
+            .map(|(metric, value)| Target::new(metric, *value).on(on))
             .collect(),
     }
 }

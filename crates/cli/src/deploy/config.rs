@@ -108,8 +108,34 @@ impl NodeConfig {
         Ok(config)
     }
 
+    /// A key that such a party's configuration does not have.
+    fn key_of_another(&self, kind: Kind) -> Option<&'static str> {
+        let is_cloud = kind == Kind::Cloud;
+        let is_gateway = kind == Kind::Devices;
+        let wrong = [
+            ("group", self.group.is_some() && is_cloud),
+            ("gateway", self.gateway.is_some() && !is_gateway),
+            (
+                "gateway_count",
+                self.gateway_count.is_some() && (is_cloud || kind == Kind::Hospital),
+            ),
+            (
+                "pseudonyms",
+                self.pseudonyms.is_some() && (is_cloud || kind == Kind::Edge),
+            ),
+        ];
+        wrong
+            .into_iter()
+            .find_map(|(key, is_set)| is_set.then_some(key))
+    }
+
     /// Who the node is.
     pub(crate) fn party(&self, kind: Kind) -> Result<Party> {
+        if let Some(key) = self.key_of_another(kind) {
+            bail!(
+                "it sets `{key}`, so it is the configuration of another kind of party: expected this party's own node.toml"
+            );
+        }
         let group = || {
             self.group
                 .ok_or_else(|| anyhow!("group is missing: name the group that the node belongs to"))

@@ -1,6 +1,6 @@
 //! What was answered: probabilities of the classes for each patient, as CSV and as JSON.
 
-use crate::report::text::quoted;
+use crate::report::text::csv_cell;
 use selvedge_core::metrics::argmax;
 use selvedge_core::role::Answer;
 use serde_json::{Map, Value, json};
@@ -67,7 +67,7 @@ impl Predictions {
 
 /// The headings above [`csv_line`].
 pub(crate) fn csv_head(classes: &[String]) -> String {
-    let name = |class: &String| format!(",{}", quoted(&format!("probability_{class}")));
+    let name = |class: &String| format!(",{}", csv_cell(&format!("probability_{class}")));
     let names: String = classes.iter().map(name).collect();
     format!("id,prediction{names}")
 }
@@ -75,7 +75,7 @@ pub(crate) fn csv_head(classes: &[String]) -> String {
 /// What is said of a patient.
 pub(crate) fn csv_line(id: &str, class: &str, probabilities: &[f32]) -> String {
     let numbers: String = probabilities.iter().map(|p| format!(",{p}")).collect();
-    format!("{},{}{numbers}", quoted(id), quoted(class))
+    format!("{},{}{numbers}", csv_cell(id), csv_cell(class))
 }
 
 pub(crate) fn by_class(classes: &[String], probabilities: &[f32]) -> Map<String, Value> {

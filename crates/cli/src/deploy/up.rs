@@ -7,11 +7,12 @@ use super::processes::Processes;
 use super::status::ask_node;
 use crate::interrupt::is_interrupted;
 use crate::progress::Bar;
-use anyhow::{Result, bail};
+use anyhow::Result;
 use selvedge_core::state::Evaluation;
 use selvedge_net::broker::{Counters, Program};
 use selvedge_net::drive::Snapshot;
-use selvedge_run::files::{is_run, make_folder};
+use selvedge_run::files::{check_free, is_run, make_folder};
+use selvedge_run::format::shell;
 use selvedge_run::format::{bytes, count, score, seconds};
 use selvedge_run::manifest::Manifest;
 use selvedge_run::{ledger, metrics};
@@ -45,12 +46,7 @@ pub(crate) struct Ended {
 /// Writes the files of a deployment into a new folder.
 pub(crate) fn prepare(folder: &Path, wishes: &Wishes<'_>) -> Result<Deployment> {
     check_deployable(wishes.experiment)?;
-    if folder.exists() {
-        bail!(
-            "{0} already exists: choose another --out, or resume it with --resume {0}",
-            folder.display()
-        );
-    }
+    check_free(folder)?;
     // Before anything is written: without servers nothing of it can be used.
     Program::find()?;
     if let Some(parent) = folder.parent() {
@@ -68,7 +64,7 @@ pub(crate) fn run(folder: &Path, deployment: &Deployment, answer: bool) -> Resul
         "{} servers and {} parties are running; see `selvedge status {}`",
         deployment.servers().len(),
         deployment.nodes().len(),
-        folder.display()
+        shell(folder)
     ));
     let mut servers = Vec::new();
     let mut read = Instant::now();
@@ -172,7 +168,7 @@ impl Ended {
             (_, true) => writeln!(
                 out,
                 "stopped; resume with `selvedge up --resume {}`",
-                self.folder.display()
+                shell(&self.folder)
             )?,
             (Some(manifest), false) => {
                 let ending = manifest

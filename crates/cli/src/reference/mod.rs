@@ -16,6 +16,7 @@ use crate::args::{Args, ReferenceArgs};
 use anyhow::Result;
 use clap::CommandFactory;
 use selvedge_run::files::{make_folder, write_whole};
+use selvedge_run::outputs::{Kind, Output};
 
 /// What stands above a page that nobody should edit.
 const NOTE: &str =
@@ -24,11 +25,19 @@ const NOTE: &str =
 /// `selvedge reference`
 pub(crate) fn run(args: &ReferenceArgs) -> Result<Outcome> {
     let folder = &args.out;
-    make_folder(folder)?;
     let pages = [
         ("commands.md", commands::page(Args::command())),
         ("keys.md", keys::page()?),
     ];
+    for (name, _) in &pages {
+        let output = Output {
+            option: "--out",
+            path: &folder.join(name),
+            kind: Kind::Reference,
+        };
+        output.check(&[])?;
+    }
+    make_folder(folder)?;
     for (name, text) in pages {
         write_whole(&folder.join(name), text.as_bytes())?;
     }

@@ -9,7 +9,8 @@ use super::table::Table;
 use super::tables;
 use super::text::{escape, json_in_html};
 use super::ticks::Scale;
-use crate::comparison::table::Table as Needs;
+use crate::comparison::table::{MEANS, Table as Needs};
+use crate::comparison::targets::HeldOut;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use selvedge_run::format::count;
@@ -313,10 +314,17 @@ fn about_results(series: &[Series]) -> String {
     }
     about += ".";
     if series.len() > 1 {
-        about += " The best value of a column is bold.";
+        let on = HeldOut::of(series);
+        about += &format!(
+            " {}. The best value of a column {} bold.",
+            on.explained(),
+            match on {
+                HeldOut::Validation => "on these is",
+                HeldOut::Test => "is",
+            }
+        );
     }
-    about += " Precision, recall and F1 are means over the classes.";
-    about
+    format!("{about} {MEANS}.")
 }
 
 fn labels(series: &[Series], mix: &Drawing) -> String {

@@ -2,6 +2,7 @@
 
 use super::table::{Cell, Column, Table};
 use crate::comparison::table::Spread;
+use crate::comparison::targets::HeldOut;
 use selvedge_core::metrics::Metric;
 use selvedge_core::state::Evaluation;
 use selvedge_run::format::{bytes, count, seconds};
@@ -15,8 +16,16 @@ pub(super) fn results(series: &[Series], metrics: &[&'static Metric]) -> Table {
     let spread = |name: &str| vec![format!("{name}_mean"), format!("{name}_sd")];
     columns.push(Column::number("Seeds", vec!["seeds".into()]));
     columns.push(Column::number("Iteration", spread("t")));
-    for metric in metrics {
-        columns.push(Column::number(metric.title, spread(metric.name)));
+    let shown = shown(HeldOut::of(series), metrics);
+    for Shown { metric, on, .. } in &shown {
+        let (title, name) = match on {
+            HeldOut::Test => (metric.title.to_owned(), metric.name.to_owned()),
+            HeldOut::Validation => (
+                format!("Validation {}", metric.heading),
+                format!("{}_validation", metric.name),
+            ),
+        };
+        columns.push(Column::number(&title, spread(&name)));
     }
     columns.push(Column::number("Bytes per group", spread("bytes_exact")));
     columns.push(Column::number(
@@ -33,11 +42,11 @@ pub(super) fn results(series: &[Series], metrics: &[&'static Metric]) -> Table {
                 _ => s.evaluated().filter_map(Run::best).collect(),
             };
             if !chosen.is_empty() {
-                rows.push(result_row(&s.label, name, &chosen, metrics));
+                rows.push(result_row(&s.label, name, &chosen, &shown));
             }
         }
     }
-    mark_best(&mut rows, metrics);
+    mark_best(&mut rows, &shown);
     Table {
         id: "results",
         title: "Results".into(),
@@ -48,12 +57,7 @@ pub(super) fn results(series: &[Series], metrics: &[&'static Metric]) -> Table {
     }
 }
 
-fn result_row(
-    label: &str,
-    name: &str,
-    evaluations: &[&Evaluation],
-    metrics: &[&'static Metric],
-) -> Vec<Cell> {
+fn result_row(label: &str, name: &str, evaluations: &[&Evaluation], shown: &[Shown]) -> Vec<Cell> {
     let mut row = vec![
         Cell::text(label),
         Cell::text(name),
@@ -64,8 +68,8 @@ fn result_row(
         row.push(Cell::spread(Spread::of(&values), show));
     };
     spread(&|e| Some(e.t as f64), &|t| count(t.round() as u64));
-    for metric in metrics {
-        spread(&|e| metric.of(e), &|x| format!("{x:.4}"));
+    for Shown { metric, on, .. } in shown {
+        spread(&|e| on.value(metric, e), &|x| format!("{x:.4}"));
     }
     spread(&|e| Some(e.bytes_exact), &bytes);
     spread(&|e| Some(e.bytes_paper), &bytes);
@@ -73,12 +77,39 @@ fn result_row(
     row
 }
 
+/// A metric on some samples.
+struct Shown {
+    metric: &'static Metric,
+    on: HeldOut,
+    /// Whether runs are compared by it, so that its best is marked.
+    decides: bool,
+}
+
+/// Where runs are compared on the validation samples these come first, and no test figure is marked.
+fn shown(on: HeldOut, metrics: &[&'static Metric]) -> Vec<Shown> {
+    let validated = metrics
+        .iter()
+        .filter(|m| on == HeldOut::Validation && m.on_validation.is_some());
+    let validated = validated.map(|metric| Shown {
+        metric,
+        on,
+        decides: true,
+    });
+    let tested = metrics.iter().map(|metric| Shown {
+        metric,
+        on: HeldOut::Test,
+        decides: on == HeldOut::Test || !metric.tested,
+    });
+    validated.chain(tested).collect()
+}
+
 /// Marks the best mean of each metric among the rows of a kind, where there are several.
-fn mark_best(rows: &mut [Vec<Cell>], metrics: &[&'static Metric]) {
+fn mark_best(rows: &mut [Vec<Cell>], shown: &[Shown]) {
     const BEFORE: usize = 4;
     for kind in ["last", "best on validation"] {
         let of_kind = |row: &&mut Vec<Cell>| row[1].text == kind;
-        for (i, metric) in metrics.iter().enumerate() {
+        let deciding = shown.iter().enumerate().filter(|(_, shown)| shown.decides);
+        for (i, Shown { metric, .. }) in deciding {
             let mut cells: Vec<&mut Cell> = rows
                 .iter_mut()
                 .filter(of_kind)

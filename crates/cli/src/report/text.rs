@@ -38,21 +38,23 @@ pub(crate) fn json_in_html(value: &serde_json::Value) -> String {
     text.replace('<', "\\u003c").replace('>', "\\u003e")
 }
 
-/// One cell of a CSV file, quoted where it must be.
-pub(crate) fn csv_cell(text: &str) -> String {
-    // A spreadsheet takes a text that begins like this for a formula.
-    let formula = text.starts_with(['=', '+', '@', '\t', '\r'])
-        || (text.starts_with('-') && text.parse::<f64>().is_err());
-    let text = if formula {
-        format!("'{text}")
-    } else {
-        text.into()
-    };
-    quoted(&text)
+/// Whether a spreadsheet takes a text for a formula. One with apostrophes before it is none, but would look like one that
+/// was given an apostrophe.
+pub(crate) fn is_formula(text: &str) -> bool {
+    let bare = text.trim_start_matches('\'');
+    bare.starts_with(['=', '+', '-', '@', '\t', '\r']) && bare.parse::<f64>().is_err()
 }
 
-/// The same of what must come back as it was: an id, say.
-pub(crate) fn quoted(text: &str) -> String {
+/// One cell of a CSV file, quoted where it must be. A formula gets an apostrophe before it; whoever takes one away from
+/// cells that [are one](is_formula) behind it has the text as it was.
+pub(crate) fn csv_cell(text: &str) -> String {
+    match is_formula(text) {
+        true => quoted(&format!("'{text}")),
+        false => quoted(text),
+    }
+}
+
+fn quoted(text: &str) -> String {
     match text.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
         false => text.into(),
@@ -82,5 +84,16 @@ mod tests {
         assert_eq!(csv_cell("a, \"b\""), "\"a, \"\"b\"\"\"");
         assert_eq!(csv_cell("=1+1"), "'=1+1");
         assert_eq!(csv_cell("-0.5"), "-0.5");
+        for text in [
+            "=1", "'=1", "''-a", "+49 30", "-a,b", "@x", "-5", "+5", "'a", "a=1",
+        ] {
+            let cell = csv_cell(text);
+            let cell = cell.trim_matches('"');
+            let back = match (cell.strip_prefix('\''), is_formula(cell)) {
+                (Some(back), true) => back,
+                _ => cell,
+            };
+            assert_eq!(back, text);
+        }
     }
 }

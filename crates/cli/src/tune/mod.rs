@@ -58,8 +58,8 @@ pub(crate) struct Tuned {
     /// Bytes of one group in a trial.
     pub(crate) budget: f64,
     pub(crate) goal: Goal,
-    /// Whether trials are judged on validation samples.
-    pub(crate) validated: bool,
+    /// The samples that trials are judged on: `validation`, `test` or, where there are neither, `training`.
+    pub(crate) judged: &'static str,
     chosen: usize,
 }
 
@@ -74,7 +74,7 @@ impl Tuned {
         let stop = &mut experiment.stop;
         match &self.goal {
             Goal::Budget(bytes) => stop.bytes = Some(*bytes),
-            Goal::Target(Target { metric, value }) => stop.set_target(metric, *value),
+            Goal::Target(Target { metric, value, .. }) => stop.set_target(metric, *value),
             Goal::Open => {}
         }
         experiment
@@ -212,7 +212,11 @@ pub(crate) fn tune(
         groups: dataset.groups.len(),
         strategies,
         budget: trials.budget,
-        validated: !dataset.validation.is_empty(),
+        judged: match (dataset.validation.is_empty(), dataset.test.is_empty()) {
+            (false, _) => "validation",
+            (true, false) => "test",
+            (true, true) => "training",
+        },
         candidates: trials.candidates,
         pretraining: measured,
         goal: goal.clone(),

@@ -168,16 +168,12 @@ fn short(x: f64) -> String {
 }
 
 fn candidates(tuned: &Tuned) -> String {
-    let judged = if tuned.validated {
-        "validation"
-    } else {
-        "test"
-    };
+    let judged = tuned.judged;
     let headings = ["", "P", "Q", "η", "Γ", "bytes", "time"].map(str::to_owned);
     let mut headings = headings.to_vec();
     headings.extend([
         format!("loss ({judged})"),
-        "AUC".into(),
+        format!("AUC ({judged})"),
         "trial bytes".into(),
     ]);
     if let Some(target) = tuned.target() {
@@ -236,6 +232,12 @@ fn certainty(tuned: &Tuned) -> String {
         ),
         _ => String::new(),
     };
+    let optimistic = match tuned.judged {
+        "test" => {
+            "They are judged on the test samples, since none are held out for validation\n(data.validation): test figures of what is chosen are optimistic. "
+        }
+        _ => "",
+    };
     let chosen = tuned.chosen();
     let train = &chosen.experiment.train;
     let steered = match is_steered(&chosen.experiment) {
@@ -243,7 +245,7 @@ fn certainty(tuned: &Tuned) -> String {
         false => String::new(),
     };
     format!(
-        "How sure is this? In pre-training the mean of ‖∇F‖² was {}, and the bound allows {}: {allowed}.\nIts advice on Q and η errs on the safe, slow side, so the trials decide. They have one seed each: those within 25 %\nin bytes or 3 % in loss count as equal, and the first of them is chosen. {unreached}Tuning sent {} per group.\n\nChoice    {} ({steered}P = {}, Q = {}, η = {})\n",
+        "How sure is this? In pre-training the mean of ‖∇F‖² was {}, and the bound allows {}: {allowed}.\nIts advice on Q and η errs on the safe, slow side, so the trials decide. They have one seed each: those within 25 %\nin bytes or 3 % in loss count as equal, and the first of them is chosen. {unreached}{optimistic}Tuning sent {} per group.\n\nChoice    {} ({steered}P = {}, Q = {}, η = {})\n",
         number(measured),
         number(bound.total()),
         bytes(tuned.cost()),
@@ -302,7 +304,7 @@ pub(crate) fn json(tuned: &Tuned) -> Result<Value> {
         "choice": of(tuned.chosen()),
         "budget": tuned.budget,
         "target": tuned.target(),
-        "judged_on": if tuned.validated { "validation" } else { "test" },
+        "judged_on": tuned.judged,
         "bytes": tuned.cost(),
         "experiment": tuned.written(),
     }))

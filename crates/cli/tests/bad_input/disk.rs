@@ -101,7 +101,7 @@ fn a_full_disk_leaves_an_export_as_it_was() {
         eprintln!("skipped: mounting a small disk needs root");
         return;
     };
-    place.write("disk/e.npz", "an older one");
+    place.write("disk/e.npz", "");
     let export = ["data", "export", "--out", "disk/e.npz"];
     place.refuses(&export, &["disk/e.npz", "No space left"]);
 }

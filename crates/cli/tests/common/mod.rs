@@ -103,7 +103,7 @@ pub fn snapshot(folder: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
                 found.insert(path.clone(), None);
                 todo.push(path);
             } else {
-                let bytes = fs::read(&path).unwrap();
+                let bytes = fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
                 found.insert(path, Some(bytes));
             }
         }

@@ -78,6 +78,6 @@ fn out_of_memory_is_an_error_and_no_crash() {
         "1",
     ]));
     assert_eq!(ran.status.code(), Some(2), "{}", ran.stderr);
-    says(&ran.stderr, &["error: out of memory:"]);
+    says(&ran.stderr, &["error: out of memory:", "expected"]);
     assert!(!ran.stderr.contains("backtrace"), "{}", ran.stderr);
 }

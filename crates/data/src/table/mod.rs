@@ -254,6 +254,9 @@ fn told_unmeasured(names: &[String]) -> Vec<String> {
 /// More patients than this share are not lost by chance.
 const MANY: f64 = 0.05;
 
+/// Patients without predictions who are named.
+const MOST_NAMED: usize = 50;
+
 /// Those who take part, in the order of their ids.
 fn patients(
     plan: &Plan<'_>,
@@ -318,10 +321,18 @@ fn patients(
             )));
         }
         _ => {
-            let first = patients.iter().find(|p| one_sided(p));
-            let example = first.map_or("", |p| &survey.ids[*p as usize]);
+            // Who asks for predictions has to know who gets none.
+            let named = if plan.purpose.is_new() { MOST_NAMED } else { 1 };
+            let id = |p: &u32| format!("{:?}", survey.ids[*p as usize]);
+            let ids = patients.iter().filter(|p| one_sided(p)).take(named).map(id);
+            let ids: Vec<String> = ids.collect();
+            let more = match lonely - ids.len() {
+                0 => String::new(),
+                n => format!(" and {n} more"),
+            };
             notes.push(format!(
-                "{lonely} {those} known to only one side and {are} left out, {example:?} for instance{lost}"
+                "{lonely} {those} known to only one side and {are} left out: {}{more}{lost}",
+                ids.join(", ")
             ));
             patients.retain(|p| !one_sided(p));
         }

@@ -5,6 +5,7 @@ use crate::{Outcome, files, load};
 use anyhow::{Context, Result};
 use selvedge_data::PseudonymKey;
 use selvedge_run::files::write_whole;
+use selvedge_run::format::shell;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -54,7 +55,7 @@ pub(in crate::commands) fn split(args: &SplitArgs) -> Result<Outcome> {
     }
     crate::say(&format!(
         "to train from them: selvedge train {}",
-        toml.display()
+        shell(&toml)
     ));
     Ok(Outcome::Done)
 }

@@ -139,12 +139,20 @@ impl Card<'_> {
             true => "The number of samples of each class in each group is not known here.\n".into(),
             false => format!("Training samples of each class:\n\n{}", self.labels()),
         };
+        let positive = self
+            .run
+            .manifest
+            .positive()
+            .map_or(String::new(), |positive| {
+                let class = cell(&positive.label);
+                format!("The positive class is {class} ({}).\n\n", positive.why)
+            });
         format!(
             "## Data and splits\n\n\
              Data set {}{path}, fingerprint `{}`; statistics of training rows `{}`.\n\n\
              {} training samples on {} devices of {} (split: {}); {} validation samples, {} test samples; seed {}. Before groups are \
              made, {} of the rows are held out for the test and {} of the rest for validation, unless the data set has its own parts (PhysioNet's \
-             set-b, or a column that names them).\n\n{labels}",
+             set-b, or a column that names them).\n\n{positive}{labels}",
             cell(&settings.set),
             cell(&data.fingerprint),
             self.exported.inputs.statistics.fingerprint(),

@@ -96,6 +96,13 @@ fn of_assessment(assessed: &Value) -> String {
         ),
         None => "the most likely one".into(),
     };
+    let positive = assessed["positive"]["class"].as_str();
+    let positive = positive.map_or(String::new(), |class| {
+        format!(
+            "; average precision, sensitivity, specificity and predictive values are those of the positive class, {}",
+            cell(class)
+        )
+    });
     let parts = PARTS.into_iter().filter(|part| assessed[*part].is_object());
     let parts: Vec<&str> = parts.collect();
     let is_there = |name: &&str| parts.iter().any(|part| assessed[*part][*name].is_number());
@@ -116,7 +123,7 @@ fn of_assessment(assessed: &Value) -> String {
     };
     let mut out = format!(
         "From `selvedge evaluate`, with {confidence} bootstrap confidence intervals ({} resamples of the patients). Probabilities {calibrated}; \
-         the predicted class is {decided}. Precision, recall and F1 are means over the classes. The model was fitted to the training \
+         the predicted class is {decided}. Precision, recall and F1 are macro averages, the means over the classes{positive}. The model was fitted to the training \
          samples{chosen}: the test column is the one that counts.\n\n{}",
         count(assessed["resamples"].as_u64().unwrap_or_default()),
         table(&head, MEASURES.into_iter().filter(is_there).map(row))
