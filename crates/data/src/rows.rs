@@ -73,6 +73,8 @@ pub(crate) struct Rows {
     pub(crate) columns: [Vec<Column>; 2],
     /// Categories that training has not seen.
     pub(crate) new_categories: NewCategories,
+    /// Whether rows or measurements of the files were left out.
+    pub(crate) incomplete: bool,
     /// What a user should know about the reading.
     pub(crate) notes: Vec<String>,
 }
@@ -101,6 +103,7 @@ impl Rows {
             paper,
             columns: Default::default(),
             new_categories: Default::default(),
+            incomplete: false,
             notes: Vec::new(),
         }
     }

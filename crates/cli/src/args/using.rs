@@ -84,8 +84,8 @@ pub(crate) struct PredictArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) arrays: Option<PathBuf>,
     /// Stop without predictions if any patient has a new category, a value outside the training range, a value in a
-    /// column that was never measured in training, or none in one that always was; or if any row, variable or
-    /// measurement of the files is left out
+    /// column that was never measured in training, or none in one that always was; or if any row or measurement
+    /// of the files is left out
     #[arg(long)]
     pub(crate) strict: bool,
     /// Print the predictions as one JSON object

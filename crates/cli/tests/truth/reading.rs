@@ -11,9 +11,12 @@ fn with_series(name: &str, time: impl Fn(u32) -> String, table: &str) -> Place {
     place
 }
 
+/// What the file has as the time of an hour.
+type Time<'a> = &'a dyn Fn(u32) -> String;
+
 #[test]
 fn times_in_a_wrong_unit_are_refused() {
-    let times: [(&dyn Fn(u32) -> String, &[&str]); 4] = [
+    let times: [(Time<'_>, &[&str]); 4] = [
         (
             &|hour| (60 * hour).to_string(),
             &[
@@ -46,7 +49,7 @@ fn times_in_a_wrong_unit_are_refused() {
 
 #[test]
 fn some_measurements_outside_are_said_and_more_are_left_out_on_purpose() {
-    // Every 25th file has one of six, which is less than 5 %.
+    // Thirty of 750 values.
     let few = with_series("truth-few", |hour| hour.to_string(), "");
     let stray = "p0,9,pulse,0.5\n".repeat(30);
     let text = std::fs::read_to_string(few.join("w.csv")).unwrap() + &stray;

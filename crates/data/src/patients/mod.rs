@@ -54,7 +54,7 @@ pub struct Patients {
     pub persons: Vec<u32>,
     /// What is unlike training.
     pub oddities: Vec<Oddity>,
-    /// Whether all that is in the files is used: no row, variable or measurement was left out.
+    /// Whether all that is in the files is used: no row and no measurement was left out.
     pub complete: bool,
     /// Notes for the user.
     pub notes: Vec<String>,
@@ -79,16 +79,11 @@ pub fn read_patients(
     }
     let mut rows = read(settings, inputs, files, purpose)?;
     check(&rows, inputs)?;
-    let complete = rows.notes.is_empty();
     let chosen = choose(&mut rows, which);
     if chosen.is_empty() {
         return Err(DataError::file(rows.file, "no patients in it"));
     }
-    let patients = gather(rows, &chosen, inputs);
-    Ok(Patients {
-        complete,
-        ..patients
-    })
+    Ok(gather(rows, &chosen, inputs))
 }
 
 fn read(
@@ -214,7 +209,7 @@ fn gather(rows: Rows, chosen: &[usize], inputs: &Inputs) -> Patients {
             false => of_chosen(&rows.units),
         },
         oddities,
-        complete: true,
+        complete: !rows.incomplete,
         notes: rows.notes,
     }
 }

@@ -497,6 +497,7 @@ mod tests {
             devices_are_units: false,
             columns: Default::default(),
             new_categories: Default::default(),
+            incomplete: false,
             given_groups: Some(GivenGroups {
                 of_row: (0..count as u32).map(|row| row % 4).collect(),
                 names: ["north", "east", "south", "west"].map(String::from).into(),

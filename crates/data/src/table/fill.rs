@@ -319,13 +319,14 @@ enum Value {
     Category(usize),
 }
 
-/// Reads all files once more. Gives what a user should know of measurements outside of the time that is looked at.
+/// Reads all files once more. Gives how many measurements are outside of the time that is looked at, and what a user
+/// should know.
 pub(super) fn fill(
     plan: &Plan<'_>,
     open: Open<'_>,
     places: &Places<'_>,
     grids: &mut [Grid; 2],
-) -> Result<Vec<String>, DataError> {
+) -> Result<(u64, Vec<String>), DataError> {
     let (mut outside, mut notes) = (0, Vec::new());
     let mut digits = vec![Digits::default(); plan.features.len()];
     for file in &plan.files {
@@ -347,7 +348,7 @@ pub(super) fn fill(
         let columns = plan.features.iter().zip(&digits);
         notes.extend(columns.filter_map(|(feature, digits)| digits.lost(&feature.name)));
     }
-    Ok(notes)
+    Ok((outside, notes))
 }
 
 fn fill_from(

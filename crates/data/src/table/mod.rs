@@ -214,7 +214,9 @@ pub(crate) fn read_files(
         Grid::new(&plan, Holder::Hospital, patients.len())?,
         Grid::new(&plan, Holder::Device, patients.len())?,
     ];
-    notes.extend(fill::fill(&plan, open, &places, &mut grids)?);
+    let (outside, told) = fill::fill(&plan, open, &places, &mut grids)?;
+    notes.extend(told);
+    let incomplete = outside > 0 || survey.strangers > 0 || patients.len() < survey.ids.len();
     let take_id = |p: &u32| std::mem::take(&mut survey.ids[*p as usize]);
     let ids: Vec<String> = patients.iter().map(take_id).collect();
     let [hospital, device] = grids;
@@ -238,6 +240,7 @@ pub(crate) fn read_files(
         given_groups,
         columns: [Holder::Hospital, Holder::Device].map(|side| plan.columns_of(side)),
         new_categories: std::mem::take(&mut plan.new_categories),
+        incomplete,
         notes,
         ids,
         file: plan.files.swap_remove(0).path,

@@ -91,7 +91,7 @@ impl OneSide {
                 rows_of(side, Holder::Device, &patients),
             )?,
         ];
-        notes.extend(fill::fill(&plan, open, &places, &mut grids)?);
+        notes.extend(fill::fill(&plan, open, &places, &mut grids)?.1);
         let [hospital, device] = grids;
         let mut grid = match side {
             Holder::Hospital => hospital,
