@@ -221,10 +221,11 @@ impl RunDirectory {
             seconds: header.real_seconds,
         };
         manifest.cpu.instructions = task.architecture.level().name().into();
-        // Before anything grows: whoever reads the run meanwhile must not take that for damage.
         digests::go_on(&mut manifest.files);
-        manifest.write(path)?;
-        Ok((Self::open(path, manifest, &header, lock)?, state))
+        let directory = Self::open(path, manifest, &header, lock)?;
+        // Before anything grows: whoever reads the run meanwhile must not take that for damage.
+        directory.files.manifest.write(path)?;
+        Ok((directory, state))
     }
 
     /// Notes what an interval brought.

@@ -311,7 +311,7 @@ fn predictions_are_those_of_the_evaluation(place: &Place, rows: &[Row], own: &Va
             let said = patient["probabilities"][format!("class{}", row.label)]
                 .as_f64()
                 .unwrap();
-            loss -= said.max(1e-30).ln() / of_part.len() as f64;
+            loss -= libm::log(said.max(1e-30)) / of_part.len() as f64;
         }
         assert_eq!(
             serde_json::json!(confusion),
