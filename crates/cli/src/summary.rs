@@ -131,7 +131,7 @@ impl Summary {
             0 => "No test samples, so only the training loss is measured",
             _ => "On the test samples, but for the training loss",
         };
-        writeln!(out, "{on}. {MEANS}")
+        writeln!(out, "{on}.\n{MEANS}.")
     }
 
     fn write_bytes(&self, out: &mut String) -> std::fmt::Result {

@@ -56,9 +56,12 @@ fn runs(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Those that have come to their end.
+/// Those that have come to their end, or to a target.
 fn finished(folder: &Path) -> Vec<PathBuf> {
-    let has_ended = |path: &PathBuf| Run(path.clone()).manifest()["ending"]["kind"] == "finished";
+    let has_ended = |path: &PathBuf| {
+        let kind = &Run(path.clone()).manifest()["ending"]["kind"];
+        kind == "finished" || kind == "reached"
+    };
     runs(folder).into_iter().filter(has_ended).collect()
 }
 

@@ -7,7 +7,7 @@ use std::fmt::{self, Debug, Display, Formatter};
 ///
 /// ```
 /// let error = selvedge_run::Run::read("no/such/run".as_ref()).err().unwrap();
-/// assert_eq!(error.to_string(), "no/such/run is not a run directory: it has no manifest.json");
+/// assert_eq!(error.to_string(), "no/such/run is not a run directory: there is no such folder");
 /// ```
 pub struct Error {
     text: Option<String>,

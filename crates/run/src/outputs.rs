@@ -29,6 +29,8 @@ pub enum Kind {
     Statistics,
     /// A page of the reference, in Markdown.
     Reference,
+    /// The text or the data of a reproduction.
+    Reproduction,
     /// An experiment, which never replaces anything.
     Experiment,
 }
@@ -49,6 +51,7 @@ impl Kind {
             Kind::Arrays => "a model's inputs",
             Kind::Statistics => "statistics",
             Kind::Reference => "a page of the reference",
+            Kind::Reproduction => "a reproduction",
             Kind::Experiment => "an experiment",
         }
     }
@@ -76,6 +79,7 @@ impl Kind {
                 Kind::Arrays => holds("hospital.npy"),
                 Kind::Statistics => starts("{\n  \"classes\": ["),
                 Kind::Reference => starts("# ") && has("`selvedge reference`"),
+                Kind::Reproduction => starts("## ") || starts("[\n  {\n    \"part\": \""),
                 Kind::Experiment => false,
             }
     }

@@ -3,6 +3,7 @@
 //! Everything comes from the run directory, so a model can be used without its training data.
 
 use crate::digests;
+use crate::directory::Files;
 use crate::error::{Context, Error, Result, bail};
 use crate::files::{
     BEST, INITIAL, INPUTS, MODEL, VALIDATION, read_bytes, read_json, write_json, write_whole,
@@ -251,8 +252,10 @@ pub(crate) fn write_inputs(run: &Path, inputs: &Inputs) -> Result<()> {
 }
 
 /// Writes them again where somebody has damaged the file: a run that is resumed has the data that they come from.
-pub(crate) fn restore_inputs(run: &Path, inputs: &Inputs) -> Result<()> {
-    match read_inputs(run) {
+pub(crate) fn restore_inputs(files: &Files, inputs: &Inputs) -> Result<()> {
+    let run = &files.path;
+    let intact = digests::check(run, &files.manifest.files, &[INPUTS]);
+    match intact.and_then(|()| read_inputs(run)) {
         Ok(_) => Ok(()),
         Err(_) => write_inputs(run, inputs),
     }

@@ -182,7 +182,7 @@ impl<'a> Training<'a> {
         if let Some(path) = self.directory.filter(|_| self.resume) {
             if has_begun(path) {
                 let (directory, state) = RunDirectory::resume(path, task, self.seams.is_some())?;
-                trained::restore_inputs(path, &self.data.inputs())?;
+                trained::restore_inputs(&directory.files, &self.data.inputs())?;
                 return Ok((Some(directory), state));
             }
             // An empty directory of a process that was killed at once is not in the way.

@@ -26,6 +26,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Outcome> {
         set: args.set.clone(),
         folder: args.out.clone(),
     };
+    reproduce::check(&plan.folder)?;
     let options = options(&args.directory, &args.machine)?;
     let Some(runs) = reproduce::reproduce(&plan, &options)? else {
         return stopped(&options);

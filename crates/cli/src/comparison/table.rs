@@ -8,7 +8,7 @@ use selvedge_run::runs::{Run, Series};
 use serde::Serialize;
 
 /// What stands below tables.
-pub(crate) const MEANS: &str = "Precision, recall and F1 are means over the classes (macro averages), of the model's raw probabilities";
+pub(crate) const MEANS: &str = "Precision, recall and F1 are means over the classes (macro), from the model's raw probabilities";
 
 /// Mean and standard deviation over the seeds that reached a target.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

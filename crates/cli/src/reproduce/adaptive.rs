@@ -227,9 +227,9 @@ fn trend_line(costs: &[Costs], shape: &Shape, target: &Target, style: usize) -> 
     (row, note)
 }
 
-/// With growing P = Q bytes first fall and then rise: up to the longest interval with which every seed gets there.
+/// With growing P = Q bytes first fall and then rise, among the intervals with which every seed gets there.
 fn claim_shape(section: &mut Section, shape: &Shape, target: &Target) {
-    let Some((first, last)) = shape.ends else {
+    let Some((first, last)) = shape.ends.filter(|(first, last)| first < last) else {
         return;
     };
     for (what, end, paper, found) in [
@@ -237,8 +237,15 @@ fn claim_shape(section: &mut Section, shape: &Shape, target: &Target) {
         ("then rise", last, "and then increase", &shape.rises),
     ] {
         let until = target.name();
-        let text = format!("bytes until {until} {what}: the lowest < P = Q = {end}");
-        section.claim(text, paper, found);
+        let text = format!("bytes until {until} {what}: the lowest of the others < P = Q = {end}");
+        let claim = Claim::new(text, paper, found, true);
+        // Longer ones that do not get there may still cost more.
+        let is_cut = what == "then rise" && last < *FIGURE8.end();
+        let verdict = match claim.verdict {
+            Verdict::Reversed if is_cut => Verdict::Open,
+            verdict => verdict,
+        };
+        section.claims.push(Claim { verdict, ..claim });
     }
 }
 
@@ -262,10 +269,11 @@ fn claim_choice(
         section.claim(text, "substantially less", &compare(ours, theirs));
     }
     let found = compare(ours, &shape.best);
-    let verdict = match found.verdict(false) {
-        Verdict::Open if found.ratio.is_some_and(|r| r < NEAR_BEST) => Verdict::Holds,
-        Verdict::Holds => Verdict::Reversed,
-        other => other,
+    // Not by signs: every seed gets there with both.
+    let is_near = !found.by_signs && found.ratio.is_some_and(|r| r < NEAR_BEST);
+    let verdict = match found.verdict(true) {
+        Verdict::Open if is_near => Verdict::Holds,
+        verdict => verdict,
     };
     section.claims.push(Claim {
         text: format!("bytes until {until}: strategy 2's P = Q = {chosen} ≈ the lowest"),

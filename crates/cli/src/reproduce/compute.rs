@@ -16,8 +16,8 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-/// Intervals that are measured, after one that is not.
-const INTERVALS: u64 = 30;
+/// About so many iterations are measured, after an interval that is not.
+const ITERATIONS: u64 = 40;
 /// How often each algorithm is measured, in turns, so that noise shows.
 const REPEATS: usize = 5;
 
@@ -34,7 +34,7 @@ pub(super) fn table4(one: &Reproduced, options: &Options) -> Result<Section> {
             if is_interrupted() {
                 break;
             }
-            let intervals = one.interval * (INTERVALS + 2);
+            let intervals = one.interval * ((ITERATIONS / one.interval).max(4) + 2);
             let mut set = compared.set();
             set.push(format!("train.iterations={intervals}"));
             set.push(format!("train.evaluate_every={intervals}"));

@@ -108,7 +108,9 @@ fn ahead_early(section: &mut Section, one: &Reproduced, highest: &Target) {
         let found = compare(&of(i), &of(0));
         let claim = Claim::new(text, format!("ahead below {below}"), &found, true);
         let claim = claim.between("compressed ahead early", other);
-        section.claims.push(claim);
+        // It is the other way round than all other ratios.
+        let ratio = None;
+        section.claims.push(Claim { ratio, ..claim });
     }
 }
 
@@ -193,12 +195,19 @@ fn widens<F: Fn(usize, &Evaluation) -> f64>(
         .zip(&long)
         .filter_map(|(a, b)| Some(((*a)?, (*b)?)))
         .collect();
-    let wider = pairs.iter().filter(|(a, b)| b > a).count();
+    let count = |is: fn(f64) -> bool| {
+        let changes = pairs
+            .iter()
+            .map(|(a, b)| (b - a) / a.abs().max(b.abs()).max(1e-9));
+        changes.filter(|change| is(*change)).count()
+    };
+    // Gaps that differ in their last digits are the same: both need the same iterations.
+    let (wider, narrower) = (count(|x| x > 1e-9), count(|x| x < -1e-9));
     let all = short.len();
     let verdict = match (pairs.len(), wider) {
         (0, _) => Verdict::Unreached,
         (n, wider) if n == all && wider == n && n >= 5 => Verdict::Holds,
-        (n, 0) if n == all && n >= 5 => Verdict::Reversed,
+        (n, _) if n == all && narrower == n && n >= 5 => Verdict::Reversed,
         _ => Verdict::Open,
     };
     let other = &COMPARED[i];

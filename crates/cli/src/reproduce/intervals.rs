@@ -9,7 +9,7 @@ use crate::comparison::table::Table;
 use crate::comparison::targets::Target;
 use crate::comparison::{Options, run_all};
 use crate::load;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use selvedge_core::experiment::Experiment;
 use selvedge_core::state::Evaluation;
 use selvedge_run::comparison::{Comparison, Variant};
@@ -128,7 +128,9 @@ pub(super) fn prepare(plan: &Plan) -> Result<Vec<Prepared>> {
     }
     let mut prepared = Vec::new();
     for (paper, name) in &plan.sets {
-        let targets = &paper.adaptive[*name];
+        let targets = paper.adaptive.get(*name);
+        let targets =
+            targets.with_context(|| format!("{name} has no targets for Figures 7 to 9"))?;
         let base = base(plan, (paper, name), targets)?;
         let settings = settings(&parts).into_iter();
         let comparison = Comparison {
@@ -224,7 +226,8 @@ fn targets(of: &Adaptive) -> Vec<Target> {
 impl Varied {
     /// A section about it.
     pub(super) fn section(&self, part: &str, what: &str) -> Section {
-        Section::new(part, what, self.paper.shown(&self.experiment), None)
+        let set = self.paper.shown(&self.experiment, &self.base.data.set);
+        Section::new(part, what, set, None)
     }
 
     /// The runs of a setting; none if it was not asked for.
@@ -252,6 +255,15 @@ mod tests {
 
     fn experiment(name: &str, iterations: u64) -> Experiment {
         preset(name, &[format!("train.iterations={iterations}")]).unwrap()
+    }
+
+    #[test]
+    fn every_experiment_has_targets() {
+        for set in super::super::paper::PAPER_SETS.iter() {
+            for name in &set.experiments {
+                assert!(set.adaptive.contains_key(name), "{name}");
+            }
+        }
     }
 
     #[test]

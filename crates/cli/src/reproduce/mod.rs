@@ -23,7 +23,7 @@ mod summary;
 mod tables;
 mod trend;
 
-pub(crate) use output::{markdown, write};
+pub(crate) use output::{check, markdown, write};
 pub(crate) use sets::sets_at_hand;
 
 use crate::Outcome;
@@ -39,7 +39,7 @@ use selvedge_core::experiment::one_of;
 use selvedge_core::state::Evaluation;
 use selvedge_run::comparison::{Comparison, Variant};
 use selvedge_run::runs::{Series, series};
-use sets::{load_silently, preset};
+use sets::{ENOUGH, load_silently, preset};
 use std::path::{Path, PathBuf};
 
 /// What can be reproduced: the paper's tables and figures, the bytes of an iteration, Table II with the learning rates
@@ -153,6 +153,22 @@ pub(crate) fn reproduce(plan: &Plan, options: &Options) -> Result<Option<Runs>> 
             );
         }
     }
+    for (part, keys) in [
+        (
+            "printed",
+            &[
+                "train.learning_rate",
+                "train.halve_every",
+                "data.validation",
+            ][..],
+        ),
+        ("layers", &["model.combined"]),
+    ] {
+        let changed = keys.iter().find(|key| plan.sets(key));
+        if let Some(key) = changed.filter(|_| plan.parts.contains(&part)) {
+            bail!("--set {key}: `{part}` fixes this; leave that part out to change it");
+        }
+    }
     let mut prepared = Vec::new();
     for (settings, interval) in plan.settings() {
         for (paper, name) in &plan.sets {
@@ -167,8 +183,22 @@ pub(crate) fn reproduce(plan: &Plan, options: &Options) -> Result<Option<Runs>> 
         }
     }
     let varied = intervals::prepare(plan)?;
-    for (_, name) in &plan.sets {
-        load_silently(&preset(name, &plan.set)?, &options.data)?;
+    if prepared.is_empty() && varied.is_empty() {
+        bail!(
+            "{}: there is nothing to reproduce for these data sets; `layers` needs --data esr",
+            plan.parts.join(",")
+        );
+    }
+    for (paper, name) in &plan.sets {
+        let experiment = preset(name, &plan.set)?;
+        let samples = load_silently(&experiment, &options.data)?;
+        // A demonstration of a set must not stand under its name.
+        if samples < ENOUGH && !experiment.data.set.starts_with("synthetic") {
+            bail!(
+                "{name}: {samples} training samples are too few for {}: expected the whole set, with at least {ENOUGH}",
+                paper.name
+            );
+        }
     }
     let mut runs = Runs {
         algorithms: Vec::new(),
@@ -311,7 +341,10 @@ pub(crate) fn sections(plan: &Plan, runs: &Runs, options: &Options) -> Result<Ve
 impl Reproduced {
     /// A section about it, headed by what is compared.
     fn section(&self, part: &str, what: &str, head: &str) -> Section {
-        let set = self.paper.shown(&self.experiment);
+        let reads = self.comparison.experiment["data"]["set"].as_str();
+        let set = self
+            .paper
+            .shown(&self.experiment, reads.unwrap_or_default());
         let mut section = Section::new(part, what, set, Some(self.interval));
         section.row(head, self.compared().iter().map(|one| one.name.to_owned()));
         section

@@ -115,9 +115,11 @@ impl PaperSet {
         self.changes.get(experiment).map_or(&[], Vec::as_slice)
     }
 
-    /// `ESR` or `MIMIC-III (physionet2012 stands in)`
-    pub(super) fn shown(&self, experiment: &str) -> String {
+    /// `ESR`, `MIMIC-III (physionet2012 stands in)` or `ESR (synthetic-esr stands in)`, given the experiment and the set
+    /// that it reads.
+    pub(super) fn shown(&self, experiment: &str, set: &str) -> String {
         match self.experiments[0] == experiment {
+            _ if set.starts_with("synthetic") => format!("{} ({set} stands in)", self.name),
             true => self.name.clone(),
             false => format!("{} ({experiment} stands in)", self.name),
         }
@@ -133,6 +135,7 @@ pub(super) struct Figure4 {
 
 /// What is to be reached in Figures 7 to 9. The paper shows them for MIMIC-III only, and says the AUC of two of them.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Adaptive {
     /// AUC
     pub(super) figure7: f64,
@@ -146,10 +149,9 @@ pub(super) struct Adaptive {
     pub(super) learning_rate: Option<f64>,
     /// T, in which all settings that get there do.
     pub(super) iterations: u64,
-    /// Evaluations come at most so many iterations apart, or P where that is more. A target is reached at one of them,
-    /// on PhysioNet after some 130 iterations: were they 20 apart there, settings would tie that differ by less than 15
-    /// %, and what is left of a tie is how many bytes an iteration has, in every seed to the byte. 4 divides the
-    /// smaller P of Figure 7, which are then judged at the same iterations.
+    /// Evaluations come at most so many iterations apart, or P where that is more. A target is reached at one of them:
+    /// were they far apart, settings would tie that differ by several per cent, and what is left of a tie is how many
+    /// bytes an iteration has, in every seed to the byte.
     pub(super) evaluate_every: u64,
 }
 

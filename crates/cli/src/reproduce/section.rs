@@ -24,7 +24,6 @@ pub(crate) struct Section {
     /// Sentences below the rows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) notes: Vec<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) claims: Vec<Claim>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) figures: Vec<Figure>,
@@ -90,7 +89,7 @@ pub(crate) struct Claim {
     /// What the paper prints.
     pub(crate) paper: String,
     pub(crate) verdict: Verdict,
-    /// The first's cost by the second's.
+    /// The first's cost by the second's, where both get there with every seed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ratio: Option<f64>,
     pub(crate) found: String,
@@ -108,7 +107,7 @@ impl Claim {
             between: None,
             paper: paper.into(),
             verdict: found.verdict(claimed_less),
-            ratio: found.ratio,
+            ratio: found.ratio.filter(|_| !found.by_signs),
             found: found.text(),
         }
     }

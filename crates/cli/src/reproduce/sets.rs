@@ -73,7 +73,7 @@ pub(crate) fn sets_at_hand(
 }
 
 /// Fewer training samples are a demonstration of a set, like that of MIMIC-III, and not the set.
-const ENOUGH: usize = 1000;
+pub(super) const ENOUGH: usize = 1000;
 
 /// The training samples of an experiment, if they can be loaded; what there is to say of them is said when they are
 /// used.

@@ -69,7 +69,7 @@ pub(super) fn printed(one: &Reproduced) -> Result<Section> {
     let experiment = SETS.from_json(&one.comparison.experiment)?;
     let train = &experiment.train;
     section.notes.push(format!(
-        "Every algorithm has η {}, halved every {} iterations (the paper halves it, and does not print how often), α {} and {} iterations; there are no validation samples.",
+        "Every algorithm has η {} (halved every {} iterations: the paper does not print how often it halves), α {}, and only {} iterations; there are no validation samples.",
         train.learning_rate,
         count(train.halve_every),
         train.participation,

@@ -72,35 +72,34 @@ pub(super) struct Shape {
     pub(super) lowest: Option<u64>,
     /// What each seed costs at the P = Q that the others find lowest.
     pub(super) best: Vec<Option<f64>>,
-    /// The shortest interval, and the longest with which every seed gets there.
+    /// The shortest and the longest interval with which every seed gets there.
     pub(super) ends: Option<(u64, u64)>,
-    /// The lowest against the first of them.
+    /// The lowest of the others against the first of them.
     pub(super) falls: Comparison,
-    /// The lowest against the last of them.
+    /// The lowest of the others against the last of them.
     pub(super) rises: Comparison,
 }
 
 impl Shape {
     /// Compares the lowest costs with those at both ends. Of many values that differ by chance the lowest is lower than
-    /// any given one, so each seed is compared at the place that the *other* seeds find lowest.
+    /// any given one, so each seed is compared at the place that the *other* seeds find lowest. That a longer interval
+    /// does not get there says nothing of what it would cost.
     pub(super) fn of(costs: &[Costs]) -> Self {
-        let seeds = costs.first().map_or(0, |(_, c)| c.len());
-        let best = |i: usize| {
-            let place = lowest(costs, |seed| seeds == 1 || seed != i)?;
-            let (_, costs) = costs.iter().find(|(q, _)| *q == place)?;
-            costs.get(i).copied().flatten()
-        };
-        let best: Vec<Option<f64>> = (0..seeds).map(best).collect();
-        // That a longer interval does not get there says nothing of what it would cost.
         let all_there = |(_, c): &&Costs| c.iter().all(Option::is_some);
-        let (first, last) = (costs.first(), costs.iter().rev().find(all_there));
-        let end = |costs: Option<&Costs>| costs.map_or(Vec::new(), |(_, c)| c.clone());
+        let there: Vec<Costs> = costs.iter().filter(all_there).cloned().collect();
+        let (first, last) = (there.first(), there.last());
+        let against = |end: Option<&Costs>| {
+            let others = there.iter().filter(|c| end.is_some_and(|end| end.0 != c.0));
+            let others: Vec<Costs> = others.cloned().collect();
+            let end = end.map_or(Vec::new(), |(_, c)| c.clone());
+            compare(&best(&others, end.len()), &end)
+        };
         Shape {
             lowest: lowest(costs, |_| true),
+            best: best(costs, costs.first().map_or(0, |(_, c)| c.len())),
             ends: first.zip(last).map(|(a, b)| (a.0, b.0)),
-            falls: compare(&best, &end(first)),
-            rises: compare(&best, &end(last)),
-            best,
+            falls: against(first),
+            rises: against(last),
         }
     }
 
@@ -114,6 +113,16 @@ impl Shape {
             (false, false) => "neither a fall nor a rise is shown: no U",
         }
     }
+}
+
+/// What each seed costs at the place that the others find lowest.
+fn best(costs: &[Costs], seeds: usize) -> Vec<Option<f64>> {
+    let of = |i: usize| {
+        let place = lowest(costs, |seed| seeds == 1 || seed != i)?;
+        let (_, costs) = costs.iter().find(|(q, _)| *q == place)?;
+        costs.get(i).copied().flatten()
+    };
+    (0..seeds).map(of).collect()
 }
 
 /// The place with the lowest mean over some seeds, of those where all of these get there.

@@ -10,7 +10,7 @@ use std::path::Path;
 /// ESR's twin in small, which needs no files and reaches some of the targets in few iterations.
 const TWIN: &str = "--data esr --seeds 2 --out rep --set data.set=synthetic-esr \
     --set data.groups=2 --set data.devices=60 --set train.participation=0.1 \
-    --set train.iterations=60";
+    --set train.iterations=300 --set train.learning_rate=0.5";
 
 /// The sections that a reproduction of one figure writes.
 fn sections(place: &Place, figure: &str) -> Vec<Value> {

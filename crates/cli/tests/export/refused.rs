@@ -89,7 +89,10 @@ fn the_best_model_is_exported_where_there_is_one() {
 fn runs_that_are_none_are_refused() {
     let place = Place::new("none");
     let run = trained(&place);
-    place.refuses(&["export", "nowhere"], &["nowhere", "manifest.json"]);
+    place.refuses(
+        &["export", "nowhere"],
+        &["nowhere", "there is no such folder"],
+    );
     place.refuses(
         &["export", "run", "--format", "onxx"],
         &["onxx", "onnx, safetensors, card"],

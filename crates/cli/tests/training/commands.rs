@@ -45,8 +45,8 @@ const SMALL: [&str; 14] = [
 ];
 
 /// The same for those whose data has a shape.
-const SMALL_SIZE: &str = "--set data.groups=2 --set data.devices=20 --set train.iterations=4 \
-    --set train.evaluate_every=2";
+const SMALL_SIZE: &str = "--set data.groups=2 --set data.devices=20 --set train.iterations=10 \
+    --set train.evaluate_every=5";
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|e| panic!("{e} in {text:?}"))

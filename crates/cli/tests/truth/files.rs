@@ -148,7 +148,10 @@ fn a_resumed_run_has_its_inputs_again() {
     let place = trained("truth-inputs");
     let run = Run::at(&place, "run");
     let before = run.bytes("inputs.json");
-    for damaged in ["", "{}"] {
+    let mut flipped = before.clone();
+    let digit = flipped.iter().rposition(u8::is_ascii_digit).unwrap();
+    flipped[digit] ^= 1;
+    for damaged in [&b""[..], b"{}", &flipped] {
         std::fs::write(run.file("inputs.json"), damaged).unwrap();
         place.refuses(&["evaluate", "run"], &["inputs.json"]);
         place.succeeds(&["train", "--resume", "run"]);

@@ -105,11 +105,11 @@ fn means_over_the_classes_are_called_macro() {
         ))
         .stdout;
     for text in [again, compared] {
-        says(&text, &["macro averages", "raw probabilities"]);
+        says(&text, &["(macro)", "raw probabilities"]);
     }
     place.succeeds(&words("report run"));
     let page = fs::read_to_string(place.join("run/report.html")).unwrap();
-    says(&page, &["macro averages", "raw probabilities"]);
+    says(&page, &["(macro)", "raw probabilities"]);
 }
 
 /// Of patients whom the model has learnt from, figures are too good.
