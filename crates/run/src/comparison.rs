@@ -76,7 +76,7 @@ pub struct Tuning {
 pub struct Tried {
     /// The variant's label.
     pub label: String,
-    /// The rates that it tried, if not only those of the grid.
+    /// The rates that it tried; earlier versions leave them out, having tried those of the grid.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<f64>,
     /// The best validation AUC with each rate, or the lowest training loss, negative, where there are no
