@@ -3,11 +3,13 @@
 
 use crate::adaptive::{self, Report, Verdict};
 use crate::aggregate;
+use crate::checks::{self, Reason, squared_length};
 use crate::clock::Rates;
 use crate::ledger::{Direction, Kind, Payload};
 use crate::message_path::{Leg, Numbers, Route};
 use crate::model::Model;
 use crate::optimiser::{self, Memories};
+use crate::reversal::Heading;
 use crate::state::{Progress, Residuals, State};
 use crate::task::Task;
 use rayon::prelude::*;
@@ -18,8 +20,16 @@ pub(crate) const KINDS: [Kind; 3] = [Kind::Theta0, Kind::Theta1, Kind::Theta2];
 /// θ = Σ_m (K_m/K) `θ[m]` over the groups that are there; all adopt it. (What an absent group does until it returns is
 /// never aggregated, since it returns by adopting θ; so it may as well adopt it now.)
 pub(crate) fn aggregate(task: &Task<'_>, state: &mut State) {
-    let absent = |m: &usize| task.absent().group(state.progress.t, *m);
-    let (away, there): (Vec<usize>, Vec<usize>) = (0..state.groups.len()).partition(absent);
+    let t = state.progress.t;
+    let absent = |m: &usize| task.is_group_absent(t, *m);
+    let (mut away, mut there): (Vec<usize>, Vec<usize>) = (0..state.groups.len()).partition(absent);
+    let before = state.progress.aggregated;
+    let left_out = state.progress.left_out.clone();
+    let was_left_out = |m: &usize| left_out.iter().any(|(out, _)| out == m);
+    let returned = |m: &usize| before > 0 && (task.is_group_absent(before, *m) || was_left_out(m));
+    upload(task, state, &there);
+    leave_out(task, state, &mut there);
+    away.extend(state.progress.left_out.iter().map(|(m, _)| *m));
     for m in away {
         // What it has lost since is lost with the rest.
         state.residuals.forget(m);
@@ -28,11 +38,85 @@ pub(crate) fn aggregate(task: &Task<'_>, state: &mut State) {
             controller.reports[m] = Report::default();
         }
     }
-    upload(task, state, &there);
-    let before = state.progress.aggregated;
-    let returned = |m: &usize| before > 0 && task.absent().group(before, *m);
     let returned: Vec<usize> = there.iter().copied().filter(returned).collect();
     gather(task, state, &there, &returned);
+}
+
+/// Those whose model cannot be used, or who have sent too many of that kind, are not there.
+pub(crate) fn leave_out(task: &Task<'_>, state: &mut State, there: &mut Vec<usize>) {
+    let State {
+        progress,
+        theta,
+        groups,
+        reversals,
+        ..
+    } = state;
+    progress.left_out.clear();
+    let defence = &task.experiment.defence;
+    let Some(limit) = task.limit(defence.group_limit) else {
+        return;
+    };
+    let conduct = &mut progress.conduct.groups;
+    let in_quarantine = |m: &usize| conduct.is_quarantined(*m as u32, defence.quarantine);
+    let (quarantined, heard): (Vec<usize>, Vec<usize>) = there.drain(..).partition(in_quarantine);
+    let quarantined = quarantined.into_iter().map(|m| (m, Reason::Quarantined));
+    let verdicts = judge(task, (theta, groups), &heard, limit);
+    let sound = heard.iter().zip(&verdicts).filter(|(_, v)| v.is_none());
+    let sound: Vec<(usize, u64)> = sound.map(|(m, _)| (*m, devices(task, *m))).collect();
+    let seed = task.experiment.seed;
+    let headings = match defence.reversal > 0.0 {
+        true => reversals.observe(seed, defence.reversal, (theta, groups), &sound),
+        false => vec![Heading::Forward; groups.len()],
+    };
+    for (m, verdict) in heard.iter().zip(verdicts) {
+        let (who, heading) = (*m as u32, headings[*m]);
+        let verdict = verdict.or_else(|| (heading > Heading::Forward).then_some(Reason::Reversed));
+        match verdict {
+            None => {
+                conduct.behaved(who);
+                there.push(*m);
+                continue;
+            }
+            // It may be chance.
+            Some(Reason::Reversed) if heading == Heading::Suspect => {}
+            Some(_) => conduct.offended(who),
+        }
+        reversals.left_out(*m);
+        progress.left_out.extend(verdict.map(|reason| (*m, reason)));
+    }
+    progress.left_out.extend(quarantined);
+    progress.left_out.sort_unstable();
+}
+
+/// K_m
+fn devices(task: &Task<'_>, group: usize) -> u64 {
+    task.dataset.groups[group].devices() as u64
+}
+
+/// What is wrong with the models of groups: of each, the hospital's half or the edge's may be.
+fn judge(
+    task: &Task<'_>,
+    (theta, groups): (&Model, &[Model]),
+    there: &[usize],
+    limit: f64,
+) -> Vec<Option<Reason>> {
+    let half = |parts: &[usize]| {
+        let length = |m: &usize| {
+            let (from, to) = (theta.parts(), groups[*m].parts());
+            let parts = parts
+                .iter()
+                .map(|part| squared_length(to[*part], Some(from[*part])));
+            (devices(task, *m), parts.sum())
+        };
+        let lengths: Vec<(u64, f64)> = there.par_iter().map(length).collect();
+        checks::judge(&lengths, limit)
+    };
+    let (hospitals, edges) = (half(&[0, 1]), half(&[2]));
+    hospitals
+        .into_iter()
+        .zip(edges)
+        .map(|(a, b)| a.or(b))
+        .collect()
 }
 
 /// What the cloud does once the models of those who are there have arrived: the mean, what comes next, and the
@@ -151,6 +235,11 @@ fn upload(task: &Task<'_>, state: &mut State, there: &[usize]) {
         ..
     } = state;
     let mut frame = Vec::new();
+    if let Some(attack) = &task.attack {
+        for &m in there {
+            attack.of_group(progress.t, m, theta, &mut groups[m]);
+        }
+    }
     for (&m, part) in there.iter().flat_map(|m| [0, 1, 2].map(|part| (m, part))) {
         let route = task.route(Leg::Upload(KINDS[part]), m, progress.t);
         if !route.changes_nothing() {
@@ -173,8 +262,8 @@ fn mean(task: &Task<'_>, state: &mut State, there: &[usize]) -> Announced {
         ..
     } = state;
     let routes = KINDS.map(|kind| task.route(Leg::Download(kind), 0, progress.t));
-    let devices = |m: usize| task.dataset.groups[m].devices() as u64;
-    let models: Vec<(u64, &Model)> = there.iter().map(|&m| (devices(m), &groups[m])).collect();
+    let weighted = there.iter().map(|&m| (devices(task, m), &groups[m]));
+    let models: Vec<(u64, &Model)> = weighted.collect();
     if there.is_empty() {
         return Announced::Whole; // θ stays
     }

@@ -4,7 +4,9 @@
 //! devices as well as the groups, so that one group with many devices keeps them busy too.
 
 use crate::aggregate::Gathering;
+use crate::checks::{self, Reason};
 use crate::clock::Traffic;
+use crate::conduct::{Conduct, DeviceConduct};
 use crate::exchange::{Embeddings, Frozen};
 use crate::experiment::Side;
 use crate::ledger::Messages;
@@ -14,7 +16,9 @@ use crate::local_steps::{
 };
 use crate::message_path::Leg;
 use crate::model::{Architecture, Model};
+use crate::objective::Targets;
 use crate::optimiser::move_on;
+use crate::protocol::Phase;
 use crate::selection::Draw;
 use crate::task::Task;
 use rayon::prelude::*;
@@ -48,6 +52,8 @@ pub struct Turnout {
     pub uploaded: Vec<bool>,
     /// The iteration at which A_m was drawn.
     pub drawn: u64,
+    /// Who was there and was left out, in which phase, and why.
+    pub rejected: Vec<(Phase, u32, Reason)>,
     /// How large its messages are.
     pub messages: Messages,
     /// What its hospital saw while it stepped, if anybody was there.
@@ -153,17 +159,103 @@ impl Turnout {
         self.drawn = t;
         self.messages = Messages::new(task.architecture.widths(), &task.compression);
         self.exchanged.clear();
-        self.exchanged.extend(
-            self.subset
-                .iter()
-                .map(|n| !task.absent().exchange(t, m, *n)),
-        );
+        self.exchanged
+            .extend(self.subset.iter().map(|n| !task.is_absent(t, m, *n)));
         self.rows.clear();
         self.starts.clear();
         self.starts.push(0);
         for &device in &self.subset {
             self.rows.extend(data.rows(device).map(|row| row as u32));
             self.starts.push(self.rows.len() as u32);
+        }
+    }
+
+    /// Devices in quarantine are not asked.
+    fn leave_out_quarantined(&mut self, task: &Task<'_>, conduct: &DeviceConduct) {
+        self.rejected.clear();
+        let after = task.experiment.defence.quarantine;
+        if after == 0 || (conduct.models.is_clean() && conduct.embeddings.is_clean()) {
+            return;
+        }
+        for (device, there) in self.subset.iter().zip(&mut self.exchanged) {
+            let of = |conduct: &Conduct| conduct.is_quarantined(*device, after);
+            if *there && (of(&conduct.models) || of(&conduct.embeddings)) {
+                *there = false;
+                let quarantined = (Phase::Exchange, *device, Reason::Quarantined);
+                self.rejected.push(quarantined);
+            }
+        }
+    }
+
+    /// Hostile devices send other embeddings.
+    fn falsify(&self, task: &Task<'_>, (m, t): (usize, u64), zeta2: &mut [f32]) {
+        let Some(attack) = &task.attack else { return };
+        let width = task.architecture.device.output().len();
+        for (device, ends) in self.subset.iter().zip(self.starts.windows(2)) {
+            let own = &mut zeta2[ends[0] as usize * width..ends[1] as usize * width];
+            attack.of_embedding(t, m, *device, own);
+        }
+    }
+
+    /// Embeddings that cannot be used are left out, and who sent them is not there: `zeta2` has those of all drawn
+    /// devices. The hospital decides that, with what it holds against its devices.
+    pub(crate) fn judge_embeddings(
+        &mut self,
+        task: &Task<'_>,
+        zeta2: &[f32],
+        conduct: &mut Conduct,
+    ) {
+        let defence = &task.experiment.defence;
+        let Some(limit) = task.limit(defence.device_limit) else {
+            return;
+        };
+        let width = task.architecture.device.output().len();
+        let own = |ends: &[u32]| &zeta2[ends[0] as usize * width..ends[1] as usize * width];
+        let there = || {
+            let all = self.starts.windows(2).zip(&self.exchanged).enumerate();
+            all.filter(|(_, (_, there))| **there)
+        };
+        // Mostly there is nothing to judge.
+        let finite = there().all(|(_, (ends, _))| checks::are_finite(own(ends)));
+        if finite && limit == 0.0 && conduct.is_clean() {
+            return;
+        }
+        let length = |ends: &[u32]| {
+            let rows = own(ends).chunks_exact(width.max(1));
+            rows.map(|row| checks::squared_length(row, None))
+                .fold(0.0, larger)
+        };
+        let lengths: Vec<(u64, f64)> = there().map(|(_, (ends, _))| (1, length(ends))).collect();
+        let places: Vec<usize> = there().map(|(place, _)| place).collect();
+        for (place, verdict) in places.into_iter().zip(checks::judge(&lengths, limit)) {
+            let device = self.subset[place];
+            match verdict {
+                None => conduct.behaved(device),
+                Some(reason) => {
+                    conduct.offended(device);
+                    self.exchanged[place] = false;
+                    self.rejected.push((Phase::Exchange, device, reason));
+                }
+            }
+        }
+    }
+
+    /// Notes whose models were left out, by their edge, with what it holds against its devices.
+    pub(crate) fn judge_models(&mut self, gathering: &Gathering, conduct: &mut Conduct) {
+        if gathering.rejected.is_empty() && conduct.is_clean() {
+            return;
+        }
+        let is_rejected = |place: usize| gathering.rejected.iter().any(|(p, _)| *p == place);
+        let arrived = self.subset.iter().zip(&self.uploaded).enumerate();
+        for (place, (device, _)) in arrived.filter(|(_, (_, arrived))| **arrived) {
+            if !is_rejected(place) {
+                conduct.behaved(*device);
+            }
+        }
+        for (place, reason) in &gathering.rejected {
+            let device = self.subset[*place];
+            conduct.offended(device);
+            self.rejected.push((Phase::Upload, device, *reason));
         }
     }
 
@@ -187,10 +279,11 @@ impl Turnout {
         task: &Task<'_>,
         (m, t): (usize, u64),
         model: &Model,
-        copy: &mut [f32],
+        (copy, conduct): (&mut [f32], &mut DeviceConduct),
         workspace: &mut Workspace,
     ) {
         self.draw(task, m, t);
+        self.leave_out_quarantined(task, conduct);
         let Architecture {
             hospital, device, ..
         } = &task.architecture;
@@ -224,6 +317,8 @@ impl Turnout {
         frozen.prepare(&task.architecture, theta2);
         hospital_side.embed(hospital, &model.theta1, &samples.x1, &self.rows);
         route(Leg::Zeta2).send_rows(&self.rows, &mut device_side.zeta, frame);
+        self.falsify(task, (m, t), &mut device_side.zeta);
+        self.judge_embeddings(task, &device_side.zeta, &mut conduct.embeddings);
         route(Leg::Zeta1).send_rows(&self.rows, &mut hospital_side.zeta, frame);
     }
 
@@ -253,8 +348,10 @@ impl Turnout {
         let arrived = self.subset.iter().zip(&self.exchanged);
         self.uploaded
             .extend(arrived.map(|(n, there)| *there && !task.absent().upload(end, m, *n)));
+        let samples = &task.dataset.groups[m].samples;
         let batch = Batch {
-            samples: &task.dataset.groups[m].samples,
+            samples,
+            y: task.labels(steps.first, m),
             rows: &self.rows,
             starts: &self.starts,
             present: &self.exchanged,
@@ -305,8 +402,9 @@ impl Turnout {
                             let position = first + i * DEVICES_PER_TASK + j;
                             let places = batch.places(position);
                             if !places.is_empty() {
-                                let owned =
-                                    owned(architecture, batch, places, hospital_side, device_side);
+                                let sides = (&*hospital_side, &*device_side);
+                                let lesson = task.lessons(steps.first, m, self.subset[position]);
+                                let owned = owned(architecture, batch, places, sides, lesson);
                                 device_steps(
                                     architecture,
                                     descent,
@@ -316,17 +414,16 @@ impl Turnout {
                                     (theirs, own),
                                     &mut devices.workspace,
                                 );
-                                let upload = upload.of(self.subset[position]);
+                                let device = self.subset[position];
+                                if let Some(attack) = &task.attack {
+                                    attack.of_device((end, m, device), theirs, own);
+                                }
+                                let upload = upload.of(device);
                                 upload.send(own, theirs, &mut [], &mut devices.frame);
                             }
                         }
                     });
-                gathering.add(
-                    &*task.aggregation.edge,
-                    architecture.level(),
-                    models,
-                    arrived,
-                );
+                gathering.add(task.gatherer(), models, arrived);
             }
         };
         (self.descended, ()) = rayon::join(hospital_work, device_work);
@@ -334,13 +431,23 @@ impl Turnout {
 
     /// `θ2[m]` becomes what the models that arrived aggregate to.
     pub(crate) fn local_aggregation(
-        &self,
+        &mut self,
         task: &Task<'_>,
         (model, memory): (&mut Model, &mut Model),
+        conduct: &mut Conduct,
         workspace: &mut Workspace,
     ) {
         let gathering = &mut workspace.gathering;
         aggregate_locally(task, gathering, &mut model.theta2, &mut memory.theta2);
+        self.judge_models(gathering, conduct);
+    }
+}
+
+/// The larger of two; what is not finite is the largest.
+fn larger(a: f64, b: f64) -> f64 {
+    match b.is_finite() {
+        true => a.max(b),
+        false => b,
     }
 }
 
@@ -355,7 +462,7 @@ pub(crate) fn aggregate_locally(
     let level = task.architecture.level();
     let steps = task.compression.devices_send_steps();
     let before = (!steps).then_some(&*theta2);
-    let Some(new) = gathering.finish(&*task.aggregation.edge, level, before) else {
+    let Some(new) = gathering.finish(task.gatherer(), before) else {
         return;
     };
     if steps {
@@ -370,8 +477,8 @@ fn owned<'a>(
     architecture: &Architecture,
     batch: Batch<'a>,
     places: Range<usize>,
-    hospital_side: &'a Embeddings,
-    device_side: &'a Embeddings,
+    (hospital_side, device_side): (&'a Embeddings, &'a Embeddings),
+    lesson: (&'a [f32], &'a Targets),
 ) -> Owned<'a> {
     let (d1, inputs) = (
         architecture.hospital.output().len(),
@@ -379,9 +486,10 @@ fn owned<'a>(
     );
     let first = batch.rows[places.start] as usize;
     let tape = architecture.device.tape();
+    let (x2, y) = lesson;
     Owned {
-        x2: &batch.samples.x2[first * inputs..][..places.len() * inputs],
-        y: (&batch.samples.y, first..first + places.len()),
+        x2: &x2[first * inputs..][..places.len() * inputs],
+        y: (y, first..first + places.len()),
         zeta1: &hospital_side.zeta[places.start * d1..places.end * d1],
         tapes: device_side
             .tapes

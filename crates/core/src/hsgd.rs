@@ -58,20 +58,23 @@ pub(crate) fn steps(
 ) {
     let Progress { t, segment, .. } = state.progress;
     let steps = Steps { segment, first: t };
+    let conducts = state.progress.conduct.of_devices(groups.len());
     groups
         .par_iter_mut()
         .zip(&mut state.groups)
         .zip(&mut state.residuals.edges)
         .zip(&mut state.memories.groups)
+        .zip(conducts)
         .enumerate()
-        .for_each(|(m, (((group, model), copy), memory))| {
+        .for_each(|(m, ((((group, model), copy), memory), conduct))| {
             workspaces.with(|workspace| {
                 // Lines 13–21: draw A_m; ζ2 up, θ0 and ζ1 down; all of it frozen for Q steps.
-                group.exchange(task, (m, t), model, copy, workspace);
+                group.exchange(task, (m, t), model, (copy, conduct), workspace);
                 // Lines 22–26, Q times: the hospital steps on θ0 and θ1, selected devices on θ2.
                 group.local_steps(task, (m, steps), (model, memory), workspace);
                 // Line 12: the edge averages the models of its subset.
-                group.local_aggregation(task, (model, memory), workspace);
+                let conduct = &mut conduct.models;
+                group.local_aggregation(task, (model, memory), conduct, workspace);
             });
         });
     state.progress.t = t + segment.local_interval;

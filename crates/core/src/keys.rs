@@ -13,6 +13,10 @@ pub enum Purpose {
     LossSample = 3,
     /// What a codec adds to a message; then the group, the kind, t and, where there are several, the device.
     Dither = 4,
+    /// Who is hostile, and what they send, in simulation; then which of these.
+    Attack = 5,
+    /// The signs of sketches.
+    Sketch = 6,
 }
 
 /// The key of a purpose. Data sets have their own keys, in their own crate.

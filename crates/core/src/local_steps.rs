@@ -82,6 +82,8 @@ impl<'a> Stepped<'a> {
 pub struct Batch<'a> {
     /// The hospital's rows.
     pub samples: &'a Samples,
+    /// What is to be learnt of them.
+    pub y: &'a Targets,
     /// The rows in the batch, device by device.
     pub rows: &'a [u32],
     /// Position `i` of the subset owns `rows[starts[i]..starts[i + 1]]`.
@@ -395,7 +397,7 @@ impl Tower<'_> {
     fn sample(&self, place: usize, tape: &[f32], gradient: &mut Gradient, pass: &mut Pass) {
         let combined = &self.architecture.combined;
         let tower = self.architecture.tower(self.side);
-        let target = self.batch.samples.y.at(self.batch.rows[place] as usize);
+        let target = self.batch.y.at(self.batch.rows[place] as usize);
         let (own, others) = self.architecture.places(self.side);
 
         pass.embeddings[own.clone()].copy_from_slice(tower.result(tape));

@@ -3,6 +3,7 @@
 //! ([`enrol`](crate::enrol)) is one; the driver that delivers their messages, keeps their records and sends what they
 //! want to send is the same for all.
 
+use crate::checks::Reason;
 use crate::run::Ending;
 use crate::state::Evaluation;
 use serde::{Deserialize, Serialize};
@@ -73,6 +74,42 @@ pub struct Absence {
     /// The device, if it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<u32>,
+    /// Why it was left out, if it was there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
+}
+
+impl Absence {
+    /// A device that was not there.
+    pub fn of_device(phase: Phase, t: u64, group: usize, device: u32) -> Self {
+        Absence {
+            phase,
+            t,
+            group,
+            device: Some(device),
+            reason: None,
+        }
+    }
+
+    /// A group that was not there.
+    pub fn of_group(phase: Phase, t: u64, group: usize) -> Self {
+        Absence {
+            phase,
+            t,
+            group,
+            device: None,
+            reason: None,
+        }
+    }
+
+    /// One that was left out, and why.
+    #[must_use]
+    pub fn because(self, reason: Reason) -> Self {
+        Absence {
+            reason: Some(reason),
+            ..self
+        }
+    }
 }
 
 /// What a party wants to be done.

@@ -1,13 +1,16 @@
 //! The state of a run at the end of an interval: enough to resume from there to the same bits.
 
 use crate::adaptive::Controller;
+use crate::checks::Reason;
 use crate::clock::Clock;
+use crate::conduct::Conducts;
 use crate::experiment::Adaptive;
 use crate::ledger::{Kind, Ledger};
 use crate::message_path::{Compression, Leg};
 use crate::metrics::Metrics;
 use crate::model::{Model, Widths};
 use crate::optimiser::Memories;
+use crate::reversal::Reversals;
 use crate::schedule::Segment;
 use crate::task::Task;
 use serde::{Deserialize, Serialize};
@@ -31,6 +34,8 @@ pub struct State {
     pub residuals: Residuals,
     /// What optimisers remember.
     pub memories: Memories,
+    /// What the cloud remembers of the groups' steps, to see who sends them reversed.
+    pub reversals: Reversals,
 }
 
 /// What compression has lost of the models that each sender has sent, to be added to the next; and what the receiver
@@ -101,6 +106,12 @@ pub struct Progress {
     pub ledger: Ledger,
     /// How long it took, simulated.
     pub clock: Clock,
+    /// What is held against parties.
+    #[serde(default, skip_serializing_if = "Conducts::is_clean")]
+    pub conduct: Conducts,
+    /// Groups that were left out of the last aggregation although they were there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<(usize, Reason)>,
 }
 
 /// A key of `[stop]` and what was reached.
@@ -147,6 +158,8 @@ impl State {
                 reached: None,
                 ledger: Ledger::default(),
                 clock: Clock::new(groups),
+                conduct: Conducts::default(),
+                left_out: Vec::new(),
             },
             groups: vec![theta.clone(); groups],
             good: theta.clone(),
@@ -155,6 +168,7 @@ impl State {
             best: None,
             residuals: Residuals::none(&task.compression, task.architecture.widths(), groups),
             memories: Memories::new(&task.optimisers, task.architecture.widths(), groups),
+            reversals: Reversals::default(),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Everything a run needs and nothing it changes: experiment, data, networks, who is drawn and who is absent.
 
 use crate::absence::{Absences, Nobody};
-use crate::aggregate::Aggregations;
+use crate::aggregate::{Aggregations, Gatherer};
+use crate::attack::Attack;
 use crate::cost::DeviceCost;
 use crate::dataset::Dataset;
 use crate::experiment::{Adaptive, Algorithm, Experiment};
@@ -11,7 +12,7 @@ use crate::local_steps::Descent;
 use crate::message_path::Compression;
 use crate::metrics::{Metric, Tally};
 use crate::model::{Architecture, ArchitectureError, Widths};
-use crate::objective::{Objective, objective_of};
+use crate::objective::{Objective, Targets, objective_of};
 use crate::optimiser::{Optimiser, Optimisers, Sgd};
 use crate::schedule::Segment;
 use crate::selection::{Draw, Selection, Uniform, subset_size};
@@ -43,6 +44,10 @@ pub struct Task<'a> {
     pub selection: Box<dyn Selection>,
     /// Who is absent; only hsgd and c-hsgd use it.
     pub absences: Box<dyn Absences>,
+    /// Hostile parties, in simulation.
+    pub attack: Option<Attack>,
+    /// Whether what arrives is checked. Who replays a deployment has its decisions, and does not decide again.
+    pub judges: bool,
     /// Seconds since any fixed moment, for `time.compute = "measured"`.
     pub stopwatch: Option<fn() -> f64>,
     /// Rows of each group over which the training loss is computed; without a list, all of them.
@@ -243,7 +248,9 @@ impl<'a> Task<'a> {
         Ok(Task {
             objective: objective_of(train, labels)?,
             optimisers: Optimisers::new(train),
-            aggregation: Aggregations::new(train),
+            aggregation: Aggregations::new(&experiment.defence),
+            attack: Attack::new(experiment.seed, &experiment.attack, given),
+            judges: true,
             compression: match train.algorithm.compresses() {
                 true => Compression::new(&experiment.compression)
                     .map_err(|(_, problem)| TaskError::Compression { problem })?,
@@ -307,6 +314,51 @@ impl<'a> Task<'a> {
             Algorithm::Hsgd | Algorithm::CHsgd => &*self.absences,
             _ => &Nobody,
         }
+    }
+
+    /// How much longer than usual may be what arrives, if it is judged at all; 0: any length.
+    pub(crate) fn limit(&self, of: f64) -> Option<f64> {
+        self.judges.then_some(of)
+    }
+
+    /// How an edge makes one model of those of its devices.
+    pub(crate) fn gatherer(&self) -> Gatherer<'_> {
+        Gatherer {
+            rule: &*self.aggregation.edge,
+            level: self.architecture.level(),
+            limit: self.limit(self.experiment.defence.device_limit),
+        }
+    }
+
+    /// Whether a device is not there.
+    pub(crate) fn is_absent(&self, t: u64, group: usize, device: u32) -> bool {
+        let keeps_away = |attack: &Attack| attack.keeps_away(t, group, device);
+        self.absent().exchange(t, group, device) || self.attack.as_ref().is_some_and(keeps_away)
+    }
+
+    /// Whether a group is not there.
+    pub(crate) fn is_group_absent(&self, t: u64, group: usize) -> bool {
+        let keeps_away = |attack: &Attack| attack.group_keeps_away(t, group);
+        self.absent().group(t, group) || self.attack.as_ref().is_some_and(keeps_away)
+    }
+
+    /// What a device learns from: features and labels of its group.
+    pub(crate) fn lessons(&self, t: u64, group: usize, device: u32) -> (&[f32], &Targets) {
+        let samples = &self.dataset.groups[group].samples;
+        let lies = self
+            .attack
+            .as_ref()
+            .and_then(|attack| attack.lessons(t, group, device));
+        lies.unwrap_or((&samples.x2, &samples.y))
+    }
+
+    /// The labels that a hospital learns.
+    pub(crate) fn labels(&self, t: u64, group: usize) -> &Targets {
+        let lies = self
+            .attack
+            .as_ref()
+            .and_then(|attack| attack.labels(t, group));
+        lies.unwrap_or(&self.dataset.groups[group].samples.y)
     }
 
     /// S: bytes of raw data, for algorithms that move it.

@@ -93,6 +93,7 @@ pub(crate) fn of_run(run: &Path, resumed: bool, given: &Listed) -> Result<Listed
             t,
             group,
             device,
+            reason: None,
         };
         text.extend(line(&absence)?);
     }
@@ -127,6 +128,7 @@ fn add(file: &Path, listed: &mut Listed) -> Result<()> {
             t,
             group,
             device,
+            ..
         } = absence;
         match (phase, device) {
             (Phase::Exchange, Some(device)) => _ = listed.exchanges.insert((t, group, device)),

@@ -10,6 +10,7 @@ use safetensors::SafeTensors;
 use selvedge_core::fingerprint::{Fingerprint, was_mixed};
 use selvedge_core::model::Model;
 use selvedge_core::optimiser::Memories;
+use selvedge_core::reversal::Reversals;
 use selvedge_core::state::{Progress, Residuals, State};
 use selvedge_core::task::Task;
 use selvedge_nn::random::Key;
@@ -36,6 +37,9 @@ const NAMES: [&str; 3] = ["theta0", "theta1", "theta2"];
 
 /// Each edge's copy of its hospital's θ0, where edges keep one.
 const EDGES_THETA0: &str = "edges.theta0";
+
+/// What the cloud remembers of the groups' steps, where it watches them.
+const REVERSALS: &str = "reversals";
 
 /// What compression had lost of each hospital's θ0, up to version 0.2.
 const LOST_THETA0: &str = "lost.hospitals.theta0";
@@ -116,6 +120,10 @@ pub(crate) fn save(path: &Path, header: &Header, state: &State) -> Result<()> {
         let bytes = edges.iter().flat_map(|copy| to_bytes(copy)).collect();
         tensors.push((EDGES_THETA0.into(), vec![edges.len(), width], bytes));
     }
+    let watched = state.reversals.to_bytes();
+    if !watched.is_empty() {
+        tensors.push((REVERSALS.into(), vec![watched.len() / 4], watched));
+    }
     let text = serde_json::to_string(header)?;
     tensors.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     let views: Vec<Tensor<'_>> = tensors.iter().map(|(n, s, b)| (&**n, &**s, &**b)).collect();
@@ -185,6 +193,7 @@ fn parse(bytes: &[u8], task: &Task<'_>) -> Result<(Header, State)> {
     let good = one("good")?.context("it has no good model")?;
     let mut residuals = Residuals::none(&task.compression, widths, groups);
     let mut memories = Memories::new(&task.optimisers, widths, groups);
+    let count = groups;
     let groups = match read("groups", &vec![zeros.clone(); groups])? {
         Some(groups) => groups,
         None => vec![theta.clone(); groups],
@@ -228,6 +237,11 @@ fn parse(bytes: &[u8], task: &Task<'_>) -> Result<(Header, State)> {
             copy.copy_from_slice(values);
         }
     }
+    let watched = tensors
+        .tensor(REVERSALS)
+        .map_or(&[][..], |found| found.data());
+    let reversals =
+        Reversals::from_bytes(watched, count).context("its sketches of steps are cut")?;
     let state = State {
         progress: header.progress.clone(),
         theta,
@@ -237,6 +251,7 @@ fn parse(bytes: &[u8], task: &Task<'_>) -> Result<(Header, State)> {
         best,
         residuals,
         memories,
+        reversals,
     };
     Ok((header, state))
 }

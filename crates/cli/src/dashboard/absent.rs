@@ -77,12 +77,7 @@ impl Absent {
 
     /// Those of one phase at `t`, of each file by group and device.
     pub(super) fn at(&self, phase: Phase, t: u64) -> impl Iterator<Item = &Absence> {
-        let first = Absence {
-            phase,
-            t,
-            group: 0,
-            device: None,
-        };
+        let first = Absence::of_group(phase, t, 0);
         let is_then = move |absence: &&Absence| (absence.phase, absence.t) == (phase, t);
         let files = self.files.values();
         files.flat_map(move |noted| noted.absences.range(first..).take_while(is_then))

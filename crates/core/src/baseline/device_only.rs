@@ -73,6 +73,7 @@ fn device(
     let rows = &group.rows[group.starts[position] as usize..group.starts[position + 1] as usize];
     let batch = Batch {
         samples: &task.dataset.groups[m].samples,
+        y: &task.dataset.groups[m].samples.y,
         rows,
         starts: &[0, rows.len() as u32],
         present: &[true],

@@ -44,6 +44,7 @@ fn interval(
         group.draw(task, m, t);
         let batch = Batch {
             samples: &task.dataset.groups[m].samples,
+            y: &task.dataset.groups[m].samples.y,
             rows: &group.rows,
             starts: &group.starts,
             present: &group.exchanged,

@@ -138,6 +138,7 @@ fn pair_trains(
         start.copy_from_slice(theta2);
         let batch = Batch {
             samples,
+            y: &samples.y,
             rows,
             starts: &[0, rows.len() as u32],
             present: &[true],

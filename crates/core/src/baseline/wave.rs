@@ -36,8 +36,7 @@ impl<W: Send> Wave<W> {
         positions: usize,
         work: impl Fn(usize, &mut [f32], &mut W) + Sync,
     ) -> &[f32] {
-        let level = task.architecture.level();
-        let (numbers, rule) = (self.numbers, &*task.aggregation.edge);
+        let (numbers, how) = (self.numbers, task.gatherer());
         let per_wave = self.workspaces.len() * DEVICES_PER_TASK;
         self.gathering.clear();
         let arrived = vec![true; positions];
@@ -53,9 +52,9 @@ impl<W: Send> Wave<W> {
                         work(first + j, own, workspace);
                     }
                 });
-            self.gathering.add(rule, level, models, arrived);
+            self.gathering.add(how, models, arrived);
         }
         // A subset has at least one device.
-        self.gathering.finish(rule, level, None).unwrap_or_default()
+        self.gathering.finish(how, None).unwrap_or_default()
     }
 }

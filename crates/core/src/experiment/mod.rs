@@ -11,8 +11,10 @@
 //! ```
 
 mod algorithm;
+mod attack;
 mod compression;
 mod data;
+mod defence;
 mod derived;
 mod keys;
 mod read;
@@ -23,8 +25,10 @@ mod table;
 mod values;
 
 pub use algorithm::{Algorithm, Side};
+pub use attack::{AttackKind, AttackSettings};
 pub use compression::CompressionSettings;
 pub use data::{DataSettings, Features, SPLITS};
+pub use defence::{DefenceSettings, Rule};
 pub use keys::{KEYS, KeyInfo, nearest, one_of};
 pub use read::ExperimentError;
 pub use sets::{Seen, Sets, Usual};
@@ -59,6 +63,16 @@ settings! {
         [
             /// What c-hsgd and c-tdcd do to messages.
             compression: CompressionSettings
+        ]
+        [
+            /// How models are aggregated, and who is left out.
+            #[serde(skip_serializing_if = "DefenceSettings::is_usual")]
+            defence: DefenceSettings
+        ]
+        [
+            /// Hostile parties, in simulation.
+            #[serde(skip_serializing_if = "AttackSettings::is_none")]
+            attack: AttackSettings
         ]
         [
             /// Link speeds and computation times of the simulated clock.

@@ -68,12 +68,9 @@ impl Cloud<'_> {
         for (m, scores) in scores.iter().enumerate() {
             match scores {
                 Some(scores) => sum.merge(scores),
-                None => outbox.absences.push(Absence {
-                    phase: Phase::Evaluation,
-                    t: self.state.progress.t,
-                    group: m,
-                    device: None,
-                }),
+                None => outbox
+                    .absences
+                    .push(Absence::of_group(Phase::Evaluation, t, m)),
             }
         }
         let step = judging::scored(self.task, &mut self.state, candidate, &sum);

@@ -412,12 +412,7 @@ impl<'a> Cloud<'a> {
         let t = self.state.progress.t;
         for (m, there) in self.last.present.iter().enumerate() {
             if !there {
-                outbox.absences.push(Absence {
-                    phase: Phase::Global,
-                    t,
-                    group: m,
-                    device: None,
-                });
+                outbox.absences.push(Absence::of_group(Phase::Global, t, m));
             }
         }
         outbox.aggregated = true;

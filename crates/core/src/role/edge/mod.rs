@@ -485,8 +485,7 @@ impl<'a> Edge<'a> {
         let rows = drawn.models.iter().map(|m| m.as_ref().unwrap_or(&empty));
         let models: Vec<f32> = rows.flatten().copied().collect();
         let mut gathering = Gathering::new(empty.len());
-        let level = task.architecture.level();
-        gathering.add(&*task.aggregation.edge, level, &models, &arrived);
+        gathering.add(task.gatherer(), &models, &arrived);
         aggregate_locally(task, &mut gathering, &mut held.theta2, &mut held.memory);
         drawn.group.uploaded = arrived;
         let computed = compute(task, held.segment.local_interval, None);
@@ -501,12 +500,8 @@ impl<'a> Edge<'a> {
 
     fn note_absences(&self, outbox: &mut Outbox) {
         for device in &self.held.absent {
-            outbox.absences.push(Absence {
-                phase: Phase::Upload,
-                t: self.held.t,
-                group: self.group,
-                device: Some(*device),
-            });
+            let absence = Absence::of_device(Phase::Upload, self.held.t, self.group, *device);
+            outbox.absences.push(absence);
         }
     }
 

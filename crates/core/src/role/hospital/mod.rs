@@ -282,14 +282,12 @@ impl<'a> Hospital<'a> {
         zeta2.put(&mut record);
         outbox.record = Some(record);
         group.exchanged = zeta2.iter().map(Option::is_some).collect();
+        let (t, m) = (self.held.t, self.group);
         for (device, there) in group.subset.iter().zip(&group.exchanged) {
             if !there {
-                outbox.absences.push(Absence {
-                    phase: Phase::Exchange,
-                    t: self.held.t,
-                    group: self.group,
-                    device: Some(*device),
-                });
+                outbox
+                    .absences
+                    .push(Absence::of_device(Phase::Exchange, t, m, *device));
             }
         }
         let answer = self.answer(&group);
@@ -297,6 +295,7 @@ impl<'a> Hospital<'a> {
         self.answered = Some((self.held.t, answer));
         let batch = Batch {
             samples: &self.data.samples,
+            y: &self.data.samples.y,
             rows: &group.rows,
             starts: &group.starts,
             present: &group.exchanged,

@@ -1,10 +1,17 @@
 //! The two aggregations: device models at the edge (line 12 of Algorithm 1), group models at the cloud (lines 3–4).
 //!
+//! What is not finite, or too long, is left out first ([`checks`](crate::checks)).
+//!
 //! A rule that [streams](Aggregation::streams), as the mean does, adds models up as they arrive; others get all of them
 //! at once. Each number of a mean is its own sum, in the same order whoever computes it: at the edge by blocks of
 //! [`BLOCK`] positions and then over the blocks, at the cloud by groups.
 
-use crate::experiment::TrainSettings;
+mod robust;
+
+pub use robust::{Clip, GeometricMedian, Krum, Median, Trimmed};
+
+use crate::checks::{Reason, are_finite, judge, squared_length};
+use crate::experiment::{DefenceSettings, Rule};
 use crate::local_steps::BLOCK;
 use crate::model::Model;
 use rayon::prelude::*;
@@ -61,11 +68,37 @@ pub struct Aggregations {
 
 impl Aggregations {
     /// Those that an experiment names.
-    pub fn new(_: &TrainSettings) -> Self {
+    pub fn new(settings: &DefenceSettings) -> Self {
+        let of = |rule, hostile| -> Box<dyn Aggregation> {
+            match rule {
+                Rule::Mean => Box::new(Mean),
+                Rule::Clip => Box::new(Clip),
+                Rule::Median => Box::new(Median),
+                Rule::Trimmed => Box::new(Trimmed(hostile)),
+                Rule::GeometricMedian => Box::new(GeometricMedian),
+                Rule::Krum => Box::new(Krum(hostile)),
+            }
+        };
         Aggregations {
-            edge: Box::new(Mean),
-            cloud: Box::new(Mean),
+            edge: of(settings.devices, settings.hostile_devices),
+            cloud: of(settings.groups, settings.hostile_groups),
         }
+    }
+}
+
+/// How the models of a subset become one.
+#[derive(Clone, Copy)]
+pub(crate) struct Gatherer<'a> {
+    pub(crate) rule: &'a dyn Aggregation,
+    pub(crate) level: Level,
+    /// A step that is so many times longer than usual is left out; 0: none is. Without a limit, nothing is judged.
+    pub(crate) limit: Option<f64>,
+}
+
+impl Gatherer<'_> {
+    /// Whether models are added up as they come.
+    fn streams(&self) -> bool {
+        self.rule.streams() && self.limit.is_none_or(|limit| limit == 0.0)
     }
 }
 
@@ -76,7 +109,12 @@ pub(crate) struct Gathering {
     sum: Vec<f32>,
     /// They themselves, where it is not.
     held: Vec<f32>,
-    arrived: usize,
+    /// The places of those that arrived, in the subset.
+    arrived: Vec<usize>,
+    /// Of each place so far, whether its model counts.
+    counts: Vec<bool>,
+    /// The places of those that are left out, and why.
+    pub(crate) rejected: Vec<(usize, Reason)>,
 }
 
 impl Gathering {
@@ -85,7 +123,9 @@ impl Gathering {
         Gathering {
             sum: vec![0.0; numbers],
             held: Vec::new(),
-            arrived: 0,
+            arrived: Vec::new(),
+            counts: Vec::new(),
+            rejected: Vec::new(),
         }
     }
 
@@ -93,23 +133,30 @@ impl Gathering {
     pub(crate) fn clear(&mut self) {
         self.sum.fill(0.0);
         self.held.clear();
-        self.arrived = 0;
+        self.arrived.clear();
+        self.counts.clear();
+        self.rejected.clear();
     }
 
     /// Takes in those that arrived of the next positions of the subset, which begin with a block.
-    pub(crate) fn add(
-        &mut self,
-        rule: &dyn Aggregation,
-        level: Level,
-        models: &[f32],
-        arrived: &[bool],
-    ) {
-        let numbers = self.sum.len();
-        self.arrived += arrived.iter().filter(|a| **a).count();
-        if !rule.streams() {
-            let models = models.chunks_exact(numbers.max(1)).zip(arrived);
-            let there = models.filter(|(_, arrived)| **arrived);
-            there.for_each(|(model, _)| self.held.extend_from_slice(model));
+    pub(crate) fn add(&mut self, how: Gatherer<'_>, models: &[f32], arrived: &[bool]) {
+        let (numbers, first) = (self.sum.len(), self.counts.len());
+        let model = |place: usize| &models[place * numbers..][..numbers];
+        for (place, arrived) in arrived.iter().enumerate() {
+            if *arrived {
+                self.arrived.push(first + place);
+            }
+            let judged = *arrived && how.streams() && how.limit.is_some();
+            let sound = !judged || are_finite(model(place));
+            if !sound {
+                self.rejected.push((first + place, Reason::NotFinite));
+            }
+            self.counts.push(*arrived && sound);
+        }
+        let counts = &self.counts[first..];
+        if !how.streams() {
+            let there = (0..arrived.len()).filter(|place| counts[*place]);
+            there.for_each(|place| self.held.extend_from_slice(model(place)));
             return;
         }
         let stretches = self.sum.par_chunks_mut(STRETCH).enumerate();
@@ -117,40 +164,71 @@ impl Gathering {
             let at = i * STRETCH;
             let mut block_sum = [0.0; STRETCH];
             let block_sum = &mut block_sum[..sum.len()];
-            for first in (0..arrived.len()).step_by(BLOCK) {
+            for first in (0..counts.len()).step_by(BLOCK) {
                 block_sum.fill(0.0);
-                let last = arrived.len().min(first + BLOCK);
-                for position in (first..last).filter(|p| arrived[*p]) {
+                let last = counts.len().min(first + BLOCK);
+                for position in (first..last).filter(|p| counts[*p]) {
                     let model = &models[position * numbers + at..][..sum.len()];
-                    vector::add(level, model, block_sum);
+                    vector::add(how.level, model, block_sum);
                 }
-                vector::add(level, block_sum, sum);
+                vector::add(how.level, block_sum, sum);
             }
         });
     }
 
-    /// What they have become; nothing if none arrived, or a model has no numbers. `before` is the model that there was.
+    /// What they have become; nothing if none is left, or a model has no numbers. `before` is the model that there was;
+    /// where devices send steps from it there is none.
     pub(crate) fn finish(
         &mut self,
-        rule: &dyn Aggregation,
-        level: Level,
+        how: Gatherer<'_>,
         before: Option<&[f32]>,
     ) -> Option<&mut [f32]> {
-        if self.arrived == 0 || self.sum.is_empty() {
+        if self.arrived.is_empty() || self.sum.is_empty() {
             return None;
         }
-        match rule.streams() {
-            true => vector::divide(level, &mut self.sum, self.arrived as f32),
-            false => {
-                if let Some(before) = before {
-                    self.sum.copy_from_slice(before);
-                }
-                let models = self.held.chunks_exact(self.sum.len());
-                let models: Vec<(u64, &[f32])> = models.map(|model| (1, model)).collect();
-                rule.combine(level, &models, &mut self.sum);
-            }
+        match how.streams() {
+            true => self.divide(how)?,
+            false => self.combine(how, before)?,
         }
         Some(&mut self.sum)
+    }
+
+    fn divide(&mut self, how: Gatherer<'_>) -> Option<()> {
+        let (all, broken) = (self.arrived.len(), self.rejected.len());
+        if 2 * broken > all {
+            self.rejected.clear();
+            self.sum.fill(f32::NAN);
+            return Some(());
+        }
+        vector::divide(how.level, &mut self.sum, (all - broken) as f32);
+        Some(())
+    }
+
+    fn combine(&mut self, how: Gatherer<'_>, before: Option<&[f32]>) -> Option<()> {
+        let models = self.held.chunks_exact(self.sum.len());
+        let length = |model| (1, squared_length(model, before));
+        let judged = match how.limit {
+            Some(limit) => judge(&models.clone().map(length).collect::<Vec<_>>(), limit),
+            None => vec![None; self.arrived.len()],
+        };
+        let mut kept: Vec<(u64, &[f32])> = Vec::new();
+        for ((place, model), verdict) in self.arrived.iter().zip(models).zip(judged) {
+            match verdict {
+                None => kept.push((1, model)),
+                Some(reason) => self.rejected.push((*place, reason)),
+            }
+        }
+        match before {
+            Some(before) => self.sum.copy_from_slice(before),
+            None => self.sum.fill(0.0),
+        }
+        match kept.iter().all(|(_, model)| are_finite(model)) {
+            true if kept.is_empty() => return None,
+            true => how.rule.combine(how.level, &kept, &mut self.sum),
+            // Most are not finite.
+            false => self.sum.fill(f32::NAN),
+        }
+        Some(())
     }
 }
 
@@ -190,6 +268,15 @@ mod tests {
         }
     }
 
+    fn by(rule: &dyn Aggregation) -> Gatherer<'_> {
+        let level = Level::detect();
+        Gatherer {
+            rule,
+            level,
+            limit: Some(0.0),
+        }
+    }
+
     #[test]
     fn absentees_are_holes_in_the_mean() {
         let models: Vec<f32> = (0..70 * 3).map(|i| i as f32).collect();
@@ -198,10 +285,11 @@ mod tests {
         let mut of = |rule: &dyn Aggregation, arrived: &[bool]| {
             gathering.clear();
             for (models, arrived) in models.chunks(64 * 3).zip(arrived.chunks(64)) {
-                gathering.add(rule, Level::detect(), models, arrived);
+                gathering.add(by(rule), models, arrived);
             }
-            let became = gathering.finish(rule, Level::detect(), None);
-            became.map(|theta2| theta2.to_vec())
+            gathering
+                .finish(by(rule), None)
+                .map(|theta2| theta2.to_vec())
         };
         assert_eq!(of(&Mean, &arrived).unwrap(), [103.5, 104.5, 105.5]);
         arrived[..69].fill(false);
@@ -219,8 +307,8 @@ mod tests {
     fn towers_without_weights_gather_nothing() {
         for rule in [&Mean as &dyn Aggregation, &Largest] {
             let mut gathering = Gathering::new(0);
-            gathering.add(rule, Level::detect(), &[], &[true; 3]);
-            let became = gathering.finish(rule, Level::detect(), Some(&[]));
+            gathering.add(by(rule), &[], &[true; 3]);
+            let became = gathering.finish(by(rule), Some(&[]));
             assert_eq!(became, None);
         }
     }
