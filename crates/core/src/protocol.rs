@@ -137,6 +137,9 @@ pub struct Doing {
     pub missing: Vec<Party>,
     /// Whether it waits for a quorum although its deadline has passed.
     pub below_quorum: bool,
+    /// Parties that have missed so many deadlines in a row that it does not wait for them until it hears of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gone: Vec<Party>,
 }
 
 /// A message as it is sent.

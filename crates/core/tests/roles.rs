@@ -3,6 +3,8 @@
 //! that replays it.
 
 mod common;
+#[path = "roles/gone.rs"]
+mod gone;
 
 use common::messages::{KINDS, broken, changed, message};
 use common::seams::{Halfway, Median, Momentum};

@@ -111,6 +111,12 @@ fn write(snapshot: &Snapshot, out: &mut String) -> std::fmt::Result {
         }
         writeln!(out, "{}", line.trim_end())?;
     }
+    for party in &doing.gone {
+        writeln!(
+            out,
+            "Missing {party}: it has missed several deadlines in a row, and is not waited for until it is heard from"
+        )?;
+    }
     for presence in &silent {
         let Presence {
             party,

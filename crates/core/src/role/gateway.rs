@@ -34,7 +34,8 @@ pub struct Gateway<'a> {
     frozen: Frozen,
     workspaces: Workspaces<'a, DeviceWorkspace>,
     invited: Option<Invited>,
-    ended: bool,
+    /// When the run was over, by the edge's word.
+    ended: Option<u64>,
 }
 
 /// The interval it takes part in.
@@ -70,7 +71,7 @@ impl<'a> Gateway<'a> {
             frozen: Frozen::new(&task.architecture),
             workspaces: Workspaces::new(|| DeviceWorkspace::new(&task.architecture)),
             invited: None,
-            ended: false,
+            ended: None,
             task,
         }
     }
@@ -82,7 +83,21 @@ impl<'a> Gateway<'a> {
 
     /// Whether it has heard that the run is over.
     pub fn is_over(&self) -> bool {
-        self.ended
+        self.ended.is_some()
+    }
+
+    /// Why it ends with an error, if its edge has ended the run before its time. The edge decides for its group, so the
+    /// gateway goes; but whoever runs it is told.
+    pub fn failure(&self) -> Option<String> {
+        let (t, all) = (self.ended?, self.task.experiment.train.iterations);
+        let stop = &self.task.experiment.stop;
+        let may_be_early = stop.targets().next().is_some() || stop.has_budget();
+        (t < all && !may_be_early).then(|| {
+            format!(
+                "edge {} says that the run is over at t = {t} of {all}: it diverged, or the edge has ended it on its own",
+                self.party.0
+            )
+        })
     }
 
     /// What it is doing.
@@ -90,11 +105,12 @@ impl<'a> Gateway<'a> {
         Doing {
             t: self.invited.as_ref().map_or(0, |invited| invited.t),
             what: match self.ended {
-                true => "the run is over".into(),
-                false => format!("answers for {} devices", self.devices.len()),
+                Some(_) => "the run is over".into(),
+                None => format!("answers for {} devices", self.devices.len()),
             },
             missing: Vec::new(),
             below_quorum: false,
+            gone: Vec::new(),
         }
     }
 
@@ -115,8 +131,11 @@ impl<'a> Gateway<'a> {
             } => _ = self.invited(t, segment, &theta2, &devices, outbox),
             Message::Lesson { t, theta0, zeta1 } => _ = self.lesson(t, &theta0, &zeta1, outbox),
             Message::Embed { number, theta2 } => _ = self.embed(number, &theta2, outbox),
-            Message::End => {
-                self.ended = true;
+            // An edge that is not at its end does not answer with a model.
+            Message::End if self.ended.is_none() => outbox.send(from, Message::Fetch),
+            Message::End => outbox.send(from, Message::Done),
+            Message::Trained { t, .. } => {
+                self.ended.get_or_insert(t);
                 outbox.send(from, Message::Done);
             }
             _ => {}

@@ -54,6 +54,8 @@ pub(super) struct Driver<'a, P: Protocol> {
     /// When there was news.
     heard: Instant,
     pub(super) shown: Instant,
+    /// Whom the party has last not waited for.
+    pub(super) gone: Vec<Party>,
     /// How many predictions it has told of, and when.
     told: (u64, Instant),
     /// What it has last said that it waits for, and when.
@@ -148,6 +150,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
             last_sent: BTreeMap::new(),
             heard: now,
             shown: now,
+            gone: Vec::new(),
             told: (0, now),
             noticed: (String::new(), now),
             waiting: VecDeque::new(),
@@ -163,6 +166,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
         let (mut greeted, mut ended): (Instant, Option<Instant>) = (Instant::now(), None);
         loop {
             if self.shown.elapsed() >= LOOK_EVERY {
+                self.tell_gone();
                 self.show();
             }
             if self.is_done(&mut ended)? {
@@ -415,6 +419,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
                     None => format!("group {}", absence.group),
                 };
                 let phase = format!("{:?}", absence.phase).to_lowercase();
+                self.counters.absent(&phase);
                 let text = format!("{who} is absent at t = {} ({phase})", absence.t);
                 (self.settings.notice)(&text);
             }

@@ -167,6 +167,19 @@ impl<P: Protocol> Driver<'_, P> {
         self.presences.values().map(silent).collect()
     }
 
+    /// Says whom the party does not wait for any more, and whom it waits for again.
+    pub(super) fn tell_gone(&mut self) {
+        let now = self.party.doing().gone;
+        for who in now.iter().filter(|who| !self.gone.contains(who)) {
+            let text = "has missed several deadlines in a row: it is not waited for until it is heard from";
+            (self.settings.notice)(&format!("{who} {text}"));
+        }
+        for who in self.gone.iter().filter(|who| !now.contains(who)) {
+            (self.settings.notice)(&format!("{who} is heard from: it is waited for again"));
+        }
+        self.gone = now;
+    }
+
     pub(super) fn show(&mut self) {
         self.shown = Instant::now();
         if self.settings.options.http.is_none() {

@@ -3,11 +3,12 @@
 //! Its record is what it announces: θ, and so the decision which groups are in it, with the segment, the evaluation,
 //! the ledger and all else that a run is.
 
+mod gone;
 mod measure;
 mod record;
 
 use super::message::{Counted, Message};
-use super::{Absence, Doing, Event, Outbox, Party, Phase, Quorum, quorum};
+use super::{Absence, Doing, Event, Outbox, Party, Phase, Quorum, is_enough, quorum};
 use crate::adaptive::{self, Report};
 use crate::cloud::{Announced, gather};
 use crate::judging::{self, Candidate, Judged, Judging};
@@ -18,6 +19,7 @@ use crate::run::{Ending, ended};
 use crate::scores::Scores;
 use crate::state::{Evaluation, Progress, State};
 use crate::task::Task;
+use gone::Missed;
 
 /// The cloud and its state.
 pub struct Cloud<'a> {
@@ -30,6 +32,8 @@ pub struct Cloud<'a> {
     counted: Vec<Ledger>,
     /// The deadline of the phase is over, but too few are there.
     overdue: bool,
+    /// Of each group.
+    missed: Vec<Missed>,
     measuring: Option<Measuring>,
     last: Last,
     ending: Option<Ending>,
@@ -76,6 +80,7 @@ impl<'a> Cloud<'a> {
             uploads: vec![Upload::default(); groups],
             counted: vec![Ledger::default(); groups],
             overdue: false,
+            missed: vec![Missed::default(); groups],
             measuring: None,
             last: Last {
                 present: vec![true; groups],
@@ -161,6 +166,7 @@ impl<'a> Cloud<'a> {
             what,
             missing,
             below_quorum: self.overdue,
+            gone: self.gone(),
         }
     }
 
@@ -170,16 +176,20 @@ impl<'a> Cloud<'a> {
             Event::Received(party, message) => self.received(party, message, outbox),
             Event::Deadline(Phase::Global, t) if t == self.next() && self.measuring.is_none() => {
                 self.overdue = self.ending.is_none();
+                self.miss_uploads();
                 self.aggregate_if_due(outbox);
             }
             Event::Deadline(Phase::Evaluation, t)
                 if t == self.state.progress.t && self.measuring.is_some() =>
             {
                 self.overdue = true;
+                self.miss_scores();
                 self.judge_if_due(outbox);
             }
             Event::Deadline(..) => {}
             Event::Appeared(party @ (Party::Hospital(m) | Party::Edge(m))) => {
+                self.heard(m, usize::from(party == Party::Edge(m)));
+                self.has_measured(m);
                 self.repeat(party, m, outbox);
                 // What one of them has forgotten of a measurement, the other has to send again.
                 let other = match party {
@@ -241,6 +251,7 @@ impl<'a> Cloud<'a> {
         match (side, message) {
             (0, message @ Message::HospitalModel { t, .. })
             | (1, message @ Message::EdgeModel { t, .. }) => {
+                self.heard(m, side);
                 if t < self.next() || self.ending.is_some() {
                     // While the aggregated θ is measured there is nothing to announce yet.
                     let waits = self.measuring.is_some() && t == self.state.progress.t;
@@ -252,6 +263,7 @@ impl<'a> Cloud<'a> {
                 }
             }
             (0, Message::Evaluated { number, scores }) => {
+                self.has_measured(m);
                 let classes = self.task.architecture.combined.output().len();
                 let training = match &self.task.loss_rows {
                     Some(rows) => rows[m].len(),
@@ -332,7 +344,8 @@ impl<'a> Cloud<'a> {
         }
         let complete = self.complete();
         let (there, all) = (complete.iter().filter(|c| **c).count(), complete.len());
-        if there == all || (self.overdue && there >= quorum(self.quorum.groups, all)) {
+        let waits = !self.overdue && (0..all).any(|m| self.waits_for_upload(m));
+        if is_enough((there, all), quorum(self.quorum.groups, all), waits) {
             self.aggregate(outbox);
         } else if there > 0 && !self.overdue {
             outbox.phases.push((Phase::Global, self.next()));

@@ -3,12 +3,13 @@
 //! Its record is what an interval ends with: θ2, and so the decision whose models are in it.
 
 mod doing;
+mod gone;
 mod joint;
 mod sending;
 
 use super::message::{Counted, Message, OfDevice, Portion};
 use super::wire::{self, Appended, Reader, Wire, WireError, fields};
-use super::{Absence, Event, Outbox, Party, Phase, Quorum, is_possible, quorum};
+use super::{Absence, Event, Outbox, Party, Phase, Quorum, is_possible};
 use crate::aggregate::Gathering;
 use crate::group::{Turnout, aggregate_locally};
 use crate::hsgd::{charge_interval, compute};
@@ -16,6 +17,7 @@ use crate::ledger::Kind;
 use crate::message_path::{Leg, Numbers, Route};
 use crate::schedule::Segment;
 use crate::task::Task;
+use gone::{Due, Missed};
 use std::ops::Range;
 
 /// An edge and what it holds of its group.
@@ -31,6 +33,7 @@ pub struct Edge<'a> {
     stage: Stage,
     /// Which gateways know that the run is over.
     told: Vec<bool>,
+    missed: Missed,
     /// The model that is being measured, and its θ2.
     measured: Option<(u64, Numbers)>,
 }
@@ -126,6 +129,7 @@ impl<'a> Edge<'a> {
             task,
             group,
             told: vec![false; gateways.len()],
+            missed: Missed::by(gateways.len()),
             measured: None,
             gateways,
             held_out: None,
@@ -217,8 +221,18 @@ impl<'a> Edge<'a> {
         let at = self.held.t;
         match event {
             Event::Received(Party::Gateway(m, g), message) if m == self.group => match message {
-                Message::Zeta2 { t, zeta2 } if t == at => self.zeta2(g, zeta2, outbox),
-                Message::Models { t, theta2 } if t == at => self.models(g, &theta2, outbox),
+                Message::Zeta2 { t, zeta2 } => {
+                    self.heard(Due::Exchange, g);
+                    if t == at {
+                        self.zeta2(g, zeta2, outbox);
+                    }
+                }
+                Message::Models { t, theta2 } => {
+                    self.heard(Due::Upload, g);
+                    if t == at {
+                        self.models(g, &theta2, outbox);
+                    }
+                }
                 Message::Embedded {
                     part,
                     ref rows,
@@ -280,6 +294,8 @@ impl<'a> Edge<'a> {
             }
             Event::Appeared(party) => {
                 if let Party::Gateway(_, g) = party {
+                    self.heard(Due::Exchange, g);
+                    self.heard(Due::Upload, g);
                     self.ask_to_embed(g, outbox);
                 }
                 if self.doing().missing.contains(&party) {
@@ -351,21 +367,25 @@ impl<'a> Edge<'a> {
                 drawn.zeta2[position] = Some(rows);
             }
         }
-        let (there, all) = (drawn.zeta2.iter().flatten().count(), drawn.zeta2.len());
-        if there == all || (drawn.overdue && there >= quorum(self.quorum.devices, all)) {
-            self.ask(outbox);
-        } else if nobody_yet && there > 0 {
+        let anybody = drawn.zeta2.iter().any(Option::is_some);
+        self.ask_if_due(outbox);
+        if nobody_yet && anybody && matches!(self.stage, Stage::Inviting(_)) {
             outbox.phases.push((Phase::Exchange, self.held.t));
         }
     }
 
     fn exchange_is_due(&mut self, outbox: &mut Outbox) {
-        let Stage::Inviting(drawn) = &mut self.stage else {
-            return;
-        };
-        let (there, all) = (drawn.zeta2.iter().flatten().count(), drawn.zeta2.len());
-        drawn.overdue = true;
-        if there >= quorum(self.quorum.devices, all) {
+        if let Stage::Inviting(drawn) = &mut self.stage {
+            drawn.overdue = true;
+            self.miss(Due::Exchange);
+            self.ask_if_due(outbox);
+        }
+    }
+
+    fn ask_if_due(&mut self, outbox: &mut Outbox) {
+        if let Stage::Inviting(drawn) = &self.stage
+            && self.is_enough(Due::Exchange, drawn, drawn.zeta2.len())
+        {
             self.ask(outbox);
         }
     }
@@ -446,24 +466,25 @@ impl<'a> Edge<'a> {
                 drawn.models[position] = route.of(*device).read(model, width, None);
             }
         }
-        let there = drawn.models.iter().flatten().count();
-        let all = drawn.zeta1.iter().flatten().count();
-        let enough = quorum(self.quorum.devices, drawn.models.len()).min(all);
-        if there == all || (drawn.overdue && there >= enough) {
-            self.aggregate(outbox);
-        } else if nobody_yet && there > 0 {
+        let anybody = drawn.models.iter().any(Option::is_some);
+        self.aggregate_if_due(outbox);
+        if nobody_yet && anybody && matches!(self.stage, Stage::Teaching(..)) {
             outbox.phases.push((Phase::Upload, self.held.t));
         }
     }
 
     fn upload_is_due(&mut self, outbox: &mut Outbox) {
-        let Stage::Teaching(drawn, _) = &mut self.stage else {
-            return;
-        };
-        let there = drawn.models.iter().flatten().count();
-        let all = drawn.zeta1.iter().flatten().count();
-        drawn.overdue = true;
-        if there >= quorum(self.quorum.devices, drawn.models.len()).min(all) {
+        if let Stage::Teaching(drawn, _) = &mut self.stage {
+            drawn.overdue = true;
+            self.miss(Due::Upload);
+            self.aggregate_if_due(outbox);
+        }
+    }
+
+    fn aggregate_if_due(&mut self, outbox: &mut Outbox) {
+        if let Stage::Teaching(drawn, _) = &self.stage
+            && self.is_enough(Due::Upload, drawn, drawn.models.len())
+        {
             self.aggregate(outbox);
         }
     }

@@ -211,6 +211,7 @@ impl<'a> Hospital<'a> {
             what: what.into(),
             missing: missing.into_iter().collect(),
             below_quorum: false,
+            gone: Vec::new(),
         }
     }
 
