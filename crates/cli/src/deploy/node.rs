@@ -15,6 +15,7 @@ use selvedge_core::task::{Task, check_targets};
 use selvedge_data::{HeldOut, PartyLoaded, PartyShard, read_party_and_patients};
 use selvedge_net::drive::{Options, Outcome, Patience, Settings, drive};
 use selvedge_net::identity::RunIdentity;
+use selvedge_net::records::RecordCopy;
 use selvedge_net::transport::{Access, neighbours};
 use selvedge_run::files::read_text;
 use selvedge_run::manifest::DataInfo;
@@ -55,7 +56,8 @@ pub(crate) fn run(
             Journal::of_cloud(&task, &config.name, data, &config.out, format)?
         }
         _ => Journal::open(party, &config.out, format)?,
-    };
+    }
+    .forgetting(forget);
     let ranges = match party {
         Party::Edge(m) => config
             .ranges(loaded.dataset.groups[m].devices())
@@ -87,6 +89,7 @@ pub(crate) fn run(
             http: config.http,
             iterations: experiment.train.iterations,
             forget,
+            copy: Some(RecordCopy::of(&config.out, party == Party::Cloud)),
             answer: answering.stays,
         },
         stop,

@@ -1,6 +1,6 @@
 //! The loop: what happens goes in, what the party wants is done.
 
-use super::presence::Presence;
+use super::presence::{Presence, show_trouble};
 use super::{DriveError, Observer, Outcome, Settings, Snapshot};
 use crate::chunks::name as content;
 use crate::counters::Counters;
@@ -398,7 +398,8 @@ impl<'a, P: Protocol> Driver<'a, P> {
                 let started = Instant::now();
                 self.counters.records += 1;
                 self.counters.record_bytes += record.len() as u64;
-                let world = World::new(self.settings.stop, self.settings.notice);
+                let trouble = |why: &str| show_trouble(&self.snapshot, why);
+                let world = World::new(self.settings.stop, self.settings.notice, &trouble);
                 let kept = records.keep(record, &world);
                 self.transport.runtime.block_on(kept)?;
                 self.counters.took("record", started.elapsed());
