@@ -75,6 +75,17 @@ pub struct Absence {
     pub device: Option<u32>,
 }
 
+impl Absence {
+    /// Whether it was noted behind an iteration, at which the party is again. An exchange begins an interval, all else
+    /// ends one.
+    pub fn is_behind(&self, t: u64) -> bool {
+        match self.phase {
+            Phase::Exchange => self.t >= t,
+            Phase::Upload | Phase::Global | Phase::Evaluation => self.t > t,
+        }
+    }
+}
+
 /// What a party wants to be done.
 #[derive(Clone, Debug)]
 pub struct Outbox<M> {
@@ -88,6 +99,10 @@ pub struct Outbox<M> {
     pub over: Vec<(Phase, u64)>,
     /// Parties that were declared absent.
     pub absences: Vec<Absence>,
+    /// The party goes back to this iteration: absences that it has noted behind it are none any more.
+    pub back: Option<u64>,
+    /// What people should know.
+    pub notices: Vec<String>,
     /// Whether the cloud has decided on an aggregation, or repeats its last decision.
     pub aggregated: bool,
     /// The cloud's evaluations.
@@ -110,6 +125,8 @@ impl<M> Default for Outbox<M> {
             phases: Vec::new(),
             over: Vec::new(),
             absences: Vec::new(),
+            back: None,
+            notices: Vec::new(),
             aggregated: false,
             evaluations: Vec::new(),
             go_on: false,

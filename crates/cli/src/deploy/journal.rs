@@ -106,7 +106,26 @@ pub(crate) fn log_line(format: LogFormat, party: Party, level: &str, text: &str)
 }
 
 impl Journal<'_> {
+    /// What was noted behind this iteration is trained again, perhaps by others.
+    fn go_back(&mut self, t: u64) -> Result<()> {
+        if !self.known.iter().any(|absence| absence.is_behind(t)) {
+            return Ok(());
+        }
+        self.known.retain(|absence| !absence.is_behind(t));
+        let path = self.folder.join(ABSENCES);
+        let (mut lines, noted) = Lines::reopen::<Absence>(path)?;
+        lines.clear()?;
+        let kept = noted.iter().filter(|absence| !absence.is_behind(t));
+        kept.map(|absence| lines.keep(absence))
+            .collect::<selvedge_run::Result<()>>()?;
+        self.absences = lines;
+        Ok(())
+    }
+
     fn note(&mut self, role: &Role<'_>, outbox: &Outbox) -> Result<()> {
+        if let Some(t) = outbox.back {
+            self.go_back(t)?;
+        }
         for absence in &outbox.absences {
             if self.known.insert(*absence) {
                 self.absences.keep(absence)?;

@@ -34,6 +34,8 @@ pub struct Gateway<'a> {
     frozen: Frozen,
     workspaces: Workspaces<'a, DeviceWorkspace>,
     invited: Option<Invited>,
+    /// An earlier one, where a group has gone back; or a message was late.
+    earlier: Option<Invited>,
     /// When the run was over, by the edge's word.
     ended: Option<u64>,
 }
@@ -71,6 +73,7 @@ impl<'a> Gateway<'a> {
             frozen: Frozen::new(&task.architecture),
             workspaces: Workspaces::new(|| DeviceWorkspace::new(&task.architecture)),
             invited: None,
+            earlier: None,
             ended: None,
             task,
         }
@@ -151,7 +154,15 @@ impl<'a> Gateway<'a> {
         })
     }
 
-    /// ζ2 of the devices' samples, for the newest interval it has heard of.
+    /// Where an interval belongs: an earlier one does not take the place of the newest.
+    fn place(&mut self, t: u64) -> &mut Option<Invited> {
+        match &self.invited {
+            Some(newest) if newest.t > t => &mut self.earlier,
+            _ => &mut self.invited,
+        }
+    }
+
+    /// ζ2 of the devices' samples.
     fn invited(
         &mut self,
         t: u64,
@@ -160,20 +171,17 @@ impl<'a> Gateway<'a> {
         devices: &[u32],
         outbox: &mut Outbox,
     ) -> Option<()> {
-        let known = self.invited.as_ref();
         let iterations = self.task.experiment.train.iterations;
         let in_order = devices.is_sorted_by(|a, b| a < b);
-        if known.is_some_and(|invited| invited.t > t)
-            || !segment.has_interval_at(t, iterations)
-            || !in_order
-        {
+        if !segment.has_interval_at(t, iterations) || !in_order {
             return None;
         }
         let tower = &self.task.architecture.device;
         let theta2 = self
             .route(Leg::DeviceModel, t)
             .read(theta2, tower.params(), None)?;
-        let known = known.is_some_and(|invited| invited.t == t && invited.theta2 == theta2);
+        let is_same = |invited: &Invited| invited.t == t && invited.theta2 == theta2;
+        let known = self.place(t).as_ref().is_some_and(is_same);
         let mut rows: Vec<u32> = Vec::new();
         for device in devices {
             rows.extend(self.rows(*device)?.map(|row| row as u32));
@@ -192,7 +200,7 @@ impl<'a> Gateway<'a> {
             zeta2.push((*device, own.collect()));
         }
         if !known {
-            self.invited = Some(Invited {
+            *self.place(t) = Some(Invited {
                 t,
                 segment,
                 theta2,
@@ -218,7 +226,8 @@ impl<'a> Gateway<'a> {
         );
         let theta0 = self.route(Leg::Theta0ToDevices, t).read(theta0, n0, None)?;
         let route = self.route(Leg::Zeta1, t);
-        let invited = self.invited.as_ref().filter(|invited| invited.t == t)?;
+        let both = [&self.invited, &self.earlier].into_iter().flatten();
+        let invited = both.into_iter().find(|invited| invited.t == t)?;
         if !zeta1.is_sorted_by(|a, b| a.0 < b.0) {
             return None;
         }
@@ -240,7 +249,7 @@ impl<'a> Gateway<'a> {
         };
         let models: Vec<(u32, Numbers)> = zeta1.par_iter().map(answer).collect::<Option<_>>()?;
         let width = architecture.device.params();
-        if let Some(invited) = &mut self.invited {
+        if let Some(invited) = self.place(t) {
             let fits = |known: usize| (known + models.len()) * width <= REMEMBERED;
             if fits(invited.models.len()) {
                 invited.models.extend(models.iter().cloned());

@@ -414,6 +414,9 @@ impl<'a, P: Protocol> Driver<'a, P> {
                 let longest = self.settings.patience.pause;
                 self.retry = Retry::behind(awaited, usual.unwrap_or_default(), longest);
             }
+            for notice in &outbox.notices {
+                (self.settings.notice)(notice);
+            }
             for absence in &outbox.absences {
                 let who = match absence.device {
                     Some(device) => format!("device {device} of group {}", absence.group),

@@ -3,6 +3,7 @@
 //! Its record is what it announces: θ, and so the decision which groups are in it, with the segment, the evaluation,
 //! the ledger and all else that a run is.
 
+mod astray;
 mod gone;
 mod measure;
 mod record;
@@ -231,7 +232,7 @@ impl<'a> Cloud<'a> {
         if m >= self.uploads.len() {
             return;
         }
-        self.announce(party, m, outbox);
+        self.announce(party, m, false, outbox);
         if let Some(measuring) = &self.measuring
             && measuring.scores[m].is_none()
         {
@@ -256,12 +257,22 @@ impl<'a> Cloud<'a> {
                     // While the aggregated θ is measured there is nothing to announce yet.
                     let waits = self.measuring.is_some() && t == self.state.progress.t;
                     if !waits {
-                        self.announce(party, m, outbox);
+                        self.announce(party, m, false, outbox);
                     }
-                } else if t == self.next() && self.keep(m, message) {
+                } else if t > self.next() {
+                    self.is_behind(party, m, t, outbox);
+                } else if self.keep(m, message) {
                     self.aggregate_if_due(outbox);
                 }
             }
+            (
+                _,
+                Message::Astray {
+                    edge,
+                    hospital,
+                    global,
+                },
+            ) => self.astray((party, m), [edge, hospital], global, outbox),
             (0, Message::Evaluated { number, scores }) => {
                 self.has_measured(m);
                 let classes = self.task.architecture.combined.output().len();
@@ -285,6 +296,10 @@ impl<'a> Cloud<'a> {
                 }
             }
             (side, Message::Done) if self.ending.is_some() => self.told[m][side] = true,
+            (_, Message::Done) => {
+                let t = self.task.experiment.train.iterations;
+                self.is_behind(party, m, t, outbox);
+            }
             _ => {}
         }
     }
@@ -371,6 +386,10 @@ impl<'a> Cloud<'a> {
                 theta1,
                 theta2,
             };
+            // An edge that has lost its record has begun to count again.
+            if !counted.ledger.has_grown_from(&self.counted[m]) {
+                self.counted[m] = Ledger::default();
+            }
             progress.ledger.absorb(&counted.ledger, &self.counted[m]);
             progress.clock.worked(m, counted.seconds);
             self.counted[m] = counted.ledger;
@@ -437,13 +456,13 @@ impl<'a> Cloud<'a> {
         outbox.evaluations.extend(self.last.evaluation.clone());
         outbox.ending = self.ending.clone();
         for m in 0..self.uploads.len() {
-            self.announce(Party::Hospital(m), m, outbox);
-            self.announce(Party::Edge(m), m, outbox);
+            self.announce(Party::Hospital(m), m, false, outbox);
+            self.announce(Party::Edge(m), m, false, outbox);
         }
     }
 
-    /// Tells a party of the last aggregation: as differences, if it was in it.
-    fn announce(&self, party: Party, m: usize, outbox: &mut Outbox) {
+    /// Tells a party of the last aggregation: as differences, if it was in it and has not lost what they are to.
+    fn announce(&self, party: Party, m: usize, lost: bool, outbox: &mut Outbox) {
         let Progress {
             t,
             aggregated,
@@ -456,7 +475,8 @@ impl<'a> Cloud<'a> {
             return;
         }
         // Who was in this aggregation has the θ that it began with.
-        let frames = self.last.frames.as_ref().filter(|_| self.last.present[m]);
+        let frames = self.last.frames.as_ref();
+        let frames = frames.filter(|_| self.last.present[m] && !lost);
         let coded = frames.map(|frames| match party {
             Party::Hospital(_) => frames[..2].to_vec(),
             _ => frames[2..].to_vec(),

@@ -2,6 +2,7 @@
 //!
 //! Its record is what an interval ends with: θ2, and so the decision whose models are in it.
 
+mod astray;
 mod doing;
 mod gone;
 mod joint;
@@ -269,8 +270,21 @@ impl<'a> Edge<'a> {
                 Party::Hospital(m),
                 message @ (Message::Answer { gateway, .. } | Message::Refused { gateway, .. }),
             ) if m == self.group => self.answered(gateway, message, outbox),
+            Event::Received(
+                Party::Hospital(m),
+                Message::Astray {
+                    edge,
+                    hospital: Some(hospital),
+                    ..
+                },
+            ) if m == self.group => self.apart(edge, hospital, outbox),
             Event::Received(Party::Cloud, message @ Message::Global { .. }) => {
                 self.global(&message, outbox);
+            }
+            Event::Received(Party::Cloud, message @ Message::Return { .. }) => {
+                if let Some((from, global, ledger)) = message.returned() {
+                    self.returns(from, &global, &ledger, outbox);
+                }
             }
             Event::Received(Party::Cloud, Message::Evaluate { number, parts }) => {
                 if let [theta2] = &parts[..]
@@ -282,7 +296,10 @@ impl<'a> Edge<'a> {
             }
             Event::Deadline(Phase::Exchange, t) if t == at => self.exchange_is_due(outbox),
             Event::Deadline(Phase::Upload, t) if t == at => self.upload_is_due(outbox),
-            Event::Retry => self.again(outbox),
+            Event::Retry => {
+                self.again(outbox);
+                self.tell_where(outbox);
+            }
             Event::Appeared(Party::Gateway(_, g)) if self.held.ended => {
                 // It may have forgotten.
                 self.told
@@ -300,6 +317,9 @@ impl<'a> Edge<'a> {
                 }
                 if self.doing().missing.contains(&party) {
                     self.again(outbox);
+                }
+                if party == Party::Cloud {
+                    self.tell_where(outbox);
                 }
             }
             _ => {}
@@ -557,11 +577,11 @@ impl<'a> Edge<'a> {
     fn global(&mut self, message: &Message, outbox: &mut Outbox) {
         let Message::Global {
             t,
-            parts,
             since,
             segment,
             anew,
             ended,
+            ..
         } = message
         else {
             return;
@@ -573,16 +593,59 @@ impl<'a> Edge<'a> {
         if !ended && (*t < self.held.t || (*t == self.held.t && !waits)) {
             return;
         }
-        if !is_possible(self.task, (*t, segment), *ended) {
-            return;
+        // Who was in an aggregation had come as far; and who has not counted what it sent for it must not count on.
+        let has_lost = *t > self.held.t && !*anew;
+        let is_to_another = since.is_some_and(|since| since != self.held.global_t);
+        match self.can_adopt(message) {
+            true if *ended || !has_lost => self.adopt(message, outbox),
+            false if !is_to_another || !is_possible(self.task, (*t, segment), *ended) => {}
+            _ => self.cannot_follow(*t, outbox),
         }
+    }
+
+    /// θ2 of a message, if it can be read.
+    fn read_global(&self, message: &Message) -> Option<Vec<f32>> {
+        let Message::Global {
+            t, parts, since, ..
+        } = message
+        else {
+            return None;
+        };
+        let [part] = &parts[..] else {
+            return None;
+        };
         let route = (self.task).route(Leg::Download(Kind::Theta2), self.group, *t);
-        let [part] = &parts[..] else { return };
-        let held = &mut self.held;
+        let held = &self.held;
         let known = (*since == Some(held.global_t)).then_some(&held.global[..]);
-        let Some(theta2) = route.read(part, held.theta2.len(), known) else {
+        route.read(part, held.theta2.len(), known)
+    }
+
+    /// Whether it can be announced, and read.
+    fn can_adopt(&self, message: &Message) -> bool {
+        let possible = match message {
+            Message::Global {
+                t, segment, ended, ..
+            } => is_possible(self.task, (*t, segment), *ended),
+            _ => false,
+        };
+        possible && self.read_global(message).is_some()
+    }
+
+    fn adopt(&mut self, message: &Message, outbox: &mut Outbox) {
+        let (
+            Message::Global {
+                t,
+                segment,
+                anew,
+                ended,
+                ..
+            },
+            Some(theta2),
+        ) = (message, self.read_global(message))
+        else {
             return;
         };
+        let held = &mut self.held;
         if *t > held.t || *anew {
             // What it has sent was not used, or is not wanted any more.
             held.residual.fill(0.0);
