@@ -3,7 +3,7 @@
 use super::kit::{Deployment, NodeFiles, ServerFiles};
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::role::Party;
-use selvedge_net::broker::{Counters, Program, Server, spawn_kept, tail};
+use selvedge_net::broker::{Counters, Program, Server, ask, spawn_kept, tail};
 use selvedge_run::manifest::Manifest;
 use serde::Serialize;
 use std::fs::File;
@@ -20,6 +20,11 @@ const LONG_LIFE: Duration = Duration::from_secs(20);
 
 /// How long a party may take to stop.
 const STOP_TIME: Duration = Duration::from_secs(10);
+
+/// How often servers are asked how they are, and how long one may say that it is not well: it does not write again to a
+/// disk that was full, though there is room, until it is started again.
+const ASK_EVERY: Duration = Duration::from_secs(2);
+const ILL_TIME: Duration = Duration::from_secs(8);
 
 /// A party that ends well while the cloud goes on was stopped by somebody; after so long it is started again. Parties
 /// that know of the end are faster than the cloud.
@@ -50,6 +55,29 @@ struct Broker {
     /// What it counted before it was last started, and since.
     before: Counters,
     counted: Counters,
+    /// When it was last asked, and since when it says that it is not well.
+    asked: Instant,
+    ill: Option<Instant>,
+}
+
+impl Broker {
+    /// Whether it runs, and has said for a while that it is not well.
+    fn is_ill_for_long(&mut self) -> bool {
+        if self.server.is_none() || self.asked.elapsed() < ASK_EVERY {
+            return false;
+        }
+        self.asked = Instant::now();
+        // Who does not answer is being started, or about to be.
+        let is_ill =
+            matches!(ask(self.files.monitor, "/healthz"), Ok((status, _)) if status != 200);
+        let since = self.ill.take().unwrap_or(self.asked);
+        self.ill = is_ill.then_some(since);
+        let lasts = is_ill && since.elapsed() >= ILL_TIME;
+        if lasts {
+            self.ill = None;
+        }
+        lasts
+    }
 }
 
 /// All of a deployment.
@@ -109,6 +137,8 @@ impl Processes {
             failures: 0,
             before: Counters::default(),
             counted: Counters::default(),
+            asked: Instant::now(),
+            ill: None,
         };
         let node = |files: &NodeFiles| Node {
             files: files.clone(),
@@ -198,13 +228,21 @@ impl Processes {
                 Some(server) => server.exited()?,
                 None => None,
             };
+            let is_ill = status.is_none() && broker.is_ill_for_long();
+            if let Some(server) = broker.server.take_if(|_| is_ill) {
+                let (folder, why) = (&broker.files.folder, tail(server.log(), 1));
+                crate::say(&format!(
+                    "the server {folder} is not well, and is started again: {why}"
+                ));
+                server.stop()?;
+            }
             if broker.server.is_some() && status.is_none() {
                 continue;
             }
             broker.server = None;
             broker.failures = match broker.since.elapsed() < LONG_LIFE {
                 // Who is killed from outside has done nothing wrong.
-                _ if status.is_some_and(|status| status.code().is_none()) => 0,
+                _ if is_ill || status.is_some_and(|status| status.code().is_none()) => 0,
                 true => broker.failures + 1,
                 false => 1,
             };

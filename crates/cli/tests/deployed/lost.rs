@@ -4,7 +4,7 @@
 use crate::common::disk::Disk;
 use crate::common::run::{Run, same_results};
 use crate::common::{Place, copy};
-use crate::deployment::{FORTY_INTERVALS, LONG, place_with_server, read, simulated};
+use crate::deployment::{FORTY_INTERVALS, LONG, Up, place_with_server, read, simulated};
 use crate::kit::{Kit, consortium};
 use selvedge_net::broker::ask;
 use std::fs;
@@ -213,6 +213,28 @@ fn a_full_disk_is_told_and_heals_when_there_is_room_again() {
         drop(mounted);
     }
     running.ends("disks were full for a while");
+}
+
+/// `selvedge up` looks after its servers: a disk that was full heals by itself when there is room again.
+#[test]
+fn up_heals_a_disk_that_was_full() {
+    let Some(place) = place_with_server("up-full") else {
+        return;
+    };
+    let expected = simulated(&place, &long(), &[]);
+    let Some(disk) = Disk::mount(&place.join("disk"), 32 << 10) else {
+        println!("skipped: mounting a small disk needs root");
+        return;
+    };
+    let up = Up::start(&place, "disk/up", &["--threads", "1"]);
+    up.processes();
+    std::thread::sleep(Duration::from_secs(1));
+    let ballast = place.join("disk/ballast");
+    let _ = fs::write(&ballast, vec![0; 64 << 20]);
+    std::thread::sleep(Duration::from_secs(4));
+    fs::remove_file(&ballast).unwrap();
+    up.ends().is(&expected, "the disk was full for a while");
+    drop(disk);
 }
 
 /// The cloud has lost its record and its copy: it does not begin again by itself, and does not touch its results.
