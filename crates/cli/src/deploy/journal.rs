@@ -115,9 +115,8 @@ impl Journal<'_> {
         let path = self.folder.join(ABSENCES);
         let (mut lines, noted) = Lines::reopen::<Absence>(path)?;
         lines.clear()?;
-        let kept = noted.iter().filter(|absence| !absence.is_behind(t));
-        kept.map(|absence| lines.keep(absence))
-            .collect::<selvedge_run::Result<()>>()?;
+        let mut kept = noted.iter().filter(|absence| !absence.is_behind(t));
+        kept.try_for_each(|absence| lines.keep(absence))?;
         self.absences = lines;
         Ok(())
     }

@@ -30,10 +30,10 @@ impl Cloud<'_> {
         let is_complaint = places.iter().all(Option::is_some);
         let from = places.into_iter().flatten().max().unwrap_or_default();
         if self.ending.is_some() {
-            return match is_complaint {
-                true => self.announce(party, m, true, outbox),
-                false => {}
-            };
+            if is_complaint {
+                self.announce(party, m, true, outbox);
+            }
+            return;
         }
         if global > t {
             return self.is_behind(party, m, from.max(global), outbox);
