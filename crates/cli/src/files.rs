@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_data::PseudonymKey;
 use selvedge_run::files::{partial, read_text};
+use selvedge_run::format::shell;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -17,16 +18,28 @@ pub(crate) fn leave_nothing_when_interrupted(out: &Path) -> Result<()> {
     .context("cannot catch Ctrl-C")
 }
 
-/// Reads the key of pseudonyms, if only its owner can.
-pub(crate) fn read_key(path: &Path) -> Result<PseudonymKey> {
-    let text = read_text(path)?;
-    let mode = fs::metadata(path)?.permissions().mode();
-    if mode & 0o077 != 0 {
+/// Refuses a secret that others than its owner can read.
+pub(crate) fn only_own(path: &Path) -> Result<()> {
+    if let Some(mode) = exposed(path)? {
         bail!(
-            "{}: this secret is readable by others (mode {:o}): expected mode 600, as set by `chmod 600`",
+            "{}: this secret is readable by others (mode {mode:o}): expected mode 600, as set by `chmod 600 {}`",
             path.display(),
-            mode & 0o777
+            shell(path)
         );
     }
-    PseudonymKey::parse(&text).map_err(|problem| anyhow!("{}: {problem}", path.display()))
+    Ok(())
+}
+
+/// The mode of a file that others than its owner can read.
+pub(crate) fn exposed(path: &Path) -> Result<Option<u32>> {
+    let there = fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mode = there.permissions().mode() & 0o777;
+    Ok((mode & 0o077 != 0).then_some(mode))
+}
+
+/// Reads the key of pseudonyms, if only its owner can.
+pub(crate) fn read_key(path: &Path) -> Result<PseudonymKey> {
+    only_own(path)?;
+    PseudonymKey::parse(&read_text(path)?)
+        .map_err(|problem| anyhow!("{}: {problem}", path.display()))
 }

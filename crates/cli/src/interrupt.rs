@@ -1,4 +1,4 @@
-//! How Ctrl-C ends what runs.
+//! How Ctrl-C and SIGTERM end what runs.
 
 use anyhow::{Context, Result};
 use std::ops::ControlFlow;
@@ -7,6 +7,9 @@ use std::time::{Duration, Instant};
 
 /// Set by the first Ctrl-C.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Set by SIGTERM, where it is told apart.
+static TERMINATED: AtomicBool = AtomicBool::new(false);
 
 /// Set once that was said.
 static SAID: AtomicBool = AtomicBool::new(false);
@@ -24,6 +27,24 @@ pub(crate) fn catch_interrupts() -> Result<()> {
         }
     })
     .context("cannot catch Ctrl-C")
+}
+
+/// From now on it is known whether a service manager has asked, who takes any code but 0 for a failure. It ends what
+/// runs as Ctrl-C does.
+pub(crate) fn tell_termination_apart() {
+    extern "C" fn terminated(_: libc::c_int) {
+        TERMINATED.store(true, Ordering::SeqCst);
+        // SAFETY: a signal handler may raise another signal.
+        unsafe { libc::raise(libc::SIGINT) };
+    }
+    let handler = terminated as extern "C" fn(libc::c_int);
+    // SAFETY: the handler only stores a flag and raises a signal, which handlers may do.
+    unsafe { libc::signal(libc::SIGTERM, handler as libc::sighandler_t) };
+}
+
+/// Whether SIGTERM has come.
+pub(crate) fn is_terminated() -> bool {
+    TERMINATED.load(Ordering::SeqCst)
 }
 
 /// Whether somebody has pressed Ctrl-C.

@@ -17,6 +17,8 @@ mod joint;
 mod killed;
 #[path = "deployed/kit.rs"]
 mod kit;
+#[path = "deployed/lost.rs"]
+mod lost;
 #[path = "deployed/newcomers.rs"]
 mod newcomers;
 #[path = "deployed/provisioned.rs"]

@@ -350,6 +350,17 @@ impl Ledger {
         }
     }
 
+    /// Whether it can have become this from `before`: no line counts less.
+    pub(crate) fn has_grown_from(&self, before: &Ledger) -> bool {
+        before.entries.iter().all(|e| {
+            let there = self.entries.binary_search_by_key(&key(e), key);
+            let now = there.map_or([0; 3], |at| self.entries[at].counts());
+            now.into_iter()
+                .zip(e.counts())
+                .all(|(now, before)| now >= before)
+        })
+    }
+
     /// The lines, by link, kind and direction.
     pub fn entries(&self) -> &[Entry] {
         &self.entries

@@ -112,6 +112,17 @@ impl Absence {
     }
 }
 
+impl Absence {
+    /// Whether it was noted behind an iteration, at which the party is again. An exchange begins an interval, all else
+    /// ends one.
+    pub fn is_behind(&self, t: u64) -> bool {
+        match self.phase {
+            Phase::Exchange => self.t >= t,
+            Phase::Upload | Phase::Global | Phase::Evaluation => self.t > t,
+        }
+    }
+}
+
 /// What a party wants to be done.
 #[derive(Clone, Debug)]
 pub struct Outbox<M> {
@@ -125,6 +136,10 @@ pub struct Outbox<M> {
     pub over: Vec<(Phase, u64)>,
     /// Parties that were declared absent.
     pub absences: Vec<Absence>,
+    /// The party goes back to this iteration: absences that it has noted behind it are none any more.
+    pub back: Option<u64>,
+    /// What people should know.
+    pub notices: Vec<String>,
     /// Whether the cloud has decided on an aggregation, or repeats its last decision.
     pub aggregated: bool,
     /// The cloud's evaluations.
@@ -147,6 +162,8 @@ impl<M> Default for Outbox<M> {
             phases: Vec::new(),
             over: Vec::new(),
             absences: Vec::new(),
+            back: None,
+            notices: Vec::new(),
             aggregated: false,
             evaluations: Vec::new(),
             go_on: false,
@@ -174,6 +191,9 @@ pub struct Doing {
     pub missing: Vec<Party>,
     /// Whether it waits for a quorum although its deadline has passed.
     pub below_quorum: bool,
+    /// Parties that have missed so many deadlines in a row that it does not wait for them until it hears of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gone: Vec<Party>,
 }
 
 /// A message as it is sent.

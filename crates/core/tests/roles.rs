@@ -3,6 +3,10 @@
 //! that replays it.
 
 mod common;
+#[path = "roles/forgetful.rs"]
+mod forgetful;
+#[path = "roles/gone.rs"]
+mod gone;
 
 use common::messages::{KINDS, broken, changed, message};
 use common::seams::{Halfway, Median, Momentum};
@@ -200,6 +204,19 @@ impl<'a> World<'a> {
         let phases = outbox.phases.into_iter();
         self.phases
             .extend(phases.map(|(phase, t)| (from, phase, t)));
+        if let Some(t) = outbox.back {
+            let group = |party: &Party| match party {
+                Party::Hospital(m) | Party::Edge(m) | Party::Gateway(m, _) => Some(*m),
+                Party::Cloud => None,
+            };
+            let own = |a: &Absence| match (from, a.phase) {
+                (Party::Hospital(_), Phase::Exchange) | (Party::Edge(_), Phase::Upload) => {
+                    group(&from) == Some(a.group)
+                }
+                _ => false,
+            };
+            self.absences.retain(|a| !(own(a) && a.is_behind(t)));
+        }
         self.absences.extend(outbox.absences);
         for evaluation in outbox.evaluations {
             let known = self.evaluations.insert(evaluation.t, evaluation.clone());

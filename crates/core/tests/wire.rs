@@ -387,6 +387,31 @@ fn the_format_is_as_it_was() {
              ff010000000000000000000000000000000200000003000000001400000100000000000000002c000001000000000000\
              00034000000100000000000000",
         ),
+        (
+            Message::Astray {
+                edge: Some(5),
+                hospital: None,
+                global: 3,
+            },
+            "16010500000000000000000300000000000000",
+        ),
+        (
+            Message::Return {
+                from: 9,
+                t: 4,
+                parts: vec![Numbers::Dense([1.0].into())],
+                segment: Segment {
+                    start: 0,
+                    global_interval: 4,
+                    local_interval: 2,
+                    learning_rate: 0.5,
+                    halve_every: None,
+                },
+                ledger: Ledger::default(),
+            },
+            "17090000000000000004000000000000000100000000010000000000803f0000000000000000040000000000000002000000\
+             00000000000000000000e03f0000000000",
+        ),
         (Message::End, "0e"),
         (Message::Done, "0f"),
         (Message::Fetch, "10"),

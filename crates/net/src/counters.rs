@@ -27,6 +27,9 @@ pub struct Counters {
     pub received_bytes: u64,
     /// Messages received and refused, by reason.
     pub refused: BTreeMap<String, u64>,
+    /// Absences that were noted, by phase.
+    #[serde(default)]
+    pub absences: BTreeMap<String, u64>,
     /// Patients for whom a prediction was answered, or passed on.
     #[serde(default)]
     pub predictions: u64,
@@ -88,6 +91,11 @@ impl Counters {
     /// Counts a message that was refused.
     pub fn refuse(&mut self, why: &str) {
         *self.refused.entry(why.into()).or_default() += 1;
+    }
+
+    /// Counts an absence in a phase.
+    pub fn absent(&mut self, phase: &str) {
+        *self.absences.entry(phase.into()).or_default() += 1;
     }
 
     /// Counts a message that was sent.
@@ -168,6 +176,12 @@ impl Counters {
         let (name, mut help) = ("messages_refused_total", "Messages received and refused.");
         for (why, count) in &self.refused {
             let labels = format!("{{why=\"{why}\"}}");
+            put(name, "counter", help, &labels, *count as f64);
+            help = "";
+        }
+        let (name, mut help) = ("absences_total", "Absences noted, by phase.");
+        for (phase, count) in &self.absences {
+            let labels = format!("{{phase=\"{phase}\"}}");
             put(name, "counter", help, &labels, *count as f64);
             help = "";
         }

@@ -77,6 +77,8 @@ fn path(request: &[u8]) -> Option<String> {
     }
 }
 
+const UNHEALTHY: &str = "503 Service Unavailable";
+
 fn respond(path: &str, snapshot: &Snapshot) -> (&'static str, &'static str, String) {
     let text = "text/plain; charset=utf-8";
     match path {
@@ -85,12 +87,11 @@ fn respond(path: &str, snapshot: &Snapshot) -> (&'static str, &'static str, Stri
             let body = snapshot.counters.to_prometheus(t, connected);
             ("200 OK", "text/plain; version=0.0.4; charset=utf-8", body)
         }
-        "/healthz" if snapshot.connected => ("200 OK", text, "ok\n".into()),
-        "/healthz" => (
-            "503 Service Unavailable",
-            text,
-            "the server cannot be reached\n".into(),
-        ),
+        "/healthz" => match (&snapshot.trouble, snapshot.connected) {
+            (None, true) => ("200 OK", text, "ok\n".into()),
+            (Some(trouble), _) => (UNHEALTHY, text, format!("{trouble}\n")),
+            (None, false) => (UNHEALTHY, text, "the server cannot be reached\n".into()),
+        },
         "/status" => match serde_json::to_string(snapshot) {
             Ok(body) => ("200 OK", "application/json", body),
             Err(error) => ("500 Internal Server Error", text, error.to_string()),

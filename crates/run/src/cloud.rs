@@ -1,14 +1,14 @@
 //! The run directory of a deployment's cloud: the same files as in any run, but without checkpoints, whose place the
-//! deployment's records take, and without what only the parties know.
+//! deployment's records take (a copy of the last one is here too), and without what only the parties know.
 //!
-//! Lines are written once their content is decided and recorded. After a crash the last ones arrive again, and those
-//! already written are skipped.
+//! Lines are written once their content is decided and recorded. After a crash the last ones arrive again, or more of
+//! them if the record is an earlier one; models are written as the run goes on.
 
+use crate::again::Again;
 use crate::digests;
 use crate::directory::Files;
 use crate::error::{Context, Result, bail};
 use crate::files::{BEST, EVALUATION, METRICS, MODEL, SEGMENTS, is_run};
-use crate::lines::Lines;
 use crate::manifest::{DataInfo, Manifest};
 use selvedge_core::adaptive::Change;
 use selvedge_core::run::Ending;
@@ -19,8 +19,8 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How often the ledger is written at most, but for the end.
-const LEDGER_EVERY: Duration = Duration::from_secs(2);
+/// How often the ledger and the models are written at most, but for the end.
+const WRITE_EVERY: Duration = Duration::from_secs(2);
 
 /// What a run leaves when it has ended.
 const RESULTS: [&str; 3] = [MODEL, BEST, EVALUATION];
@@ -29,9 +29,8 @@ const RESULTS: [&str; 3] = [MODEL, BEST, EVALUATION];
 pub struct CloudDirectory<'a> {
     task: &'a Task<'a>,
     files: Files,
-    /// The iterations of the last lines.
-    evaluated: Option<u64>,
-    changed: Option<u64>,
+    metrics: Again,
+    segments: Option<Again>,
     written: Option<Instant>,
     started: Instant,
     seconds_before: f64,
@@ -75,28 +74,25 @@ impl<'a> CloudDirectory<'a> {
                 (&task.architecture, &initial),
             )?;
         }
-        let (metrics, evaluations) = Lines::reopen::<Evaluation>(folder.join(METRICS))?;
-        let (segments, changes) = match task.experiment.train.adaptive.is_off() {
-            true => (None, Vec::new()),
-            false => {
-                let (lines, changes) = Lines::reopen::<Change>(folder.join(SEGMENTS))?;
-                (Some(lines), changes)
-            }
-        };
+        let steered = !task.experiment.train.adaptive.is_off();
+        let open_segments = || Again::open::<Change>(folder.join(SEGMENTS), |change| change.t);
         Ok(CloudDirectory {
             task,
-            evaluated: evaluations.last().map(|e| e.t),
-            changed: changes.last().map(|change| change.t),
+            metrics: Again::open::<Evaluation>(folder.join(METRICS), |e| e.t)?,
+            segments: steered.then(open_segments).transpose()?,
             written: None,
             started: Instant::now(),
             seconds_before: manifest.timing.seconds,
             files: Files {
                 path: folder.into(),
                 manifest,
-                metrics,
-                segments,
             },
         })
+    }
+
+    /// Up to which iteration the files go, if anything was evaluated.
+    pub fn last_evaluated(&self) -> Option<u64> {
+        self.metrics.last()
     }
 
     /// Starts over: nothing can have been decided before the first record, so what is here belongs to another run or to
@@ -105,9 +101,7 @@ impl<'a> CloudDirectory<'a> {
     /// # Errors
     /// If it cannot be removed.
     pub fn begin_anew(&mut self) -> Result<()> {
-        (self.evaluated, self.changed) = (None, None);
-        self.files.manifest.ending = None;
-        digests::go_on(&mut self.files.manifest.files);
+        self.goes_on();
         // The new run may have no best model, and its last one comes at its end.
         for name in RESULTS {
             match fs::remove_file(self.files.path.join(name)) {
@@ -118,8 +112,14 @@ impl<'a> CloudDirectory<'a> {
                 _ => {}
             }
         }
-        self.files.metrics.clear()?;
-        self.files.segments.as_mut().map_or(Ok(()), Lines::clear)
+        self.metrics.clear()?;
+        self.segments.as_mut().map_or(Ok(()), Again::clear)
+    }
+
+    /// It has no ending, or none any more.
+    fn goes_on(&mut self) {
+        self.files.manifest.ending = None;
+        digests::go_on(&mut self.files.manifest.files);
     }
 
     /// θ was aggregated, evaluated and judged, with this result.
@@ -132,30 +132,32 @@ impl<'a> CloudDirectory<'a> {
         evaluations: &[Evaluation],
         ending: Option<&Ending>,
     ) -> Result<()> {
-        let files = &mut self.files;
         for evaluation in evaluations {
-            if self.evaluated.is_none_or(|last| evaluation.t > last) {
-                files.metrics.keep(evaluation)?;
-                self.evaluated = Some(evaluation.t);
-            }
+            self.metrics.keep(evaluation.t, evaluation)?;
         }
         let change = state.progress.controller.as_ref();
         let change = change.and_then(|controller| controller.change.as_ref());
-        if let (Some(lines), Some(change)) = (&mut files.segments, change)
-            && self.changed.is_none_or(|last| change.t > last)
-        {
-            lines.keep(change)?;
-            self.changed = Some(change.t);
+        if let (Some(segments), Some(change)) = (&mut self.segments, change) {
+            segments.keep(change.t, change)?;
         }
-        let due = self.written.is_none_or(|at| at.elapsed() >= LEDGER_EVERY);
+        if ending.is_none() && self.files.manifest.ending.is_some() {
+            // The record that it went on from is of before.
+            self.goes_on();
+        }
+        let (files, architecture) = (&mut self.files, &self.task.architecture);
+        let ends = ending.filter(|_| files.manifest.ending.is_none());
+        let due = self.written.is_none_or(|at| at.elapsed() >= WRITE_EVERY);
         if due || ending.is_some() {
             self.written = Some(Instant::now());
             files.write_ledger(state)?;
+            // Should all else be lost, this is left. A model that is none would take the place of one that is.
+            if ends.is_some() || (ending.is_none() && state.theta.is_finite()) {
+                files.write_models(architecture, state)?;
+            }
             let seconds = self.seconds_before + self.started.elapsed().as_secs_f64();
             files.write_manifest(state, seconds)?;
         }
-        if let Some(ending) = ending.filter(|_| files.manifest.ending.is_none()) {
-            files.write_models(&self.task.architecture, state)?;
+        if let Some(ending) = ends {
             let seconds = files.manifest.timing.seconds;
             files.manifest.files = digests::of_end(&files.path)?;
             files.manifest.end(ending, state.progress.t, seconds);

@@ -31,6 +31,8 @@ use std::path::{Path, PathBuf};
 /// A run directory that is being written.
 pub(crate) struct RunDirectory {
     pub(crate) files: Files,
+    metrics: Lines,
+    segments: Option<Lines>,
     trace: Option<Lines>,
     /// Held so that no second process trains here.
     _lock: File,
@@ -40,8 +42,6 @@ pub(crate) struct RunDirectory {
 pub(crate) struct Files {
     pub(crate) path: PathBuf,
     pub(crate) manifest: Manifest,
-    pub(crate) metrics: Lines,
-    pub(crate) segments: Option<Lines>,
 }
 
 impl Files {
@@ -175,9 +175,9 @@ impl RunDirectory {
         let lines = |name: &str, length| Lines::cut_to(path.join(name), length);
         let some = |name: &str, length: Option<u64>| length.map(|l| lines(name, l)).transpose();
         Ok(RunDirectory {
+            metrics: lines(METRICS, header.metrics_length)?,
+            segments: some(SEGMENTS, header.segments_length)?,
             files: Files {
-                metrics: lines(METRICS, header.metrics_length)?,
-                segments: some(SEGMENTS, header.segments_length)?,
                 path: path.into(),
                 manifest,
             },
@@ -230,9 +230,9 @@ impl RunDirectory {
 
     /// Notes what an interval brought.
     pub(crate) fn record(&mut self, task: &Task<'_>, interval: &Interval<'_>) -> Result<()> {
-        let Files {
+        let RunDirectory {
             metrics, segments, ..
-        } = &mut self.files;
+        } = self;
         if let Some(evaluation) = interval.evaluation {
             metrics.add(evaluation)?;
             // So that whoever follows the file sees it now.
@@ -278,19 +278,16 @@ impl RunDirectory {
 
     /// Saves the run as it is, so that it can be resumed from here.
     pub(crate) fn save(&mut self, state: &State, real_seconds: f64) -> Result<()> {
-        let Files {
-            metrics, segments, ..
-        } = &mut self.files;
-        metrics.sync()?;
-        for file in [&mut self.trace, segments].into_iter().flatten() {
+        self.metrics.sync()?;
+        for file in [&mut self.trace, &mut self.segments].into_iter().flatten() {
             file.sync()?;
         }
         let header = Header {
             fingerprint: self.files.manifest.fingerprint(),
             progress: state.progress.clone(),
-            metrics_length: self.files.metrics.length(),
+            metrics_length: self.metrics.length(),
             trace_length: self.trace.as_ref().map(Lines::length),
-            segments_length: self.files.segments.as_ref().map(Lines::length),
+            segments_length: self.segments.as_ref().map(Lines::length),
             real_seconds,
         };
         self.files.write_ledger(state)?;
@@ -313,8 +310,8 @@ impl RunDirectory {
             trained::write_validation(&files.path, networks, models, &task.given.validation)?;
         }
         files.write_ledger(state)?;
-        files.metrics.sync()?;
-        for lines in [&mut self.trace, &mut files.segments].into_iter().flatten() {
+        self.metrics.sync()?;
+        for lines in [&mut self.trace, &mut self.segments].into_iter().flatten() {
             lines.sync()?;
         }
         files.manifest.files = digests::of_end(&files.path)?;

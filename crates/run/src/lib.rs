@@ -17,6 +17,7 @@
 //! long are a fifth faster with [`OnCacheLines`] as their allocator, which the binary uses too.
 
 pub mod absences;
+mod again;
 mod allocator;
 mod checkpoint;
 pub mod cloud;

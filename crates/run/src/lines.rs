@@ -57,6 +57,18 @@ impl Lines {
         Ok((Self::cut_to(path, bytes.len() as u64)?, found))
     }
 
+    /// Its lines as they are in the file, with where each begins.
+    pub(crate) fn raw(&self) -> Result<Vec<(u64, Vec<u8>)>> {
+        let bytes = read_bytes(&self.path)?;
+        let mut start = 0;
+        let place = |(_, line): (usize, &[u8])| {
+            let at = start;
+            start += line.len() as u64;
+            (at, line.to_vec())
+        };
+        Ok(numbered(&bytes).map(place).collect())
+    }
+
     /// How many bytes it has, with what is not written yet.
     pub(crate) fn length(&self) -> u64 {
         self.length
@@ -97,10 +109,15 @@ impl Lines {
     /// # Errors
     /// If it cannot be written.
     pub fn clear(&mut self) -> Result<()> {
+        self.cut(0)
+    }
+
+    /// Removes the lines behind `length` bytes.
+    pub(crate) fn cut(&mut self, length: u64) -> Result<()> {
         self.flush()?;
-        self.length = 0;
-        let cleared = self.file.get_ref().set_len(0);
-        cleared.with_context(|| self.cannot_write())
+        self.length = length;
+        let cut = self.file.get_ref().set_len(length);
+        cut.with_context(|| self.cannot_write())
     }
 
     fn cannot_write(&self) -> String {

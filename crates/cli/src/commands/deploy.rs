@@ -7,7 +7,7 @@ use crate::deploy::answer::Answering;
 use crate::deploy::kit::Deployment;
 use crate::deploy::kit::local::Wishes;
 use crate::deploy::{enrol, node, status, up};
-use crate::interrupt::{catch_interrupts, interrupted_flag};
+use crate::interrupt::{catch_interrupts, interrupted_flag, is_terminated, tell_termination_apart};
 use crate::load;
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::experiment::Experiment;
@@ -16,6 +16,7 @@ use std::net::SocketAddr;
 
 pub(crate) fn run_node(args: &NodeArgs) -> Result<Outcome> {
     catch_interrupts()?;
+    tell_termination_apart();
     let stop = interrupted_flag();
     let answering = Answering {
         stays: args.answer.answer,
@@ -25,6 +26,8 @@ pub(crate) fn run_node(args: &NodeArgs) -> Result<Outcome> {
     let ended = node::run(args.kind, &args.config, wishes, stop)?;
     Ok(match ended {
         selvedge_net::drive::Outcome::Over => Outcome::Done,
+        // What it was told is kept: to a service manager, a node that it stops has not failed.
+        selvedge_net::drive::Outcome::Stopped if is_terminated() => Outcome::Done,
         selvedge_net::drive::Outcome::Stopped => Outcome::Interrupted,
     })
 }

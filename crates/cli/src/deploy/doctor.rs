@@ -3,7 +3,7 @@
 use super::config::{Kind, NodeConfig};
 use super::node::{check, shard};
 use crate::args::Patient;
-use crate::files::read_key;
+use crate::files::{only_own, read_key};
 use anyhow::Result;
 use selvedge_core::role::Party;
 use selvedge_data::{PseudonymKey, read_party};
@@ -15,7 +15,6 @@ use selvedge_net::transport::{Access, name};
 use selvedge_run::format::count;
 use serde::Serialize;
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -89,24 +88,8 @@ pub(crate) fn run(kind: Patient, file: &Path) -> Vec<Finding> {
     findings.0
 }
 
-/// A secret must be its owner's alone.
-fn only_own(path: &Path) -> Result<(), String> {
-    let mode = std::fs::metadata(path)
-        .map_err(|e| format!("{}: {e}", path.display()))?
-        .permissions()
-        .mode();
-    match mode & 0o077 {
-        0 => Ok(()),
-        _ => Err(format!(
-            "{} is readable by others (mode {:o}): chmod 600 {0}",
-            path.display(),
-            mode & 0o777
-        )),
-    }
-}
-
 fn key(path: &Path) -> Result<(Identity, String), String> {
-    only_own(path)?;
+    only_own(path).map_err(|e| format!("{e:#}"))?;
     let seed = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
     let identity = Identity::from_seed(&seed).map_err(|e| format!("{}: {e}", path.display()))?;
     let text = format!("public key {}", identity.public);
@@ -226,15 +209,9 @@ fn server(file: &Path, findings: &mut Findings) {
     for secret in ["key.pem", "link.conf"] {
         let path = folder.join(secret);
         if path.exists() {
-            findings.note(
-                "secret",
-                only_own(&path).map(|()| {
-                    (
-                        (),
-                        format!("{} is readable by its owner only", path.display()),
-                    )
-                }),
-            );
+            let fine = || format!("{} is readable by its owner only", path.display());
+            let found = only_own(&path).map(|()| ((), fine()));
+            findings.note("secret", found.map_err(|e| format!("{e:#}")));
         }
     }
     let monitor = text

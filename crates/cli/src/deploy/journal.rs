@@ -1,6 +1,6 @@
 //! What a party writes down: the cloud a run directory like that of `selvedge train`, everybody who was absent.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use selvedge_core::role::{Absence, Outbox, Party, Role};
 use selvedge_core::task::Task;
 use selvedge_data::Statistics;
@@ -31,6 +31,8 @@ pub(crate) struct Journal<'a> {
     absences: Lines,
     known: HashSet<Absence>,
     run: Option<CloudDirectory<'a>>,
+    /// Whether what is there may be discarded.
+    forget: bool,
 }
 
 impl<'a> Journal<'a> {
@@ -45,6 +47,7 @@ impl<'a> Journal<'a> {
             absences,
             known: known.into_iter().collect(),
             run: None,
+            forget: false,
         })
     }
 
@@ -64,11 +67,29 @@ impl<'a> Journal<'a> {
         })
     }
 
-    /// What was there is of another run, or of forgotten records.
-    fn begin_anew(&mut self) -> selvedge_run::Result<()> {
-        self.known.clear();
-        self.absences.clear()?;
-        self.run.as_mut().map_or(Ok(()), CloudDirectory::begin_anew)
+    /// The same, where what is there may be discarded if it belongs to no record.
+    #[must_use]
+    pub(crate) fn forgetting(self, forget: bool) -> Self {
+        Journal { forget, ..self }
+    }
+
+    /// There is no record: what is in the folder is of another run, or all that is left of this one.
+    fn begin_anew(&mut self) -> Result<()> {
+        if self.forget {
+            self.known.clear();
+            self.absences.clear()?;
+            return Ok(self
+                .run
+                .as_mut()
+                .map_or(Ok(()), CloudDirectory::begin_anew)?);
+        }
+        let Some(t) = self.run.as_ref().and_then(CloudDirectory::last_evaluated) else {
+            return Ok(());
+        };
+        let folder = self.folder.display();
+        bail!(
+            "the cloud's record is lost: neither its server nor {folder} has it, and this run has come to t = {t}. Restore {folder}, or the store of the cloud's server, from a backup and start the cloud again: the groups go back to where it was. Or begin at t = 0 with `selvedge node cloud --forget`, which discards the results in {folder}"
+        )
     }
 }
 
@@ -85,7 +106,25 @@ pub(crate) fn log_line(format: LogFormat, party: Party, level: &str, text: &str)
 }
 
 impl Journal<'_> {
+    /// What was noted behind this iteration is trained again, perhaps by others.
+    fn go_back(&mut self, t: u64) -> Result<()> {
+        if !self.known.iter().any(|absence| absence.is_behind(t)) {
+            return Ok(());
+        }
+        self.known.retain(|absence| !absence.is_behind(t));
+        let path = self.folder.join(ABSENCES);
+        let (mut lines, noted) = Lines::reopen::<Absence>(path)?;
+        lines.clear()?;
+        let mut kept = noted.iter().filter(|absence| !absence.is_behind(t));
+        kept.try_for_each(|absence| lines.keep(absence))?;
+        self.absences = lines;
+        Ok(())
+    }
+
     fn note(&mut self, role: &Role<'_>, outbox: &Outbox) -> Result<()> {
+        if let Some(t) = outbox.back {
+            self.go_back(t)?;
+        }
         for absence in &outbox.absences {
             if self.known.insert(*absence) {
                 self.absences.keep(absence)?;

@@ -3,6 +3,7 @@
 use super::answer::Answering;
 use super::config::{Kind, NodeConfig};
 use super::journal::{Journal, LogFormat, log_line};
+use crate::files::{exposed, only_own};
 use anyhow::{Context, Result, bail};
 use selvedge_core::dataset::Samples;
 use selvedge_core::experiment::Experiment;
@@ -14,7 +15,9 @@ use selvedge_core::task::{Task, check_targets};
 use selvedge_data::{HeldOut, PartyLoaded, PartyShard, read_party_and_patients};
 use selvedge_net::drive::{Options, Outcome, Patience, Settings, drive};
 use selvedge_net::identity::RunIdentity;
+use selvedge_net::records::RecordCopy;
 use selvedge_net::transport::{Access, neighbours};
+use selvedge_run::files::read_text;
 use selvedge_run::manifest::DataInfo;
 use std::ops::Range;
 use std::path::Path;
@@ -32,7 +35,18 @@ pub(crate) fn run(
     let in_config = || format!("{} is invalid", file.display());
     let party = config.party(kind).with_context(in_config)?;
     let experiment = config.start()?;
+    let access = access(&config)?;
+    let warn = |text: &str| crate::say(&log_line(format, party, "warn", text));
     let (shard, ranges) = shard(&config, party).with_context(in_config)?;
+    if let Some(own) = shard.file().map(|file| config.data.join(file))
+        && let Ok(Some(mode)) = exposed(&own)
+    {
+        let text = "is about patients and readable by others";
+        warn(&format!(
+            "{} {text} (mode {mode:o}): chmod 600 it",
+            own.display()
+        ));
+    }
     let (loaded, patients) = read_party_and_patients(&config.data, shard)?;
     check(&experiment, &loaded)?;
     let task = Task::of_party(&experiment, &loaded.dataset, &loaded.labels)?;
@@ -42,7 +56,8 @@ pub(crate) fn run(
             Journal::of_cloud(&task, &config.name, data, &config.out, format)?
         }
         _ => Journal::open(party, &config.out, format)?,
-    };
+    }
+    .forgetting(forget);
     let ranges = match party {
         Party::Edge(m) => config
             .ranges(loaded.dataset.groups[m].devices())
@@ -64,7 +79,7 @@ pub(crate) fn run(
     }
     drop(patients);
     let settings = Settings {
-        access: access(&config)?,
+        access,
         neighbours: neighbours(party, loaded.dataset.groups.len(), ranges.len()),
         longest_message: longest_message(&task, ranges.len()),
         patience: Patience::TRAINING,
@@ -74,18 +89,19 @@ pub(crate) fn run(
             http: config.http,
             iterations: experiment.train.iterations,
             forget,
+            copy: Some(RecordCopy::of(&config.out, party == Party::Cloud)),
             answer: answering.stays,
         },
         stop,
-        notice: &|text| crate::say(&log_line(format, party, "warn", text)),
+        notice: &warn,
     };
     Ok(drive(&mut role, &settings, &mut journal)?)
 }
 
 /// How a party gets to its server.
 pub(crate) fn access(config: &NodeConfig) -> Result<Access> {
-    let seed = std::fs::read_to_string(&config.key)
-        .with_context(|| format!("cannot read {}", config.key.display()))?;
+    only_own(&config.key)?;
+    let seed = read_text(&config.key)?;
     Ok(Access {
         servers: config.servers.clone(),
         authority: config.authority.clone(),

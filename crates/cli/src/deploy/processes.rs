@@ -3,7 +3,8 @@
 use super::kit::{Deployment, NodeFiles, ServerFiles};
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::role::Party;
-use selvedge_net::broker::{Counters, Program, Server, spawn_kept, tail};
+use selvedge_net::broker::{Counters, Program, Server, ask, spawn_kept, tail};
+use selvedge_run::manifest::Manifest;
 use serde::Serialize;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,15 @@ const LONG_LIFE: Duration = Duration::from_secs(20);
 /// How long a party may take to stop.
 const STOP_TIME: Duration = Duration::from_secs(10);
 
+/// How often servers are asked how they are, and how long one may say that it is not well: it does not write again to a
+/// disk that was full, though there is room, until it is started again.
+const ASK_EVERY: Duration = Duration::from_secs(2);
+const ILL_TIME: Duration = Duration::from_secs(8);
+
+/// A party that ends well while the cloud goes on was stopped by somebody; after so long it is started again. Parties
+/// that know of the end are faster than the cloud.
+const EARLY_END: Duration = Duration::from_secs(10);
+
 /// What goes with a process that holds it.
 struct Running {
     child: Child,
@@ -31,7 +41,8 @@ struct Node {
     files: NodeFiles,
     running: Option<Running>,
     failures: u32,
-    over: bool,
+    /// Since when it has ended for good.
+    over: Option<Instant>,
     /// Whether it is to answer predictions when the run is over.
     answers: bool,
 }
@@ -41,6 +52,32 @@ struct Broker {
     server: Option<Server>,
     since: Instant,
     failures: u32,
+    /// What it counted before it was last started, and since.
+    before: Counters,
+    counted: Counters,
+    /// When it was last asked, and since when it says that it is not well.
+    asked: Instant,
+    ill: Option<Instant>,
+}
+
+impl Broker {
+    /// Whether it runs, and has said for a while that it is not well.
+    fn is_ill_for_long(&mut self) -> bool {
+        if self.server.is_none() || self.asked.elapsed() < ASK_EVERY {
+            return false;
+        }
+        self.asked = Instant::now();
+        // Who does not answer is being started, or about to be.
+        let is_ill =
+            matches!(ask(self.files.monitor, "/healthz"), Ok((status, _)) if status != 200);
+        let since = self.ill.take().unwrap_or(self.asked);
+        self.ill = is_ill.then_some(since);
+        let lasts = is_ill && since.elapsed() >= ILL_TIME;
+        if lasts {
+            self.ill = None;
+        }
+        lasts
+    }
 }
 
 /// All of a deployment.
@@ -98,12 +135,16 @@ impl Processes {
             server: None,
             since: Instant::now(),
             failures: 0,
+            before: Counters::default(),
+            counted: Counters::default(),
+            asked: Instant::now(),
+            ill: None,
         };
         let node = |files: &NodeFiles| Node {
             files: files.clone(),
             running: None,
             failures: 0,
-            over: false,
+            over: None,
             answers: false,
         };
         Ok(Processes {
@@ -120,8 +161,10 @@ impl Processes {
         let folder = self.folder.join(&files.folder);
         let (config, log) = (folder.join("server.conf"), folder.join("log"));
         let server = self.program.launch(&config, files.monitor, &log)?;
-        self.brokers[at].server = Some(server);
-        self.brokers[at].since = Instant::now();
+        let broker = &mut self.brokers[at];
+        (broker.server, broker.since) = (Some(server), Instant::now());
+        broker.before = broker.before.and(&broker.counted);
+        broker.counted = Counters::default();
         Ok(())
     }
 
@@ -185,13 +228,21 @@ impl Processes {
                 Some(server) => server.exited()?,
                 None => None,
             };
+            let is_ill = status.is_none() && broker.is_ill_for_long();
+            if let Some(server) = broker.server.take_if(|_| is_ill) {
+                let (folder, why) = (&broker.files.folder, tail(server.log(), 1));
+                crate::say(&format!(
+                    "the server {folder} is not well, and is started again: {why}"
+                ));
+                server.stop()?;
+            }
             if broker.server.is_some() && status.is_none() {
                 continue;
             }
             broker.server = None;
             broker.failures = match broker.since.elapsed() < LONG_LIFE {
                 // Who is killed from outside has done nothing wrong.
-                _ if status.is_some_and(|status| status.code().is_none()) => 0,
+                _ if is_ill || status.is_some_and(|status| status.code().is_none()) => 0,
                 true => broker.failures + 1,
                 false => 1,
             };
@@ -204,9 +255,15 @@ impl Processes {
             // It may be that its port is not free yet: there is another try.
             let _ = self.launch_server(at);
         }
+        let is_over = self.is_over();
         for at in 0..self.nodes.len() {
-            if self.nodes[at].over {
-                continue;
+            if let Some(since) = self.nodes[at].over {
+                if is_over || since.elapsed() < EARLY_END {
+                    continue;
+                }
+                (changed, self.nodes[at].over) = (true, None);
+                self.restarts += 1;
+                self.start_node(at)?;
             }
             let Some(running) = &mut self.nodes[at].running else {
                 continue;
@@ -223,13 +280,18 @@ impl Processes {
             let node = &mut self.nodes[at];
             node.running = None;
             // Who has lingered until now is to come back and answer.
-            if status.success() && !node.answers {
-                node.over = true;
+            let has_ended = match node.files.party {
+                // It may have been stopped.
+                Party::Cloud => status.success() && has_ending(&self.folder),
+                _ => status.success() || (is_over && status.code().is_some()),
+            };
+            if has_ended && !node.answers {
+                node.over = Some(Instant::now());
                 continue;
             }
             // Who is killed from outside has no exit code, and has done nothing wrong.
             node.failures = match status.code() {
-                Some(130) => 0,
+                Some(0 | 130) => 0,
                 Some(_) if lived < LONG_LIFE => node.failures + 1,
                 Some(_) => 1,
                 None => 0,
@@ -244,8 +306,13 @@ impl Processes {
         if changed {
             self.list()?;
         }
-        let cloud = |node: &Node| node.files.party == Party::Cloud && node.over;
-        Ok(self.nodes.iter().any(cloud))
+        Ok(self.is_over())
+    }
+
+    /// Whether the cloud has ended: who ends later has nothing to come back for.
+    fn is_over(&self) -> bool {
+        let cloud = |node: &Node| node.files.party == Party::Cloud && node.over.is_some();
+        self.nodes.iter().any(cloud)
     }
 
     fn failed_often(&self, who: &str, folder: &str) -> anyhow::Error {
@@ -257,13 +324,16 @@ impl Processes {
         )
     }
 
-    /// What the servers have counted, by name.
-    pub(crate) fn counters(&self) -> Vec<(String, Counters)> {
-        let read = |broker: &Broker| {
-            let counters = broker.server.as_ref()?.counters().ok()?;
-            Some((broker.files.folder.clone(), counters))
+    /// What the servers have counted, by name; of one that was killed, up to when it was last asked.
+    pub(crate) fn counters(&mut self) -> Vec<(String, Counters)> {
+        let read = |broker: &mut Broker| {
+            if let Some(Ok(counted)) = broker.server.as_ref().map(Server::counters) {
+                broker.counted = counted;
+            }
+            let all = broker.before.and(&broker.counted);
+            (broker.files.folder.clone(), all)
         };
-        self.brokers.iter().filter_map(read).collect()
+        self.brokers.iter_mut().map(read).collect()
     }
 
     /// Asks all parties to stop, waits for them, and then stops the servers.
@@ -301,7 +371,7 @@ impl Processes {
         for at in 0..self.nodes.len() {
             let node = &mut self.nodes[at];
             if matches!(node.files.party, Party::Hospital(_) | Party::Edge(_)) {
-                (node.answers, node.over, node.failures) = (true, false, 0);
+                (node.answers, node.over, node.failures) = (true, None, 0);
                 if node.running.is_none() {
                     self.start_node(at)?;
                 }
@@ -313,7 +383,7 @@ impl Processes {
     /// Waits a while for parties to end by themselves, with the run.
     pub(crate) fn wait_for_parties(&mut self, patience: Duration) -> Result<()> {
         let deadline = Instant::now() + patience;
-        while Instant::now() < deadline && self.nodes.iter().any(|node| !node.over) {
+        while Instant::now() < deadline && self.nodes.iter().any(|node| node.over.is_none()) {
             self.tend()?;
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -331,6 +401,12 @@ impl Drop for Processes {
             }
         }
     }
+}
+
+/// Whether the run of a deployment has ended.
+fn has_ending(folder: &Path) -> bool {
+    let manifest = Manifest::read(&folder.join("run"));
+    manifest.is_ok_and(|manifest| manifest.ending.is_some())
 }
 
 fn terminate(child: &Child) -> Result<()> {

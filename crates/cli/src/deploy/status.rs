@@ -50,6 +50,7 @@ fn write(snapshot: &Snapshot, out: &mut String) -> std::fmt::Result {
         party,
         doing,
         connected,
+        trouble,
         evaluation,
         iterations,
         present,
@@ -62,6 +63,9 @@ fn write(snapshot: &Snapshot, out: &mut String) -> std::fmt::Result {
         "cannot reach its server"
     };
     writeln!(out, "{party} · t {} of {iterations} · {link}", doing.t)?;
+    if let Some(trouble) = trouble {
+        writeln!(out, "Trouble {trouble}")?;
+    }
     let quorum = if doing.below_quorum {
         " (below quorum: waiting)"
     } else {
@@ -110,6 +114,12 @@ fn write(snapshot: &Snapshot, out: &mut String) -> std::fmt::Result {
             line += &format!(" (waiting for {})", names.join(", "));
         }
         writeln!(out, "{}", line.trim_end())?;
+    }
+    for party in &doing.gone {
+        writeln!(
+            out,
+            "Missing {party}: it has missed several deadlines in a row, and is not waited for until it is heard from"
+        )?;
     }
     for presence in &silent {
         let Presence {

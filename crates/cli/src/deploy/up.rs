@@ -203,8 +203,10 @@ impl Ended {
             .filter(|(name, _)| name.starts_with("hub"));
         writeln!(
             out,
-            "Bytes   {} of payload; the servers received {} in {} messages ({:.2} ×), links carried {}, {} are stored",
+            "Bytes   {} of payload; the servers received {}{} in {} messages ({:.2} ×), links carried {}, {} are stored",
             bytes(self.ledger_bytes as f64),
+            // What a server counted in its last second before it was killed is known to nobody.
+            if self.restarts > 0 { "at least " } else { "" },
             bytes(received as f64),
             count(self.total(|c| c.in_messages)),
             match self.ledger_bytes {

@@ -159,6 +159,45 @@ impl Kit {
             .insert(name.to_owned(), Live::start(&mut command));
     }
 
+    /// Kills a party.
+    pub(crate) fn kill(&mut self, name: &str) {
+        drop(self.nodes.remove(name));
+    }
+
+    /// Starts whoever has ended with an error again, as a service manager does, and says why it had ended.
+    pub(crate) fn look_after(&mut self) {
+        let mut failed = Vec::new();
+        for (name, node) in &mut self.nodes {
+            if !node.is_running() {
+                failed.push(name.clone());
+            }
+        }
+        for name in failed {
+            let ran = self.nodes.remove(&name).unwrap().collect(LONG);
+            match ran.code() {
+                Some(0) => {}
+                Some(2) => {
+                    let last = ran.stderr.lines().last().unwrap_or_default().to_owned();
+                    println!("{name} ended: {last}");
+                    assert!(!ran.stderr.contains("panicked"), "{name}: {}", ran.stderr);
+                    self.start(&name);
+                }
+                code => panic!("{name} ended with {code:?}: {}", ran.stderr),
+            }
+        }
+    }
+
+    /// Waits for the end of all parties, who are looked after.
+    #[track_caller]
+    pub(crate) fn ends_looked_after(&mut self) {
+        let began = Instant::now();
+        while !self.nodes.is_empty() {
+            self.look_after();
+            assert!(began.elapsed() < LONG, "it does not end");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// Starts all parties.
     pub(crate) fn start_all(&mut self) {
         for name in self.addresses().1.into_keys() {

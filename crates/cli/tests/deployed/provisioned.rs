@@ -128,6 +128,38 @@ fn secrets_are_in_one_folder_each_and_nowhere_else() {
     }
 }
 
+/// A change of the consortium goes to who takes part, and to nobody who was revoked until that is taken back.
+#[test]
+fn who_is_revoked_is_given_nothing() {
+    let place = Place::new("kit-given");
+    place.write("experiment.toml", TABLE);
+    place.write(
+        "consortium.toml",
+        consortium(1, &[("north", 2), ("south", 1)]),
+    );
+    place.succeeds(&["provision", "consortium.toml", "--out", "kit"]);
+    let kit = place.join("kit");
+    place.succeeds(&["kit", "revoke", "kit", "north/gateway-1"]);
+    place.succeeds(&["kit", "revoke", "kit", "south"]);
+    for folder in ["north/gateway-1", "south", "north/edge"] {
+        fs::remove_dir_all(kit.join(folder)).unwrap();
+    }
+    let said = place.succeeds(&["kit", "add", "kit", "west", "--host", "10.0.0.9"]);
+    assert!(kit.join("north/edge/experiment.toml").is_file());
+    for folder in ["north/gateway-1", "south/hospital", "south/gateway-0"] {
+        assert!(!kit.join(folder).exists(), "{folder} was given something");
+        assert!(!said.stdout.contains(folder), "{}", said.stdout);
+    }
+    for (who, folder) in [
+        ("north/gateway-1", "north/gateway-1"),
+        ("south", "south/edge"),
+    ] {
+        place.succeeds(&["kit", "rotate", "kit", who]);
+        let text = read(&kit.join(folder).join("experiment.toml"));
+        assert!(text.contains("groups = 3"), "{text}");
+    }
+}
+
 #[test]
 fn what_cannot_be_provisioned_is_refused_and_leaves_nothing() {
     let place = Place::new("kit-refused");

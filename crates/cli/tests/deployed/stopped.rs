@@ -55,6 +55,68 @@ fn a_run_that_diverges_is_an_error_and_keeps_its_last_good_model() {
     assert!(place.join("up/run/model.safetensors").is_file());
 }
 
+fn set_mode(path: &std::path::Path, mode: u32) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// A key that others can read is refused, and what is about patients is told of.
+#[test]
+fn secrets_that_others_can_read_are_told() {
+    let Some(place) = place_with_server("up-open") else {
+        return;
+    };
+    place.write("experiment.toml", long());
+    let up = Up::start(&place, "up", &[]);
+    up.processes();
+    for (kind, folder) in [("edge", "group-0/edge"), ("devices", "group-0/gateway-0")] {
+        let other = place.join(kind);
+        copy(&up.folder().join(folder), &other);
+        for file in ["key.nk", "data/shards.json"] {
+            let mode = std::fs::metadata(other.join(file)).unwrap().permissions();
+            assert_eq!(mode.mode() & 0o777, 0o600, "{file}");
+        }
+        set_mode(&other.join("key.nk"), 0o640);
+        let config = format!("{kind}/node.toml");
+        let args = ["node", kind, "--config", &config];
+        let ran = finish_within(selvedge(place.path()).args(args), LONG);
+        ran.refused(&["key.nk", "mode 640", "chmod 600"]);
+    }
+    set_mode(&place.join("devices/key.nk"), 0o600);
+    let shard = place.join("devices/data/group-0/devices.npz");
+    set_mode(&shard, 0o644);
+    let args = ["node", "devices", "--config", "devices/node.toml"];
+    let mut node = crate::common::process::Live::start(selvedge(place.path()).args(args));
+    // As a service manager stops it: that is no failure.
+    std::thread::sleep(Duration::from_millis(500));
+    node.signal("TERM");
+    let ran = node.collect(LONG).ended(0);
+    let told = ["devices.npz", "readable by others (mode 644)", "chmod 600"];
+    for part in told {
+        assert!(ran.stderr.contains(part), "{part}: {}", ran.stderr);
+    }
+}
+
+/// A party of `up` that somebody else stops is started again: the run ends the same.
+#[test]
+fn a_party_that_is_stopped_from_outside_comes_back() {
+    let Some(place) = place_with_server("up-terminated") else {
+        return;
+    };
+    let expected = simulated(&place, &long(), &[]);
+    let up = Up::start(&place, "up", &[]);
+    let processes = up.processes();
+    std::thread::sleep(Duration::from_millis(700));
+    for name in ["group-1/hospital", "cloud"] {
+        let (_, pid) = processes.iter().find(|(it, _)| it == name).unwrap();
+        let mut kill = std::process::Command::new("kill");
+        let sent = kill.arg(pid.to_string()).status().unwrap();
+        assert!(sent.success(), "{name} is gone already");
+    }
+    let ended = up.ends();
+    ended.is(&expected, "two parties were stopped");
+    assert!(ended.said["restarts"].as_u64().unwrap() >= 2);
+}
+
 #[test]
 fn what_cannot_be_started_says_why() {
     let Some(place) = place_with_server("up-wrong") else {
@@ -76,6 +138,7 @@ fn what_cannot_be_started_says_why() {
         copy(&up.folder().join("group-0/edge"), &other);
         let config = change(&read(&other.join("node.toml")));
         std::fs::write(other.join("node.toml"), config).unwrap();
+        set_mode(&other.join("experiment.toml"), 0o600);
         let args = ["node", "edge", "--config", "other/node.toml"];
         finish_within(selvedge(place.path()).args(args), LONG).refused(parts);
     };

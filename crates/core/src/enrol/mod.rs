@@ -481,6 +481,7 @@ impl Protocol for Enrolment {
             what,
             missing,
             below_quorum: false,
+            gone: Vec::new(),
         }
     }
 

@@ -39,6 +39,11 @@ impl StopSettings {
         each.filter_map(|(metric, target)| Some((metric, target?)))
     }
 
+    /// Whether there is a budget.
+    pub fn has_budget(&self) -> bool {
+        self.bytes.is_some() || self.seconds.is_some()
+    }
+
     /// Ends the run when a metric reaches this value; an unknown name has no effect.
     pub fn set_target(&mut self, metric: &str, value: f64) {
         if let Some(place) = self.place(metric) {

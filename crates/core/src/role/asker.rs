@@ -267,6 +267,7 @@ impl Protocol for Asker<'_> {
             what: "asks for predictions".into(),
             missing: vec![self.waits_for()],
             below_quorum: false,
+            gone: Vec::new(),
         }
     }
 

@@ -34,7 +34,10 @@ pub struct Gateway<'a> {
     frozen: Frozen,
     workspaces: Workspaces<'a, DeviceWorkspace>,
     invited: Option<Invited>,
-    ended: bool,
+    /// An earlier one, where a group has gone back; or a message was late.
+    earlier: Option<Invited>,
+    /// When the run was over, by the edge's word.
+    ended: Option<u64>,
 }
 
 /// The interval it takes part in.
@@ -70,7 +73,8 @@ impl<'a> Gateway<'a> {
             frozen: Frozen::new(&task.architecture),
             workspaces: Workspaces::new(|| DeviceWorkspace::new(&task.architecture)),
             invited: None,
-            ended: false,
+            earlier: None,
+            ended: None,
             task,
         }
     }
@@ -82,7 +86,21 @@ impl<'a> Gateway<'a> {
 
     /// Whether it has heard that the run is over.
     pub fn is_over(&self) -> bool {
-        self.ended
+        self.ended.is_some()
+    }
+
+    /// Why it ends with an error, if its edge has ended the run before its time. The edge decides for its group, so the
+    /// gateway goes; but whoever runs it is told.
+    pub fn failure(&self) -> Option<String> {
+        let (t, all) = (self.ended?, self.task.experiment.train.iterations);
+        let stop = &self.task.experiment.stop;
+        let may_be_early = stop.targets().next().is_some() || stop.has_budget();
+        (t < all && !may_be_early).then(|| {
+            format!(
+                "edge {} says that the run is over at t = {t} of {all}: it diverged, or the edge has ended it on its own",
+                self.party.0
+            )
+        })
     }
 
     /// What it is doing.
@@ -90,11 +108,12 @@ impl<'a> Gateway<'a> {
         Doing {
             t: self.invited.as_ref().map_or(0, |invited| invited.t),
             what: match self.ended {
-                true => "the run is over".into(),
-                false => format!("answers for {} devices", self.devices.len()),
+                Some(_) => "the run is over".into(),
+                None => format!("answers for {} devices", self.devices.len()),
             },
             missing: Vec::new(),
             below_quorum: false,
+            gone: Vec::new(),
         }
     }
 
@@ -115,8 +134,11 @@ impl<'a> Gateway<'a> {
             } => _ = self.invited(t, segment, &theta2, &devices, outbox),
             Message::Lesson { t, theta0, zeta1 } => _ = self.lesson(t, &theta0, &zeta1, outbox),
             Message::Embed { number, theta2 } => _ = self.embed(number, &theta2, outbox),
-            Message::End => {
-                self.ended = true;
+            // An edge that is not at its end does not answer with a model.
+            Message::End if self.ended.is_none() => outbox.send(from, Message::Fetch),
+            Message::End => outbox.send(from, Message::Done),
+            Message::Trained { t, .. } => {
+                self.ended.get_or_insert(t);
                 outbox.send(from, Message::Done);
             }
             _ => {}
@@ -132,7 +154,15 @@ impl<'a> Gateway<'a> {
         })
     }
 
-    /// ζ2 of the devices' samples, for the newest interval it has heard of.
+    /// Where an interval belongs: an earlier one does not take the place of the newest.
+    fn place(&mut self, t: u64) -> &mut Option<Invited> {
+        match &self.invited {
+            Some(newest) if newest.t > t => &mut self.earlier,
+            _ => &mut self.invited,
+        }
+    }
+
+    /// ζ2 of the devices' samples.
     fn invited(
         &mut self,
         t: u64,
@@ -141,20 +171,17 @@ impl<'a> Gateway<'a> {
         devices: &[u32],
         outbox: &mut Outbox,
     ) -> Option<()> {
-        let known = self.invited.as_ref();
         let iterations = self.task.experiment.train.iterations;
         let in_order = devices.is_sorted_by(|a, b| a < b);
-        if known.is_some_and(|invited| invited.t > t)
-            || !segment.has_interval_at(t, iterations)
-            || !in_order
-        {
+        if !segment.has_interval_at(t, iterations) || !in_order {
             return None;
         }
         let tower = &self.task.architecture.device;
         let theta2 = self
             .route(Leg::DeviceModel, t)
             .read(theta2, tower.params(), None)?;
-        let known = known.is_some_and(|invited| invited.t == t && invited.theta2 == theta2);
+        let is_same = |invited: &Invited| invited.t == t && invited.theta2 == theta2;
+        let known = self.place(t).as_ref().is_some_and(is_same);
         let mut rows: Vec<u32> = Vec::new();
         for device in devices {
             rows.extend(self.rows(*device)?.map(|row| row as u32));
@@ -173,7 +200,7 @@ impl<'a> Gateway<'a> {
             zeta2.push((*device, own.collect()));
         }
         if !known {
-            self.invited = Some(Invited {
+            *self.place(t) = Some(Invited {
                 t,
                 segment,
                 theta2,
@@ -199,7 +226,8 @@ impl<'a> Gateway<'a> {
         );
         let theta0 = self.route(Leg::Theta0ToDevices, t).read(theta0, n0, None)?;
         let route = self.route(Leg::Zeta1, t);
-        let invited = self.invited.as_ref().filter(|invited| invited.t == t)?;
+        let both = [&self.invited, &self.earlier].into_iter().flatten();
+        let invited = both.into_iter().find(|invited| invited.t == t)?;
         if !zeta1.is_sorted_by(|a, b| a.0 < b.0) {
             return None;
         }
@@ -221,7 +249,7 @@ impl<'a> Gateway<'a> {
         };
         let models: Vec<(u32, Numbers)> = zeta1.par_iter().map(answer).collect::<Option<_>>()?;
         let width = architecture.device.params();
-        if let Some(invited) = &mut self.invited {
+        if let Some(invited) = self.place(t) {
             let fits = |known: usize| (known + models.len()) * width <= REMEMBERED;
             if fits(invited.models.len()) {
                 invited.models.extend(models.iter().cloned());

@@ -160,6 +160,30 @@ pub enum Message {
         /// The scores.
         scores: Box<Scores>,
     },
+    /// Where a hospital and an edge are, from either to the other or to the cloud. With both, it is a complaint: they are
+    /// not at the same iteration, so one of them has lost its record; or, if they are, one of them cannot follow what
+    /// was announced.
+    Astray {
+        /// Where the edge is.
+        edge: Option<u64>,
+        /// Where the hospital is.
+        hospital: Option<u64>,
+        /// The last aggregation that the sender knows.
+        global: u64,
+    },
+    /// Cloud → hospital and edge, if they are no further than that: go back to the last aggregation, and on from there.
+    Return {
+        /// Who is further has gone on already.
+        from: u64,
+        /// The aggregation.
+        t: u64,
+        /// The parts of θ that it needs.
+        parts: Vec<Numbers>,
+        /// P, Q and η from there on.
+        segment: Segment,
+        /// What the group had sent by then, as its edge had counted.
+        ledger: Ledger,
+    },
     /// Edge → gateway: the run is over.
     End,
     /// The answer to an end: the sender knows, and may exit.
@@ -230,6 +254,8 @@ impl Message {
             Message::Embed { .. } => "embed",
             Message::Embedded { .. } => "embedded",
             Message::Evaluated { .. } => "evaluated",
+            Message::Astray { .. } => "astray",
+            Message::Return { .. } => "return",
             Message::End => "end",
             Message::Done => "done",
             Message::Fetch => "fetch",
@@ -239,6 +265,30 @@ impl Message {
             Message::Answer { .. } => "answer",
             Message::Refused { .. } => "refused",
         }
+    }
+
+    /// A return: how far who takes it may be, what it is told, which is what is announced to who begins anew, and what
+    /// its group had sent.
+    pub(super) fn returned(self) -> Option<(u64, Message, Ledger)> {
+        let Message::Return {
+            from,
+            t,
+            parts,
+            segment,
+            ledger,
+        } = self
+        else {
+            return None;
+        };
+        let global = Message::Global {
+            t,
+            parts,
+            since: None,
+            segment,
+            anew: true,
+            ended: false,
+        };
+        Some((from, global, ledger))
     }
 
     /// Whether it serves to use a model, not to train one.

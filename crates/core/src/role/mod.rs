@@ -74,6 +74,15 @@ fn quorum(share: f64, all: usize) -> usize {
     ((share * all as f64).ceil() as usize).clamp(1, all.max(1))
 }
 
+/// Who has missed so many deadlines of a phase in a row is not waited for until it is heard of: one that is gone for good
+/// must not cost all others a deadline in each interval.
+const MOST_MISSED: u32 = 3;
+
+/// Whether a phase is over: all are there, or a quorum is and nobody is waited for any more.
+fn is_enough((there, all): (usize, usize), quorum: usize, waits: bool) -> bool {
+    there == all || (there >= quorum && !waits)
+}
+
 /// Whether a cloud can have announced that θ was aggregated at `t`, and that this comes next or that it was the end.
 fn is_possible(task: &Task<'_>, (t, segment): (u64, &Segment), ended: bool) -> bool {
     let iterations = task.experiment.train.iterations;
@@ -171,6 +180,13 @@ impl Protocol for Role<'_> {
 
     fn is_over(&self) -> bool {
         each!(self, role => role.is_over())
+    }
+
+    fn failure(&self) -> Option<String> {
+        match self {
+            Role::Gateway(role) => role.failure(),
+            _ => None,
+        }
     }
 
     fn has_ended(&self) -> bool {

@@ -630,4 +630,6 @@ messages! {
     19 Passed { number },
     20 Answer { number, gateway, unknown, probabilities },
     21 Refused { number, gateway, why },
+    22 Astray { edge, hospital, global },
+    23 Return { from, t, parts, segment, ledger },
 }

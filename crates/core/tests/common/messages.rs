@@ -12,7 +12,7 @@ use selvedge_core::scores::{HeldOut, Scores};
 use selvedge_nn::random::Stream;
 
 /// How many kinds of messages there are.
-pub const KINDS: u64 = 21;
+pub const KINDS: u64 = 23;
 
 /// Whole numbers: small ones, the ends of their range, any.
 pub fn whole(stream: &mut Stream) -> u64 {
@@ -273,6 +273,18 @@ pub fn message(stream: &mut Stream, kind: u64) -> Message {
             unknown: list(stream, small),
             probabilities: numbers(stream),
         },
+        20 => Message::Astray {
+            edge: perhaps(stream, whole),
+            hospital: perhaps(stream, whole),
+            global: t,
+        },
+        21 => Message::Return {
+            from: whole(stream),
+            t,
+            parts: rows(stream),
+            segment: segment(stream),
+            ledger: ledger(stream),
+        },
         _ => Message::Refused {
             number: t,
             gateway: small(stream),
@@ -336,6 +348,28 @@ pub fn changed(stream: &mut Stream, message: &Message) -> Message {
             *since = perhaps(stream, whole);
             *anew = stream.below(2) == 0;
             *ended = stream.below(8) == 0;
+        }
+        Message::Astray {
+            edge,
+            hospital,
+            global,
+        } => {
+            near(stream, global);
+            for place in [edge, hospital] {
+                *place = perhaps(stream, whole);
+            }
+        }
+        Message::Return {
+            from,
+            t,
+            parts,
+            segment,
+            ..
+        } => {
+            near(stream, from);
+            near(stream, t);
+            any(stream, segment);
+            parts.iter_mut().for_each(|part| other(stream, part));
         }
         Message::Zeta2 { t, .. }
         | Message::Batch { t, .. }
@@ -502,7 +536,14 @@ pub fn broken(stream: &mut Stream, message: &Message) -> Message {
                 counted.seconds = pick(stream, &wrong);
             }
         },
+        Message::Astray {
+            edge: Some(edge), ..
+        } => *edge = u64::MAX,
+        Message::Astray { hospital, .. } => *hospital = Some(u64::MAX),
         Message::Global {
+            t, parts, segment, ..
+        }
+        | Message::Return {
             t, parts, segment, ..
         } => match stream.below(4) {
             0 => *t = u64::MAX - stream.below(3),

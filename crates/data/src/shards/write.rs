@@ -80,8 +80,7 @@ pub(super) fn fill<T>(
         })
         .and_then(|()| write(&partial))
         .and_then(|done| {
-            // It may be about patients.
-            fs::set_permissions(&partial, fs::Permissions::from_mode(0o700))?;
+            only_own(&partial)?;
             let _ = fs::remove_dir(out);
             fs::rename(&partial, out)?;
             Ok(done)
@@ -90,6 +89,21 @@ pub(super) fn fill<T>(
         let _ = fs::remove_dir_all(&partial);
     }
     written.map_err(|source| DataError::io(out, source))
+}
+
+/// It may be about patients: nobody but its owner reads it, and no file of it if it is copied to somewhere open.
+fn only_own(path: &Path) -> io::Result<()> {
+    let mode = match path.is_dir() {
+        true => 0o700,
+        false => 0o600,
+    };
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
+    if path.is_dir() {
+        for entry in fs::read_dir(path)? {
+            only_own(&entry?.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// The same for a folder that may be full of what was filled in before: that goes when the new one is whole.

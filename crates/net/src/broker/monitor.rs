@@ -34,6 +34,21 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// What a server counted before it was started again, and since; what it holds is what it holds now.
+    #[must_use]
+    pub fn and(&self, since: &Counters) -> Self {
+        Self {
+            in_messages: self.in_messages + since.in_messages,
+            out_messages: self.out_messages + since.out_messages,
+            in_bytes: self.in_bytes + since.in_bytes,
+            out_bytes: self.out_bytes + since.out_bytes,
+            links: since.links,
+            link_in_bytes: self.link_in_bytes + since.link_in_bytes,
+            link_out_bytes: self.link_out_bytes + since.link_out_bytes,
+            stored_bytes: since.stored_bytes,
+        }
+    }
+
     /// What a server has counted, by its monitoring.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! The loop: what happens goes in, what the party wants is done.
 
-use super::presence::Presence;
+use super::presence::{Presence, show_trouble};
 use super::{DriveError, Observer, Outcome, Settings, Snapshot};
 use crate::chunks::name as content;
 use crate::counters::Counters;
@@ -54,6 +54,8 @@ pub(super) struct Driver<'a, P: Protocol> {
     /// When there was news.
     heard: Instant,
     pub(super) shown: Instant,
+    /// Whom the party has last not waited for.
+    pub(super) gone: Vec<Party>,
     /// How many predictions it has told of, and when.
     told: (u64, Instant),
     /// What it has last said that it waits for, and when.
@@ -148,6 +150,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
             last_sent: BTreeMap::new(),
             heard: now,
             shown: now,
+            gone: Vec::new(),
             told: (0, now),
             noticed: (String::new(), now),
             waiting: VecDeque::new(),
@@ -163,6 +166,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
         let (mut greeted, mut ended): (Instant, Option<Instant>) = (Instant::now(), None);
         loop {
             if self.shown.elapsed() >= LOOK_EVERY {
+                self.tell_gone();
                 self.show();
             }
             if self.is_done(&mut ended)? {
@@ -394,7 +398,8 @@ impl<'a, P: Protocol> Driver<'a, P> {
                 let started = Instant::now();
                 self.counters.records += 1;
                 self.counters.record_bytes += record.len() as u64;
-                let world = World::new(self.settings.stop, self.settings.notice);
+                let trouble = |why: &str| show_trouble(&self.snapshot, why);
+                let world = World::new(self.settings.stop, self.settings.notice, &trouble);
                 let kept = records.keep(record, &world);
                 self.transport.runtime.block_on(kept)?;
                 self.counters.took("record", started.elapsed());
@@ -409,12 +414,16 @@ impl<'a, P: Protocol> Driver<'a, P> {
                 let longest = self.settings.patience.pause;
                 self.retry = Retry::behind(awaited, usual.unwrap_or_default(), longest);
             }
+            for notice in &outbox.notices {
+                (self.settings.notice)(notice);
+            }
             for absence in &outbox.absences {
                 let who = match absence.device {
                     Some(device) => format!("device {device} of group {}", absence.group),
                     None => format!("group {}", absence.group),
                 };
                 let phase = format!("{:?}", absence.phase).to_lowercase();
+                self.counters.absent(&phase);
                 let text = format!("{who} is absent at t = {} ({phase})", absence.t);
                 (self.settings.notice)(&text);
             }

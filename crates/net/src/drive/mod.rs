@@ -17,9 +17,10 @@ use crate::counters::Counters;
 use crate::deadlines::Deadlines;
 use crate::http;
 use crate::identity::RunIdentity;
-use crate::records::{RecordError, Records, World};
+use crate::records::{Place, RecordCopy, RecordError, Records, World};
 use crate::transport::{Access, Transport, TransportError, name};
 use driver::{Driver, RETRY_FIRST};
+use presence::show_trouble;
 use selvedge_core::protocol::{Outbox, Party, Protocol, Unread};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -111,6 +112,8 @@ pub struct Options {
     pub iterations: u64,
     /// Whether records of another run may be discarded; otherwise they are an error.
     pub forget: bool,
+    /// Where it keeps a copy of its last record, if it does.
+    pub copy: Option<RecordCopy>,
     /// Whether it stays when the run is over, to answer for the trained model.
     pub answer: bool,
 }
@@ -269,6 +272,7 @@ pub fn drive<P: Protocol>(
         party: own,
         doing: party.doing(),
         connected: false,
+        trouble: None,
         evaluation: None,
         iterations: settings.options.iterations,
         present: Vec::new(),
@@ -283,15 +287,16 @@ pub fn drive<P: Protocol>(
     let (records, found) = match party.keeps_records() {
         false => (None, None),
         true => {
-            let name = name(own);
-            let world = World::new(settings.stop, settings.notice);
-            let opened = Records::open(
-                &transport.client,
-                (&name, run),
-                settings.access.replicas(),
-                settings.options.forget,
-                &world,
-            );
+            let trouble = |why: &str| show_trouble(&snapshot, why);
+            let world = World::new(settings.stop, settings.notice, &trouble);
+            let place = Place {
+                party: &name(own),
+                run,
+                replicas: settings.access.replicas(),
+                forget: settings.options.forget,
+                copy: settings.options.copy.clone(),
+            };
+            let opened = Records::open(&transport.client, place, &world);
             match transport.runtime.block_on(opened) {
                 Ok((records, found)) => (Some(records), found),
                 Err(RecordError::Stopped) => return Ok(Outcome::Stopped),

@@ -7,7 +7,7 @@ use crate::identity::RunIdentity;
 use selvedge_core::protocol::{Doing, Event, Party, Protocol};
 use selvedge_core::state::Evaluation;
 use serde::{Deserialize, Serialize};
-use std::sync::PoisonError;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Gateways of one group that are listed.
@@ -35,6 +35,9 @@ pub struct Snapshot {
     pub doing: Doing,
     /// Whether it reaches its server.
     pub connected: bool,
+    /// What keeps it from going on, if that is its server.
+    #[serde(default)]
+    pub trouble: Option<String>,
     /// The last evaluation, if it is the cloud.
     pub evaluation: Option<Evaluation>,
     /// T
@@ -167,6 +170,19 @@ impl<P: Protocol> Driver<'_, P> {
         self.presences.values().map(silent).collect()
     }
 
+    /// Says whom the party does not wait for any more, and whom it waits for again.
+    pub(super) fn tell_gone(&mut self) {
+        let now = self.party.doing().gone;
+        for who in now.iter().filter(|who| !self.gone.contains(who)) {
+            let text = "has missed several deadlines in a row: it is not waited for until it is heard from";
+            (self.settings.notice)(&format!("{who} {text}"));
+        }
+        for who in self.gone.iter().filter(|who| !now.contains(who)) {
+            (self.settings.notice)(&format!("{who} is heard from: it is waited for again"));
+        }
+        self.gone = now;
+    }
+
     pub(super) fn show(&mut self) {
         self.shown = Instant::now();
         if self.settings.options.http.is_none() {
@@ -178,6 +194,7 @@ impl<P: Protocol> Driver<'_, P> {
             party: self.party.party(),
             doing: self.party.doing(),
             connected: self.transport.is_connected(),
+            trouble: None,
             evaluation: self.evaluation.clone(),
             iterations: self.settings.options.iterations,
             present: self.present(),
@@ -191,6 +208,12 @@ impl<P: Protocol> Driver<'_, P> {
             counters: self.counters.clone(),
         };
     }
+}
+
+/// Shows at once what a party waits for that can do nothing else meanwhile.
+pub(super) fn show_trouble(snapshot: &Mutex<Snapshot>, why: &str) {
+    let mut snapshot = snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+    snapshot.trouble = Some(why.to_owned());
 }
 
 /// Whether one party decides which run the other has to take part in.

@@ -23,7 +23,7 @@ mod write;
 
 pub(crate) use write::Stock;
 
-use super::consortium::{CloudServer, Consortium, Hospital, join};
+use super::consortium::{CloudServer, Consortium, Hospital, group_of, join};
 use crate::load;
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::experiment::{Experiment, nearest};
@@ -234,11 +234,11 @@ impl Deployment {
         // One group more is another run, for all.
         let text = experiment.to_toml();
         write_whole(&path, text.as_bytes())?;
+        // Who was revoked gets nothing more, and neither does anybody of a hospital that was.
         for node in before.nodes() {
-            // A folder that was handed over and taken away is there again, with what is new.
-            write::make_folder(&folder.join(&node.folder))?;
-            write_whole(&folder.join(&node.folder).join(EXPERIMENT), text.as_bytes())?;
-            changed.files.push(format!("{}/{EXPERIMENT}", node.folder));
+            if before.takes_part(node.party) {
+                hand_over(folder, &node.folder, &text, &mut changed)?;
+            }
         }
         let mut changed = self.finish(folder, &before, changed)?;
         // Its folder is handed over as a whole, and its server is not running yet.
@@ -296,7 +296,21 @@ impl Deployment {
                 changed.restart.push(at);
             }
         }
+        // Who is taken back may have missed a change of the experiment.
+        let text = read_text(&folder.join(EXPERIMENT))?;
+        for node in self.nodes() {
+            if self.takes_part(node.party) && !before.takes_part(node.party) {
+                hand_over(folder, &node.folder, &text, &mut changed)?;
+            }
+        }
         self.finish(folder, &before, changed)
+    }
+
+    /// Whether a party has a key that is good, and its hospital a link.
+    fn takes_part(&self, party: Party) -> bool {
+        let has_key = |folder: String| self.keys.contains_key(&folder);
+        let has_link = |m: usize| has_key(self.consortium.site_folder(m));
+        has_key(self.consortium.folder_of(party)) && group_of(party).is_none_or(has_link)
     }
 
     /// Gives a hospital and its gateways a new key of pseudonyms, for the next enrolment: who was revoked knows the old
@@ -474,6 +488,14 @@ impl Deployment {
             durable: c.durable,
         }
     }
+}
+
+/// Gives a party the experiment. A folder that was handed over and taken away is there again, with what is new.
+fn hand_over(kit: &Path, node: &str, experiment: &str, changed: &mut Changed) -> Result<()> {
+    write::make_folder(&kit.join(node))?;
+    write_whole(&kit.join(node).join(EXPERIMENT), experiment.as_bytes())?;
+    changed.files.push(format!("{node}/{EXPERIMENT}"));
+    Ok(())
 }
 
 /// Beside the configuration: paths in that are seen from its folder.

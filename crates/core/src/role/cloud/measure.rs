@@ -1,7 +1,7 @@
 //! θ measured by the groups: who is asked, and what follows from their scores.
 
 use super::super::message::Message;
-use super::super::{Absence, Outbox, Party, Phase, quorum};
+use super::super::{Absence, Outbox, Party, Phase, is_enough, quorum};
 use super::{Cloud, Measuring};
 use crate::judging::{self, Candidate, Judging};
 use crate::scores::Scores;
@@ -51,8 +51,8 @@ impl Cloud<'_> {
         );
         let mut scores = measuring.scores.iter().flatten();
         let any = scores.any(|scores| scores.training.samples() > 0);
-        let enough = self.overdue && there >= quorum(self.quorum.groups, all) && any;
-        if there < all && !enough {
+        let waits = !any || !self.overdue && (0..all).any(|m| self.waits_for_scores(m));
+        if !is_enough((there, all), quorum(self.quorum.groups, all), waits) {
             return;
         }
         self.overdue = false;

@@ -3,11 +3,13 @@
 //! Its record is what it announces: θ, and so the decision which groups are in it, with the segment, the evaluation,
 //! the ledger and all else that a run is.
 
+mod astray;
+mod gone;
 mod measure;
 mod record;
 
 use super::message::{Counted, Message};
-use super::{Absence, Doing, Event, Outbox, Party, Phase, Quorum, quorum};
+use super::{Absence, Doing, Event, Outbox, Party, Phase, Quorum, is_enough, quorum};
 use crate::adaptive::{self, Report};
 use crate::cloud::{Announced, gather};
 use crate::judging::{self, Candidate, Judged, Judging};
@@ -18,6 +20,7 @@ use crate::run::{Ending, ended};
 use crate::scores::Scores;
 use crate::state::{Evaluation, Progress, State};
 use crate::task::Task;
+use gone::Missed;
 
 /// The cloud and its state.
 pub struct Cloud<'a> {
@@ -30,6 +33,8 @@ pub struct Cloud<'a> {
     counted: Vec<Ledger>,
     /// The deadline of the phase is over, but too few are there.
     overdue: bool,
+    /// Of each group.
+    missed: Vec<Missed>,
     measuring: Option<Measuring>,
     last: Last,
     ending: Option<Ending>,
@@ -76,6 +81,7 @@ impl<'a> Cloud<'a> {
             uploads: vec![Upload::default(); groups],
             counted: vec![Ledger::default(); groups],
             overdue: false,
+            missed: vec![Missed::default(); groups],
             measuring: None,
             last: Last {
                 present: vec![true; groups],
@@ -161,6 +167,7 @@ impl<'a> Cloud<'a> {
             what,
             missing,
             below_quorum: self.overdue,
+            gone: self.gone(),
         }
     }
 
@@ -170,16 +177,20 @@ impl<'a> Cloud<'a> {
             Event::Received(party, message) => self.received(party, message, outbox),
             Event::Deadline(Phase::Global, t) if t == self.next() && self.measuring.is_none() => {
                 self.overdue = self.ending.is_none();
+                self.miss_uploads();
                 self.aggregate_if_due(outbox);
             }
             Event::Deadline(Phase::Evaluation, t)
                 if t == self.state.progress.t && self.measuring.is_some() =>
             {
                 self.overdue = true;
+                self.miss_scores();
                 self.judge_if_due(outbox);
             }
             Event::Deadline(..) => {}
             Event::Appeared(party @ (Party::Hospital(m) | Party::Edge(m))) => {
+                self.heard(m, usize::from(party == Party::Edge(m)));
+                self.has_measured(m);
                 self.repeat(party, m, outbox);
                 // What one of them has forgotten of a measurement, the other has to send again.
                 let other = match party {
@@ -221,7 +232,7 @@ impl<'a> Cloud<'a> {
         if m >= self.uploads.len() {
             return;
         }
-        self.announce(party, m, outbox);
+        self.announce(party, m, false, outbox);
         if let Some(measuring) = &self.measuring
             && measuring.scores[m].is_none()
         {
@@ -241,17 +252,29 @@ impl<'a> Cloud<'a> {
         match (side, message) {
             (0, message @ Message::HospitalModel { t, .. })
             | (1, message @ Message::EdgeModel { t, .. }) => {
+                self.heard(m, side);
                 if t < self.next() || self.ending.is_some() {
                     // While the aggregated θ is measured there is nothing to announce yet.
                     let waits = self.measuring.is_some() && t == self.state.progress.t;
                     if !waits {
-                        self.announce(party, m, outbox);
+                        self.announce(party, m, false, outbox);
                     }
-                } else if t == self.next() && self.keep(m, message) {
+                } else if t > self.next() {
+                    self.is_behind(party, m, t, outbox);
+                } else if self.keep(m, message) {
                     self.aggregate_if_due(outbox);
                 }
             }
+            (
+                _,
+                Message::Astray {
+                    edge,
+                    hospital,
+                    global,
+                },
+            ) => self.astray((party, m), [edge, hospital], global, outbox),
             (0, Message::Evaluated { number, scores }) => {
+                self.has_measured(m);
                 let classes = self.task.architecture.combined.output().len();
                 let training = match &self.task.loss_rows {
                     Some(rows) => rows[m].len(),
@@ -273,6 +296,10 @@ impl<'a> Cloud<'a> {
                 }
             }
             (side, Message::Done) if self.ending.is_some() => self.told[m][side] = true,
+            (_, Message::Done) => {
+                let t = self.task.experiment.train.iterations;
+                self.is_behind(party, m, t, outbox);
+            }
             _ => {}
         }
     }
@@ -332,7 +359,8 @@ impl<'a> Cloud<'a> {
         }
         let complete = self.complete();
         let (there, all) = (complete.iter().filter(|c| **c).count(), complete.len());
-        if there == all || (self.overdue && there >= quorum(self.quorum.groups, all)) {
+        let waits = !self.overdue && (0..all).any(|m| self.waits_for_upload(m));
+        if is_enough((there, all), quorum(self.quorum.groups, all), waits) {
             self.aggregate(outbox);
         } else if there > 0 && !self.overdue {
             outbox.phases.push((Phase::Global, self.next()));
@@ -358,6 +386,10 @@ impl<'a> Cloud<'a> {
                 theta1,
                 theta2,
             };
+            // An edge that has lost its record has begun to count again.
+            if !counted.ledger.has_grown_from(&self.counted[m]) {
+                self.counted[m] = Ledger::default();
+            }
             progress.ledger.absorb(&counted.ledger, &self.counted[m]);
             progress.clock.worked(m, counted.seconds);
             self.counted[m] = counted.ledger;
@@ -419,13 +451,13 @@ impl<'a> Cloud<'a> {
         outbox.evaluations.extend(self.last.evaluation.clone());
         outbox.ending = self.ending.clone();
         for m in 0..self.uploads.len() {
-            self.announce(Party::Hospital(m), m, outbox);
-            self.announce(Party::Edge(m), m, outbox);
+            self.announce(Party::Hospital(m), m, false, outbox);
+            self.announce(Party::Edge(m), m, false, outbox);
         }
     }
 
-    /// Tells a party of the last aggregation: as differences, if it was in it.
-    fn announce(&self, party: Party, m: usize, outbox: &mut Outbox) {
+    /// Tells a party of the last aggregation: as differences, if it was in it and has not lost what they are to.
+    fn announce(&self, party: Party, m: usize, lost: bool, outbox: &mut Outbox) {
         let Progress {
             t,
             aggregated,
@@ -438,7 +470,8 @@ impl<'a> Cloud<'a> {
             return;
         }
         // Who was in this aggregation has the θ that it began with.
-        let frames = self.last.frames.as_ref().filter(|_| self.last.present[m]);
+        let frames = self.last.frames.as_ref();
+        let frames = frames.filter(|_| self.last.present[m] && !lost);
         let coded = frames.map(|frames| match party {
             Party::Hospital(_) => frames[..2].to_vec(),
             _ => frames[2..].to_vec(),

@@ -72,6 +72,7 @@ impl Edge<'_> {
             what,
             missing,
             below_quorum,
+            gone: self.gone(),
         }
     }
 }

@@ -2,13 +2,15 @@
 //!
 //! Its record is what an interval ends with: θ2, and so the decision whose models are in it.
 
+mod astray;
 mod doing;
+mod gone;
 mod joint;
 mod sending;
 
 use super::message::{Counted, Message, OfDevice, Portion};
 use super::wire::{self, Appended, Reader, Wire, WireError, fields};
-use super::{Absence, Event, Outbox, Party, Phase, Quorum, is_possible, quorum};
+use super::{Absence, Event, Outbox, Party, Phase, Quorum, is_possible};
 use crate::aggregate::Gathering;
 use crate::group::{Turnout, aggregate_locally};
 use crate::hsgd::{charge_interval, compute};
@@ -16,6 +18,7 @@ use crate::ledger::Kind;
 use crate::message_path::{Leg, Numbers, Route};
 use crate::schedule::Segment;
 use crate::task::Task;
+use gone::{Due, Missed};
 use std::ops::Range;
 
 /// An edge and what it holds of its group.
@@ -31,6 +34,7 @@ pub struct Edge<'a> {
     stage: Stage,
     /// Which gateways know that the run is over.
     told: Vec<bool>,
+    missed: Missed,
     /// The model that is being measured, and its θ2.
     measured: Option<(u64, Numbers)>,
 }
@@ -126,6 +130,7 @@ impl<'a> Edge<'a> {
             task,
             group,
             told: vec![false; gateways.len()],
+            missed: Missed::by(gateways.len()),
             measured: None,
             gateways,
             held_out: None,
@@ -217,8 +222,18 @@ impl<'a> Edge<'a> {
         let at = self.held.t;
         match event {
             Event::Received(Party::Gateway(m, g), message) if m == self.group => match message {
-                Message::Zeta2 { t, zeta2 } if t == at => self.zeta2(g, zeta2, outbox),
-                Message::Models { t, theta2 } if t == at => self.models(g, &theta2, outbox),
+                Message::Zeta2 { t, zeta2 } => {
+                    self.heard(Due::Exchange, g);
+                    if t == at {
+                        self.zeta2(g, zeta2, outbox);
+                    }
+                }
+                Message::Models { t, theta2 } => {
+                    self.heard(Due::Upload, g);
+                    if t == at {
+                        self.models(g, &theta2, outbox);
+                    }
+                }
                 Message::Embedded {
                     part,
                     ref rows,
@@ -255,8 +270,21 @@ impl<'a> Edge<'a> {
                 Party::Hospital(m),
                 message @ (Message::Answer { gateway, .. } | Message::Refused { gateway, .. }),
             ) if m == self.group => self.answered(gateway, message, outbox),
+            Event::Received(
+                Party::Hospital(m),
+                Message::Astray {
+                    edge,
+                    hospital: Some(hospital),
+                    ..
+                },
+            ) if m == self.group => self.apart(edge, hospital, outbox),
             Event::Received(Party::Cloud, message @ Message::Global { .. }) => {
                 self.global(&message, outbox);
+            }
+            Event::Received(Party::Cloud, message @ Message::Return { .. }) => {
+                if let Some((from, global, ledger)) = message.returned() {
+                    self.returns(from, &global, &ledger, outbox);
+                }
             }
             Event::Received(Party::Cloud, Message::Evaluate { number, parts }) => {
                 if let [theta2] = &parts[..]
@@ -268,7 +296,10 @@ impl<'a> Edge<'a> {
             }
             Event::Deadline(Phase::Exchange, t) if t == at => self.exchange_is_due(outbox),
             Event::Deadline(Phase::Upload, t) if t == at => self.upload_is_due(outbox),
-            Event::Retry => self.again(outbox),
+            Event::Retry => {
+                self.again(outbox);
+                self.tell_where(outbox);
+            }
             Event::Appeared(Party::Gateway(_, g)) if self.held.ended => {
                 // It may have forgotten.
                 self.told
@@ -280,10 +311,15 @@ impl<'a> Edge<'a> {
             }
             Event::Appeared(party) => {
                 if let Party::Gateway(_, g) = party {
+                    self.heard(Due::Exchange, g);
+                    self.heard(Due::Upload, g);
                     self.ask_to_embed(g, outbox);
                 }
                 if self.doing().missing.contains(&party) {
                     self.again(outbox);
+                }
+                if party == Party::Cloud {
+                    self.tell_where(outbox);
                 }
             }
             _ => {}
@@ -351,21 +387,25 @@ impl<'a> Edge<'a> {
                 drawn.zeta2[position] = Some(rows);
             }
         }
-        let (there, all) = (drawn.zeta2.iter().flatten().count(), drawn.zeta2.len());
-        if there == all || (drawn.overdue && there >= quorum(self.quorum.devices, all)) {
-            self.ask(outbox);
-        } else if nobody_yet && there > 0 {
+        let anybody = drawn.zeta2.iter().any(Option::is_some);
+        self.ask_if_due(outbox);
+        if nobody_yet && anybody && matches!(self.stage, Stage::Inviting(_)) {
             outbox.phases.push((Phase::Exchange, self.held.t));
         }
     }
 
     fn exchange_is_due(&mut self, outbox: &mut Outbox) {
-        let Stage::Inviting(drawn) = &mut self.stage else {
-            return;
-        };
-        let (there, all) = (drawn.zeta2.iter().flatten().count(), drawn.zeta2.len());
-        drawn.overdue = true;
-        if there >= quorum(self.quorum.devices, all) {
+        if let Stage::Inviting(drawn) = &mut self.stage {
+            drawn.overdue = true;
+            self.miss(Due::Exchange);
+            self.ask_if_due(outbox);
+        }
+    }
+
+    fn ask_if_due(&mut self, outbox: &mut Outbox) {
+        if let Stage::Inviting(drawn) = &self.stage
+            && self.is_enough(Due::Exchange, drawn, drawn.zeta2.len())
+        {
             self.ask(outbox);
         }
     }
@@ -446,24 +486,25 @@ impl<'a> Edge<'a> {
                 drawn.models[position] = route.of(*device).read(model, width, None);
             }
         }
-        let there = drawn.models.iter().flatten().count();
-        let all = drawn.zeta1.iter().flatten().count();
-        let enough = quorum(self.quorum.devices, drawn.models.len()).min(all);
-        if there == all || (drawn.overdue && there >= enough) {
-            self.aggregate(outbox);
-        } else if nobody_yet && there > 0 {
+        let anybody = drawn.models.iter().any(Option::is_some);
+        self.aggregate_if_due(outbox);
+        if nobody_yet && anybody && matches!(self.stage, Stage::Teaching(..)) {
             outbox.phases.push((Phase::Upload, self.held.t));
         }
     }
 
     fn upload_is_due(&mut self, outbox: &mut Outbox) {
-        let Stage::Teaching(drawn, _) = &mut self.stage else {
-            return;
-        };
-        let there = drawn.models.iter().flatten().count();
-        let all = drawn.zeta1.iter().flatten().count();
-        drawn.overdue = true;
-        if there >= quorum(self.quorum.devices, drawn.models.len()).min(all) {
+        if let Stage::Teaching(drawn, _) = &mut self.stage {
+            drawn.overdue = true;
+            self.miss(Due::Upload);
+            self.aggregate_if_due(outbox);
+        }
+    }
+
+    fn aggregate_if_due(&mut self, outbox: &mut Outbox) {
+        if let Stage::Teaching(drawn, _) = &self.stage
+            && self.is_enough(Due::Upload, drawn, drawn.models.len())
+        {
             self.aggregate(outbox);
         }
     }
@@ -531,11 +572,11 @@ impl<'a> Edge<'a> {
     fn global(&mut self, message: &Message, outbox: &mut Outbox) {
         let Message::Global {
             t,
-            parts,
             since,
             segment,
             anew,
             ended,
+            ..
         } = message
         else {
             return;
@@ -547,16 +588,59 @@ impl<'a> Edge<'a> {
         if !ended && (*t < self.held.t || (*t == self.held.t && !waits)) {
             return;
         }
-        if !is_possible(self.task, (*t, segment), *ended) {
-            return;
+        // Who was in an aggregation had come as far; and who has not counted what it sent for it must not count on.
+        let has_lost = *t > self.held.t && !*anew;
+        let is_to_another = since.is_some_and(|since| since != self.held.global_t);
+        match self.can_adopt(message) {
+            true if *ended || !has_lost => self.adopt(message, outbox),
+            false if !is_to_another || !is_possible(self.task, (*t, segment), *ended) => {}
+            _ => self.cannot_follow(*t, outbox),
         }
+    }
+
+    /// θ2 of a message, if it can be read.
+    fn read_global(&self, message: &Message) -> Option<Vec<f32>> {
+        let Message::Global {
+            t, parts, since, ..
+        } = message
+        else {
+            return None;
+        };
+        let [part] = &parts[..] else {
+            return None;
+        };
         let route = (self.task).route(Leg::Download(Kind::Theta2), self.group, *t);
-        let [part] = &parts[..] else { return };
-        let held = &mut self.held;
+        let held = &self.held;
         let known = (*since == Some(held.global_t)).then_some(&held.global[..]);
-        let Some(theta2) = route.read(part, held.theta2.len(), known) else {
+        route.read(part, held.theta2.len(), known)
+    }
+
+    /// Whether it can be announced, and read.
+    fn can_adopt(&self, message: &Message) -> bool {
+        let possible = match message {
+            Message::Global {
+                t, segment, ended, ..
+            } => is_possible(self.task, (*t, segment), *ended),
+            _ => false,
+        };
+        possible && self.read_global(message).is_some()
+    }
+
+    fn adopt(&mut self, message: &Message, outbox: &mut Outbox) {
+        let (
+            Message::Global {
+                t,
+                segment,
+                anew,
+                ended,
+                ..
+            },
+            Some(theta2),
+        ) = (message, self.read_global(message))
+        else {
             return;
         };
+        let held = &mut self.held;
         if *t > held.t || *anew {
             // What it has sent was not used, or is not wanted any more.
             held.residual.fill(0.0);

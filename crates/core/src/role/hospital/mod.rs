@@ -4,6 +4,7 @@
 //! its edge sends for that interval later, the hospital's answer stays the same. From the record it can recompute
 //! everything.
 
+mod astray;
 mod joint;
 mod measure;
 
@@ -211,6 +212,7 @@ impl<'a> Hospital<'a> {
             what: what.into(),
             missing: missing.into_iter().collect(),
             below_quorum: false,
+            gone: Vec::new(),
         }
     }
 
@@ -223,12 +225,28 @@ impl<'a> Hospital<'a> {
                     outbox.send(edge, answer.clone());
                 } else if t == self.held.t && self.uploaded.is_none() && !self.held.ended {
                     self.interval(&zeta2, outbox);
-                } else if t >= self.held.t && !self.held.ended && self.can_be(t, &zeta2) {
-                    self.early = Some((t, zeta2));
+                } else {
+                    if t >= self.held.t && !self.held.ended && self.can_be(t, &zeta2) {
+                        self.early = Some((t, zeta2));
+                    }
+                    self.other_interval(t, outbox);
                 }
             }
             Event::Received(Party::Cloud, message @ Message::Global { .. }) => {
                 self.global(&message, outbox);
+            }
+            Event::Received(
+                from,
+                Message::Astray {
+                    edge: Some(at),
+                    hospital: Some(own),
+                    ..
+                },
+            ) if from == edge => self.apart(at, own, outbox),
+            Event::Received(Party::Cloud, message @ Message::Return { .. }) => {
+                if let Some((from, global, _)) = message.returned() {
+                    self.returns(from, &global, outbox);
+                }
             }
             Event::Received(Party::Cloud, Message::Evaluate { number, parts }) => {
                 self.evaluate(number, &parts, outbox);
@@ -265,6 +283,7 @@ impl<'a> Hospital<'a> {
                 if let Some(message) = &self.uploaded {
                     outbox.send(Party::Cloud, message.clone());
                 }
+                self.tell_where(outbox);
             }
             _ => {}
         }
@@ -414,11 +433,10 @@ impl<'a> Hospital<'a> {
     fn global(&mut self, message: &Message, outbox: &mut Outbox) {
         let Message::Global {
             t,
-            parts,
             since,
             segment,
-            anew,
             ended,
+            ..
         } = message
         else {
             return;
@@ -430,26 +448,62 @@ impl<'a> Hospital<'a> {
         if !ended && (*t < self.held.t || (*t == self.held.t && !waits)) {
             return;
         }
-        if !is_possible(self.task, (*t, segment), *ended) {
-            return;
+        let is_to_another = since.is_some_and(|since| since != self.held.global_t);
+        if self.can_adopt(message) {
+            self.adopt(message, outbox);
+        } else if is_to_another && is_possible(self.task, (*t, segment), *ended) {
+            self.cannot_follow(*t, outbox);
         }
-        let [part0, part1] = &parts[..] else { return };
-        let (task, group, held) = (self.task, self.group, &mut self.held);
-        let read = |part, kind, known, count| {
-            let route = task.route(Leg::Download(kind), group, *t);
-            route.read(
-                part,
-                count,
-                (*since == Some(held.global_t)).then_some(known),
-            )
+    }
+
+    /// θ0 and θ1 of a message, if they can be read.
+    fn read_global(&self, message: &Message) -> Option<[Vec<f32>; 2]> {
+        let Message::Global {
+            t, parts, since, ..
+        } = message
+        else {
+            return None;
         };
-        let both = (
-            read(part0, Kind::Theta0, &held.global0[..], held.theta0.len()),
-            read(part1, Kind::Theta1, &held.global1[..], held.theta1.len()),
-        );
-        let (Some(theta0), Some(theta1)) = both else {
+        let [part0, part1] = &parts[..] else {
+            return None;
+        };
+        let held = &self.held;
+        let read = |part, kind, known, count| {
+            let route = self.task.route(Leg::Download(kind), self.group, *t);
+            let known = (*since == Some(held.global_t)).then_some(known);
+            route.read(part, count, known)
+        };
+        let theta0 = read(part0, Kind::Theta0, &held.global0[..], held.theta0.len())?;
+        let theta1 = read(part1, Kind::Theta1, &held.global1[..], held.theta1.len())?;
+        Some([theta0, theta1])
+    }
+
+    /// Whether it can be announced, and read.
+    fn can_adopt(&self, message: &Message) -> bool {
+        let possible = match message {
+            Message::Global {
+                t, segment, ended, ..
+            } => is_possible(self.task, (*t, segment), *ended),
+            _ => false,
+        };
+        possible && self.read_global(message).is_some()
+    }
+
+    fn adopt(&mut self, message: &Message, outbox: &mut Outbox) {
+        let (
+            Message::Global {
+                t,
+                segment,
+                anew,
+                ended,
+                ..
+            },
+            Some([theta0, theta1]),
+        ) = (message, self.read_global(message))
+        else {
             return;
         };
+        let held = &mut self.held;
         if *t > held.t || *anew {
             // What it has sent was not used, or is not wanted any more.
             let lost = [&mut held.copy, &mut held.lost0, &mut held.lost1];
