@@ -171,15 +171,15 @@ impl Turnout {
     }
 
     /// Devices in quarantine are not asked.
-    fn leave_out_quarantined(&mut self, task: &Task<'_>, conduct: &DeviceConduct) {
+    pub(crate) fn leave_out_quarantined(&mut self, task: &Task<'_>, conduct: [&Conduct; 2]) {
         self.rejected.clear();
         let after = task.experiment.defence.quarantine;
-        if after == 0 || (conduct.models.is_clean() && conduct.embeddings.is_clean()) {
+        if conduct.iter().all(|conduct| conduct.is_clean()) {
             return;
         }
         for (device, there) in self.subset.iter().zip(&mut self.exchanged) {
-            let of = |conduct: &Conduct| conduct.is_quarantined(*device, after);
-            if *there && (of(&conduct.models) || of(&conduct.embeddings)) {
+            let is_out = |conduct: &&Conduct| conduct.is_quarantined(*device, after);
+            if *there && conduct.iter().any(is_out) {
                 *there = false;
                 let quarantined = (Phase::Exchange, *device, Reason::Quarantined);
                 self.rejected.push(quarantined);
@@ -283,7 +283,7 @@ impl Turnout {
         workspace: &mut Workspace,
     ) {
         self.draw(task, m, t);
-        self.leave_out_quarantined(task, conduct);
+        self.leave_out_quarantined(task, [&conduct.embeddings, &conduct.models]);
         let Architecture {
             hospital, device, ..
         } = &task.architecture;

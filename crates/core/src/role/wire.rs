@@ -11,6 +11,8 @@
 
 use super::message::{Counted, Message, Portion};
 use crate::adaptive::Report;
+use crate::checks::Reason;
+use crate::conduct::Conduct;
 use crate::ledger::{Direction, Entry, Kind, Ledger, Link};
 use crate::local_steps::Descended;
 use crate::message_path::Numbers;
@@ -26,7 +28,7 @@ use std::sync::Arc;
 pub const VERSION: u8 = 2;
 
 /// The format of records. Records of format 1 do not state it.
-pub const RECORD_VERSION: u8 = 3;
+pub const RECORD_VERSION: u8 = 4;
 
 const MAGIC: [u8; 2] = *b"SV";
 
@@ -284,6 +286,68 @@ impl Wire for Validation {
             f1_validation: value("f1"),
             accuracy_validation: value("accuracy").ok_or(missing)?,
         })
+    }
+}
+
+/// What is held against parties; records before format 4 have none of it.
+impl Wire for Conduct {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.pairs().put(out);
+    }
+
+    fn get(reader: &mut Reader<'_>) -> Result<Self, WireError> {
+        if reader.format < 4 {
+            return Ok(Conduct::default());
+        }
+        let pairs = Wire::get(reader)?;
+        Conduct::from_pairs(pairs).ok_or(cannot_be("the order of parties", 0u64))
+    }
+}
+
+listed!(
+    Reason,
+    "a reason",
+    [
+        Reason::NotFinite,
+        Reason::TooLong,
+        Reason::Reversed,
+        Reason::Quarantined
+    ]
+);
+
+/// Devices that were left out, and why; records before format 4 have none of them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Rejected(pub(crate) Vec<(u32, Reason)>);
+
+impl Wire for Rejected {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.0.put(out);
+    }
+
+    fn get(reader: &mut Reader<'_>) -> Result<Self, WireError> {
+        match reader.format < 4 {
+            true => Ok(Rejected::default()),
+            false => Wire::get(reader).map(Rejected),
+        }
+    }
+}
+
+/// Sketches of steps; records before format 4 have none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Sketches(pub(crate) Vec<u8>);
+
+impl Wire for Sketches {
+    fn put(&self, out: &mut Vec<u8>) {
+        (self.0.len() as u32).put(out);
+        out.extend_from_slice(&self.0);
+    }
+
+    fn get(reader: &mut Reader<'_>) -> Result<Self, WireError> {
+        if reader.format < 4 {
+            return Ok(Sketches::default());
+        }
+        let length = reader.length()?;
+        Ok(Sketches(reader.take(length, "sketches")?.to_vec()))
     }
 }
 

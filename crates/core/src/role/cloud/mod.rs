@@ -11,7 +11,7 @@ mod record;
 use super::message::{Counted, Message};
 use super::{Absence, Doing, Event, Outbox, Party, Phase, Quorum, is_enough, quorum};
 use crate::adaptive::{self, Report};
-use crate::cloud::{Announced, gather};
+use crate::cloud::{Announced, gather, leave_out};
 use crate::judging::{self, Candidate, Judged, Judging};
 use crate::ledger::{Kind, Ledger};
 use crate::message_path::{Leg, Numbers};
@@ -347,6 +347,13 @@ impl<'a> Cloud<'a> {
         true
     }
 
+    /// Whether a group's uploads are of no use any more.
+    fn is_quarantined(&self, m: usize) -> bool {
+        let after = self.task.experiment.defence.quarantine;
+        let conduct = &self.state.progress.conduct.groups;
+        conduct.is_quarantined(m as u32, after)
+    }
+
     /// Which groups have uploaded both halves.
     fn complete(&self) -> Vec<bool> {
         let both = |u: &Upload| u.hospital.is_some() && u.edge.is_some();
@@ -358,8 +365,12 @@ impl<'a> Cloud<'a> {
             return;
         }
         let complete = self.complete();
-        let (there, all) = (complete.iter().filter(|c| **c).count(), complete.len());
-        let waits = !self.overdue && (0..all).any(|m| self.waits_for_upload(m));
+        let awaited = || (0..complete.len()).filter(|m| !self.is_quarantined(*m));
+        let (there, all) = (
+            awaited().filter(|m| complete[*m]).count(),
+            awaited().count(),
+        );
+        let waits = !self.overdue && awaited().any(|m| self.waits_for_upload(m));
         if is_enough((there, all), quorum(self.quorum.groups, all), waits) {
             self.aggregate(outbox);
         } else if there > 0 && !self.overdue {
@@ -368,10 +379,8 @@ impl<'a> Cloud<'a> {
     }
 
     fn aggregate(&mut self, outbox: &mut Outbox) {
-        let present = self.complete();
-        let there: Vec<usize> = (0..present.len()).filter(|m| present[*m]).collect();
-        let was_absent = |m: &usize| !self.last.present[*m];
-        let returned: Vec<usize> = there.iter().copied().filter(was_absent).collect();
+        let complete = self.complete();
+        let mut there: Vec<usize> = (0..complete.len()).filter(|m| complete[*m]).collect();
         let (since, next) = (self.state.progress.aggregated, self.next());
         let progress = &mut self.state.progress;
         progress.t = next;
@@ -396,6 +405,15 @@ impl<'a> Cloud<'a> {
             if let (Some(controller), Some(report)) = (&mut progress.controller, report) {
                 controller.reports[m] = report;
             }
+        }
+        leave_out(self.task, &mut self.state, &mut there);
+        let present: Vec<bool> = (0..complete.len()).map(|m| there.contains(&m)).collect();
+        let was_absent = |m: &usize| !self.last.present[*m];
+        let returned: Vec<usize> = there.iter().copied().filter(was_absent).collect();
+        if let Some(controller) = &mut self.state.progress.controller {
+            let reports = controller.reports.iter_mut().zip(&present);
+            let away = reports.filter(|(_, present)| !**present);
+            away.for_each(|(report, _)| *report = Report::default());
         }
         let announced = gather(self.task, &mut self.state, &there, &returned);
         self.last = Last {
@@ -442,9 +460,15 @@ impl<'a> Cloud<'a> {
     /// Says what was decided last, to everybody.
     fn tell(&self, outbox: &mut Outbox) {
         let t = self.state.progress.t;
+        let left_out = &self.state.progress.left_out;
         for (m, there) in self.last.present.iter().enumerate() {
             if !there {
-                outbox.absences.push(Absence::of_group(Phase::Global, t, m));
+                let reason = left_out.iter().find(|(out, _)| *out == m);
+                let absence = Absence::of_group(Phase::Global, t, m);
+                outbox.absences.push(Absence {
+                    reason: reason.map(|(_, reason)| *reason),
+                    ..absence
+                });
             }
         }
         outbox.aggregated = true;

@@ -1,12 +1,13 @@
 //! What the cloud keeps: as bytes, and back.
 
-use super::super::wire::{self, Reader, Wire, WireError, fields};
+use super::super::wire::{self, Reader, Sketches, Wire, WireError, fields};
 use super::super::{Outbox, is_possible};
 use super::{Cloud, Last, Upload};
 use crate::cloud::KINDS;
 use crate::ledger::{Kind, Ledger};
 use crate::message_path::{Leg, Numbers};
 use crate::model::Model;
+use crate::reversal::Reversals;
 use crate::run::Ending;
 use crate::state::{Evaluation, Progress, State};
 
@@ -43,6 +44,8 @@ impl Cloud<'_> {
         {
             return Err(wrong());
         }
+        let reversals = Reversals::from_bytes(&record.sketches.0, groups);
+        self.state.reversals = reversals.ok_or_else(wrong)?;
         self.state.progress = progress;
         self.state.groups = vec![theta.clone(); groups];
         (self.state.theta, self.state.good) = (theta, good);
@@ -127,6 +130,7 @@ impl Cloud<'_> {
                 Some(Ending::Diverged { t, learning_rate }) => Some((t, learning_rate)),
                 _ => None,
             },
+            sketches: Sketches(self.state.reversals.to_bytes()),
         })
     }
 }
@@ -146,6 +150,8 @@ struct Record {
     since: u64,
     restored: bool,
     diverged: Option<(u64, f64)>,
+    /// Of the groups' steps, where they are watched.
+    sketches: Sketches,
 }
 
 fields!(Record {
@@ -159,7 +165,8 @@ fields!(Record {
     frames,
     since,
     restored,
-    diverged
+    diverged,
+    sketches
 });
 
 /// θ, the last good, the safe and the best model, each kept once: mostly they are the same.

@@ -35,7 +35,7 @@ impl Edge<'_> {
                 let got = drawn.zeta2.iter().flatten().count();
                 (
                     there(got, drawn.zeta2.len(), "have sent ζ2"),
-                    missing_gateways(&|p| drawn.zeta2[p].is_none(), drawn),
+                    missing_gateways(&|p| drawn.awaits_zeta2(p), drawn),
                     drawn.overdue,
                 )
             }

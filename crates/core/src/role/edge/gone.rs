@@ -24,7 +24,7 @@ impl Due {
     /// Positions of the subset that are still awaited in it.
     fn missing(self, drawn: &Drawn) -> impl Iterator<Item = usize> + '_ {
         (0..drawn.zeta2.len()).filter(move |p| match self {
-            Due::Exchange => drawn.zeta2[*p].is_none(),
+            Due::Exchange => drawn.awaits_zeta2(*p),
             Due::Upload => drawn.zeta1[*p].is_some() && drawn.models[*p].is_none(),
         })
     }
@@ -63,7 +63,7 @@ impl Edge<'_> {
                 .any(|(_, missed)| *missed < MOST_MISSED)
         };
         let all = match due {
-            Due::Exchange => drawn.zeta2.len(),
+            Due::Exchange => drawn.group.exchanged.iter().filter(|there| **there).count(),
             Due::Upload => drawn.zeta1.iter().flatten().count(),
         };
         let waits = !drawn.overdue && missing.iter().any(waits_for);

@@ -9,9 +9,10 @@ mod joint;
 mod sending;
 
 use super::message::{Counted, Message, OfDevice, Portion};
-use super::wire::{self, Appended, Reader, Wire, WireError, fields};
+use super::wire::{self, Appended, Reader, Rejected, Wire, WireError, fields};
 use super::{Absence, Event, Outbox, Party, Phase, Quorum, is_possible};
 use crate::aggregate::Gathering;
+use crate::conduct::Conduct;
 use crate::group::{Turnout, aggregate_locally};
 use crate::hsgd::{charge_interval, compute};
 use crate::ledger::Kind;
@@ -59,6 +60,10 @@ struct Held {
     /// Whose models are not in θ2, though they were taught.
     absent: Vec<u32>,
     ended: bool,
+    /// What is held against its devices, for θ2.
+    conduct: Conduct,
+    /// Whose models came and were left out, and why.
+    rejected: Rejected,
 }
 
 fields!(Held {
@@ -72,6 +77,8 @@ fields!(Held {
     counted,
     absent,
     ended,
+    conduct,
+    rejected,
     copy
 });
 
@@ -101,6 +108,11 @@ struct Drawn {
 }
 
 impl Drawn {
+    /// Whether it was invited and has not answered. (While it is invited, who is not in quarantine is to be there.)
+    fn awaits_zeta2(&self, position: usize) -> bool {
+        self.group.exchanged[position] && self.zeta2[position].is_none()
+    }
+
     fn position(&self, device: u32) -> Option<usize> {
         self.group.subset.binary_search(&device).ok()
     }
@@ -150,6 +162,8 @@ impl<'a> Edge<'a> {
                 counted: Counted::default(),
                 absent: Vec::new(),
                 ended: false,
+                conduct: Conduct::default(),
+                rejected: Rejected::default(),
             },
             stage: Stage::Ended,
         }
@@ -351,6 +365,7 @@ impl<'a> Edge<'a> {
     fn invite(&mut self, outbox: &mut Outbox) {
         let mut group = Turnout::default();
         group.draw(self.task, self.group, self.held.t);
+        group.leave_out_quarantined(self.task, [&self.held.conduct; 2]);
         let nothing = vec![None; group.subset.len()];
         self.stage = Stage::Inviting(Drawn {
             zeta2: nothing.clone(),
@@ -360,6 +375,7 @@ impl<'a> Edge<'a> {
             overdue: false,
         });
         self.again(outbox);
+        self.ask_if_due(outbox);
     }
 
     fn carries(&self, gateway: usize, device: u32) -> bool {
@@ -381,7 +397,7 @@ impl<'a> Edge<'a> {
         for ((device, rows), own) in sent.into_iter().zip(own) {
             // The hospital could do nothing with others, and would not say so.
             if let Some(position) = drawn.position(device).filter(|_| own)
-                && drawn.zeta2[position].is_none()
+                && drawn.awaits_zeta2(position)
                 && drawn.are_rows(position, &rows, how)
             {
                 drawn.zeta2[position] = Some(rows);
@@ -414,7 +430,14 @@ impl<'a> Edge<'a> {
     fn ask(&mut self, outbox: &mut Outbox) {
         outbox.over.push((Phase::Exchange, self.held.t));
         match std::mem::replace(&mut self.stage, Stage::Ended) {
-            Stage::Inviting(drawn) => self.stage = Stage::Asking(drawn),
+            Stage::Inviting(drawn) => {
+                let (t, m) = (self.held.t, self.group);
+                for (phase, device, reason) in &drawn.group.rejected {
+                    let absence = Absence::of_device(*phase, t, m, *device);
+                    outbox.absences.push(absence.because(*reason));
+                }
+                self.stage = Stage::Asking(drawn);
+            }
             other => self.stage = other,
         }
         self.again(outbox);
@@ -529,6 +552,10 @@ impl<'a> Edge<'a> {
         gathering.add(task.gatherer(), &models, &arrived);
         aggregate_locally(task, &mut gathering, &mut held.theta2, &mut held.memory);
         drawn.group.uploaded = arrived;
+        drawn.group.rejected.clear();
+        drawn.group.judge_models(&gathering, &mut held.conduct);
+        let rejected = drawn.group.rejected.iter();
+        held.rejected = Rejected(rejected.map(|(_, device, why)| (*device, *why)).collect());
         let computed = compute(task, held.segment.local_interval, None);
         let Counted { ledger, seconds } = &mut held.counted;
         charge_interval(task, (self.group, &drawn.group, computed), ledger, |more| {
@@ -540,10 +567,11 @@ impl<'a> Edge<'a> {
     }
 
     fn note_absences(&self, outbox: &mut Outbox) {
-        for device in &self.held.absent {
-            let absence = Absence::of_device(Phase::Upload, self.held.t, self.group, *device);
-            outbox.absences.push(absence);
-        }
+        let of = |device| Absence::of_device(Phase::Upload, self.held.t, self.group, device);
+        let absent = self.held.absent.iter().map(|device| of(*device));
+        let rejected = self.held.rejected.0.iter();
+        let rejected = rejected.map(|(device, reason)| of(*device).because(*reason));
+        outbox.absences.extend(absent.chain(rejected));
     }
 
     /// What comes behind a local aggregation.
@@ -654,6 +682,7 @@ impl<'a> Edge<'a> {
         held.theta2 = theta2;
         (held.counted.seconds, held.ended) = (0.0, *ended);
         held.absent.clear();
+        held.rejected = Rejected::default();
         // Whatever was measured is known now.
         self.measured = None;
         match ended {

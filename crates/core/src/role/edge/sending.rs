@@ -31,7 +31,7 @@ impl Edge<'_> {
     pub(super) fn again(&self, outbox: &mut Outbox) {
         match &self.stage {
             Stage::Inviting(drawn) => {
-                let missing = self.by_gateway(drawn, |p| drawn.zeta2[p].is_none());
+                let missing = self.by_gateway(drawn, |p| drawn.awaits_zeta2(p));
                 self.send_invitations(drawn, &missing, outbox);
             }
             Stage::Asking(drawn) => {

@@ -13,6 +13,7 @@ use super::message::Message;
 use super::wire::{self, Reader, Wire, WireError, fields};
 use super::{Absence, Doing, Event, HeldOutSamples, Outbox, Party, Phase, is_possible};
 use crate::adaptive::Report;
+use crate::conduct::Conduct;
 use crate::dataset::{self};
 use crate::exchange::Embeddings;
 use crate::experiment::Side;
@@ -72,6 +73,8 @@ struct Held {
     memory1: Vec<f32>,
     report: Report,
     ended: bool,
+    /// What is held against its devices, for ζ2.
+    conduct: Conduct,
 }
 
 fields!(Held {
@@ -88,7 +91,8 @@ fields!(Held {
     memory0,
     memory1,
     report,
-    ended
+    ended,
+    conduct
 });
 
 impl<'a> Hospital<'a> {
@@ -125,6 +129,7 @@ impl<'a> Hospital<'a> {
                 theta1: model.theta1,
                 report: Report::default(),
                 ended: false,
+                conduct: Conduct::default(),
             },
             workspace: TowerWorkspace::new(
                 &task.architecture,
@@ -301,14 +306,7 @@ impl<'a> Hospital<'a> {
         zeta2.put(&mut record);
         outbox.record = Some(record);
         group.exchanged = zeta2.iter().map(Option::is_some).collect();
-        let (t, m) = (self.held.t, self.group);
-        for (device, there) in group.subset.iter().zip(&group.exchanged) {
-            if !there {
-                outbox
-                    .absences
-                    .push(Absence::of_device(Phase::Exchange, t, m, *device));
-            }
-        }
+        self.judge(&mut group, &other, outbox);
         let answer = self.answer(&group);
         outbox.send(Party::Edge(self.group), answer.clone());
         self.answered = Some((self.held.t, answer));
@@ -346,6 +344,21 @@ impl<'a> Hospital<'a> {
             self.upload(outbox);
         }
         true
+    }
+
+    /// Who takes part: not those who are away, and not those whose ζ2 cannot be used.
+    fn judge(&mut self, group: &mut Turnout, zeta2: &[f32], outbox: &mut Outbox) {
+        let (t, m) = (self.held.t, self.group);
+        let of = |device| Absence::of_device(Phase::Exchange, t, m, device);
+        let there = group.subset.iter().zip(&group.exchanged);
+        let away = there.filter(|(_, there)| !**there);
+        outbox.absences.extend(away.map(|(device, _)| of(*device)));
+        let conduct = &mut self.held.conduct;
+        group.leave_out_quarantined(self.task, [&*conduct; 2]);
+        group.judge_embeddings(self.task, zeta2, conduct);
+        let rejected = group.rejected.iter();
+        let rejected = rejected.map(|(_, device, reason)| of(*device).because(*reason));
+        outbox.absences.extend(rejected);
     }
 
     /// Whether this can be the batch of an interval that begins at `t`: one that cannot must not take the place of one
