@@ -5,7 +5,8 @@ use selvedge_core::metrics::{METRICS, Metric};
 use selvedge_core::run::Ending;
 use selvedge_core::state::Evaluation;
 use selvedge_run::Finished;
-use selvedge_run::format::{bytes, count, rate, score, seconds};
+use selvedge_run::format::{bytes, count, counted, rate, score, seconds};
+use selvedge_run::left_out;
 use selvedge_run::manifest::EndingInfo;
 use selvedge_run::runs::mean_and_deviation;
 use serde_json::{Value, json};
@@ -59,6 +60,7 @@ impl Summary {
         )?;
         self.write_ending(out)?;
         self.write_metrics(out)?;
+        self.write_left_out(out)?;
         self.write_bytes(out)?;
         let timing = self.run.manifest.timing;
         let rate = timing.iterations as f64 / timing.seconds.max(1e-9);
@@ -132,6 +134,39 @@ impl Summary {
             _ => "On the test samples, but for the training loss",
         };
         writeln!(out, "{on}.\n{MEANS}.")
+    }
+
+    /// Whose messages were left out, if any were.
+    fn write_left_out(&self, out: &mut String) -> std::fmt::Result {
+        let counts = left_out::counts(&self.path).unwrap_or_default();
+        if counts.is_empty() {
+            return Ok(());
+        }
+        writeln!(out, "\nLeft out")?;
+        for ((devices, reason), (messages, parties)) in counts {
+            let who = counted(parties as u64, if devices { "device" } else { "group" });
+            let reason = reason.to_string();
+            writeln!(
+                out,
+                "  {reason:<14}{:>9} × of {who}",
+                count(messages as u64)
+            )?;
+        }
+        let defence = &self.run.manifest.experiment["defence"];
+        let after = defence["quarantine"].as_u64().unwrap_or_default();
+        let state = &self.run.state;
+        let groups = state.progress.conduct.quarantined(after);
+        let groups: Vec<String> = groups.map(|m| format!("group {m}")).collect();
+        let devices = state.devices.iter().map(|held| held.quarantined(after));
+        let devices = match devices.sum() {
+            0 => None,
+            some => Some(counted(some as u64, "device")),
+        };
+        let all: Vec<String> = groups.into_iter().chain(devices).collect();
+        match all.is_empty() {
+            true => Ok(()),
+            false => writeln!(out, "  in quarantine: {}", all.join(", ")),
+        }
     }
 
     fn write_bytes(&self, out: &mut String) -> std::fmt::Result {

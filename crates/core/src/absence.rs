@@ -10,6 +10,11 @@ pub trait Absences: Send + Sync {
     fn upload(&self, t: u64, group: usize, device: u32) -> bool;
     /// The group missed the global aggregation at `t`: it is left out and the weights renormalised.
     fn group(&self, t: u64, group: usize) -> bool;
+
+    /// Whether nobody is ever absent.
+    fn is_empty(&self) -> bool {
+        false
+    }
 }
 
 /// Nobody is absent.
@@ -17,6 +22,10 @@ pub trait Absences: Send + Sync {
 pub struct Nobody;
 
 impl Absences for Nobody {
+    fn is_empty(&self) -> bool {
+        true
+    }
+
     fn exchange(&self, _: u64, _: usize, _: u32) -> bool {
         false
     }
@@ -42,6 +51,10 @@ pub struct Listed {
 }
 
 impl Absences for Listed {
+    fn is_empty(&self) -> bool {
+        self.exchanges.is_empty() && self.uploads.is_empty() && self.groups.is_empty()
+    }
+
     fn exchange(&self, t: u64, group: usize, device: u32) -> bool {
         self.exchanges.contains(&(t, group, device))
     }

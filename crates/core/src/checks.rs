@@ -63,16 +63,24 @@ pub(crate) fn squared_length(to: &[f32], from: Option<&[f32]>) -> f64 {
 }
 
 /// What is wrong with arrivals, given the squared length and the weight of each. `limit` is how many times the usual
-/// length is too long; with 0 none is.
-pub(crate) fn judge(arrivals: &[(u64, f64)], limit: f64) -> Vec<Option<Reason>> {
+/// length is too long; with 0 none is. What is usual follows from the median.
+pub(crate) fn judge(
+    arrivals: &[(u64, f64)],
+    limit: f64,
+    usual: impl FnOnce(f64) -> f64,
+) -> Vec<Option<Reason>> {
     let all: u128 = arrivals.iter().map(|(weight, _)| u128::from(*weight)).sum();
     let broken = arrivals.iter().filter(|(_, length)| !length.is_finite());
     let broken: u128 = broken.map(|(weight, _)| u128::from(*weight)).sum();
     if 2 * broken > all {
         return vec![None; arrivals.len()];
     }
-    let usual = usual(arrivals);
-    let too_long = |length: f64| limit > 0.0 && usual > 0.0 && length > limit * limit * usual;
+    let usual = if limit > 0.0 {
+        usual(median(arrivals))
+    } else {
+        0.0
+    };
+    let too_long = |length: f64| usual > 0.0 && length > limit * limit * usual;
     let of = |(_, length): &(u64, f64)| match length.is_finite() {
         false => Some(Reason::NotFinite),
         true => too_long(*length).then_some(Reason::TooLong),
@@ -80,13 +88,12 @@ pub(crate) fn judge(arrivals: &[(u64, f64)], limit: f64) -> Vec<Option<Reason>> 
     arrivals.iter().map(of).collect()
 }
 
-/// The usual one of some squared lengths: of the finite ones, the one that three quarters do not exceed. (Near the end
-/// of training most devices hardly step, and a few honest ones do.)
-fn usual(arrivals: &[(u64, f64)]) -> f64 {
+/// The lower median of the finite ones of some lengths.
+fn median(arrivals: &[(u64, f64)]) -> f64 {
     let finite = arrivals.iter().map(|(_, length)| *length);
     let mut lengths: Vec<f64> = finite.filter(|length| length.is_finite()).collect();
     lengths.sort_unstable_by(f64::total_cmp);
-    let at = (3 * lengths.len()).div_ceil(4).max(1) - 1;
+    let at = lengths.len().saturating_sub(1) / 2;
     lengths.get(at).copied().unwrap_or(0.0)
 }
 
@@ -125,7 +132,7 @@ mod tests {
     fn a_few_are_left_out_but_not_the_most() {
         let judged = |lengths: &[f64], limit| {
             let arrivals: Vec<(u64, f64)> = lengths.iter().map(|x| (1, *x)).collect();
-            judge(&arrivals, limit)
+            judge(&arrivals, limit, |median| median)
         };
         let (none, broken, long) = (None, Some(Reason::NotFinite), Some(Reason::TooLong));
         let lengths = [1.0, f64::NAN, 2.0, 1.5, 900.0];
@@ -139,6 +146,9 @@ mod tests {
             "nothing to compare with"
         );
         // By weight: one group may be most of the devices.
-        assert_eq!(judge(&[(10, f64::NAN), (3, 1.0), (4, 1.0)], 1.0), [none; 3]);
+        assert_eq!(
+            judge(&[(10, f64::NAN), (3, 1.0), (4, 1.0)], 1.0, |m| m),
+            [none; 3]
+        );
     }
 }

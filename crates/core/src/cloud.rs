@@ -56,7 +56,7 @@ pub(crate) fn leave_out(task: &Task<'_>, state: &mut State, there: &mut Vec<usiz
     let Some(limit) = task.limit(defence.group_limit) else {
         return;
     };
-    let conduct = &mut progress.conduct.groups;
+    let conduct = &mut progress.conduct;
     let in_quarantine = |m: &usize| conduct.is_quarantined(*m as u32, defence.quarantine);
     let (quarantined, heard): (Vec<usize>, Vec<usize>) = there.drain(..).partition(in_quarantine);
     let quarantined = quarantined.into_iter().map(|m| (m, Reason::Quarantined));
@@ -109,7 +109,7 @@ fn judge(
             (devices(task, *m), parts.sum())
         };
         let lengths: Vec<(u64, f64)> = there.par_iter().map(length).collect();
-        checks::judge(&lengths, limit)
+        checks::judge(&lengths, limit, |median| median)
     };
     let (hospitals, edges) = (half(&[0, 1]), half(&[2]));
     hospitals

@@ -10,19 +10,38 @@ use std::collections::BTreeMap;
 /// What one offence counts.
 const OFFENCE: u32 = 10;
 
-/// What is held against some parties, by their numbers. Those who have done nothing are not in it.
+/// What is held against some parties.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Conduct(BTreeMap<u32, u32>);
+pub struct Conduct {
+    /// By their numbers. Those who have done nothing are not in it.
+    scores: BTreeMap<u32, u32>,
+    /// How long what they send usually is, squared: the largest median so far.
+    usual: f64,
+}
 
 impl Conduct {
     /// What is held against one.
     pub fn score(&self, who: u32) -> u32 {
-        self.0.get(&who).copied().unwrap_or(0)
+        self.scores.get(&who).copied().unwrap_or(0)
     }
 
-    /// Whether anything is held against anybody.
+    /// Whether nothing is known of anybody, nor of what is usual.
+    pub fn is_empty(&self) -> bool {
+        *self == Conduct::default()
+    }
+
+    /// Whether nothing is held against anybody.
     pub fn is_clean(&self) -> bool {
-        self.0.is_empty()
+        self.scores.is_empty()
+    }
+
+    /// How long what they send usually is, squared, given the median of what they send now. (Near the end of training
+    /// most devices hardly step, and a few honest ones do as much as all did at the beginning.)
+    pub(crate) fn usual(&mut self, median: f64) -> f64 {
+        if median.is_finite() {
+            self.usual = self.usual.max(median);
+        }
+        self.usual
     }
 
     /// Whether one is in quarantine, where that is after so many offences; 0: never.
@@ -32,36 +51,42 @@ impl Conduct {
 
     /// Those in quarantine.
     pub fn quarantined(&self, after: u64) -> impl Iterator<Item = u32> {
-        let all = self.0.keys().copied();
+        let all = self.scores.keys().copied();
         all.filter(move |who| self.is_quarantined(*who, after))
     }
 
     /// One has sent what had to be left out.
     pub(crate) fn offended(&mut self, who: u32) {
-        let score = self.0.entry(who).or_default();
+        let score = self.scores.entry(who).or_default();
         *score = score.saturating_add(OFFENCE);
     }
 
     /// One has sent what could be used.
     pub(crate) fn behaved(&mut self, who: u32) {
-        if let Some(score) = self.0.get_mut(&who) {
+        if let Some(score) = self.scores.get_mut(&who) {
             *score -= 1;
             if *score == 0 {
-                self.0.remove(&who);
+                self.scores.remove(&who);
             }
         }
     }
 
-    /// As pairs, for the wire.
-    pub(crate) fn pairs(&self) -> Vec<(u32, u32)> {
-        self.0.iter().map(|(who, score)| (*who, *score)).collect()
+    /// Its parts, for the wire.
+    pub(crate) fn parts(&self) -> (Vec<(u32, u32)>, f64) {
+        let scores = self.scores.iter();
+        let scores = scores.map(|(who, score)| (*who, *score)).collect();
+        (scores, self.usual)
     }
 
-    /// Of pairs, if they can be some.
-    pub(crate) fn from_pairs(pairs: Vec<(u32, u32)>) -> Option<Self> {
-        let in_order = pairs.is_sorted_by(|a, b| a.0 < b.0);
-        let any = pairs.iter().all(|(_, score)| *score > 0);
-        (in_order && any).then(|| Conduct(pairs.into_iter().collect()))
+    /// Of parts, if they can be some.
+    pub(crate) fn from_parts((scores, usual): (Vec<(u32, u32)>, f64)) -> Option<Self> {
+        let in_order = scores.is_sorted_by(|a, b| a.0 < b.0);
+        let any = scores.iter().all(|(_, score)| *score > 0);
+        let sound = usual.is_finite() && usual >= 0.0;
+        (in_order && any && sound).then(|| Conduct {
+            scores: scores.into_iter().collect(),
+            usual,
+        })
     }
 }
 
@@ -74,26 +99,19 @@ pub struct DeviceConduct {
     pub models: Conduct,
 }
 
-/// What is held against anybody.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Conducts {
-    /// Groups, by the cloud, for θ.
-    pub groups: Conduct,
-    /// Devices, group by group.
-    pub devices: Vec<DeviceConduct>,
-}
-
-impl Conducts {
-    /// Of the devices of so many groups: before the first interval there are none.
-    pub(crate) fn of_devices(&mut self, groups: usize) -> &mut [DeviceConduct] {
-        self.devices.resize_with(groups, DeviceConduct::default);
-        &mut self.devices
+impl DeviceConduct {
+    /// Whether nothing is known of any device, nor of what is usual.
+    pub fn is_empty(&self) -> bool {
+        *self == DeviceConduct::default()
     }
 
-    /// Whether anything is held against anybody.
-    pub fn is_clean(&self) -> bool {
-        let clean = |devices: &DeviceConduct| *devices == DeviceConduct::default();
-        self.groups.is_clean() && self.devices.iter().all(clean)
+    /// How many devices are in quarantine.
+    pub fn quarantined(&self, after: u64) -> usize {
+        let mut all: Vec<u32> = self.embeddings.quarantined(after).collect();
+        all.extend(self.models.quarantined(after));
+        all.sort_unstable();
+        all.dedup();
+        all.len()
     }
 }
 
@@ -120,7 +138,10 @@ mod tests {
         conduct.offended(8);
         assert!(conduct.is_quarantined(8, 2) && !conduct.is_quarantined(8, 0));
         assert_eq!(conduct.quarantined(2).collect::<Vec<_>>(), [8]);
-        assert_eq!(Conduct::from_pairs(conduct.pairs()), Some(conduct));
-        assert_eq!(Conduct::from_pairs(vec![(2, 1), (1, 1)]), None);
+        conduct.usual(3.0);
+        assert_eq!((conduct.usual(2.0), conduct.usual(f64::NAN)), (3.0, 3.0));
+        assert_eq!(Conduct::from_parts(conduct.parts()), Some(conduct));
+        assert_eq!(Conduct::from_parts((vec![(2, 1), (1, 1)], 0.0)), None);
+        assert_eq!(Conduct::from_parts((vec![(2, 1)], f64::NAN)), None);
     }
 }

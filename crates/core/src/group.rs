@@ -226,8 +226,9 @@ impl Turnout {
                 .fold(0.0, larger)
         };
         let lengths: Vec<(u64, f64)> = there().map(|(_, (ends, _))| (1, length(ends))).collect();
+        let verdicts = checks::judge(&lengths, limit, |median| conduct.usual(median));
         let places: Vec<usize> = there().map(|(place, _)| place).collect();
-        for (place, verdict) in places.into_iter().zip(checks::judge(&lengths, limit)) {
+        for (place, verdict) in places.into_iter().zip(verdicts) {
             let device = self.subset[place];
             match verdict {
                 None => conduct.behaved(device),
@@ -432,13 +433,14 @@ impl Turnout {
     /// `θ2[m]` becomes what the models that arrived aggregate to.
     pub(crate) fn local_aggregation(
         &mut self,
-        task: &Task<'_>,
+        (task, steps): (&Task<'_>, Steps),
         (model, memory): (&mut Model, &mut Model),
         conduct: &mut Conduct,
         workspace: &mut Workspace,
     ) {
         let gathering = &mut workspace.gathering;
-        aggregate_locally(task, gathering, &mut model.theta2, &mut memory.theta2);
+        let theta2 = (&mut model.theta2[..], &mut memory.theta2[..]);
+        aggregate_locally((task, steps), gathering, theta2, conduct);
         self.judge_models(gathering, conduct);
     }
 }
@@ -454,15 +456,19 @@ fn larger(a: f64, b: f64) -> f64 {
 /// `θ2[m]` becomes what the models that arrived aggregate to; it stays if none did. Where devices send steps, the edge
 /// adds what those aggregate to to the model that it has, so that what was lost on the way down is not lost to it.
 pub(crate) fn aggregate_locally(
-    task: &Task<'_>,
+    (task, steps): (&Task<'_>, Steps),
     gathering: &mut Gathering,
-    theta2: &mut [f32],
-    memory: &mut [f32],
+    (theta2, memory): (&mut [f32], &mut [f32]),
+    conduct: &mut Conduct,
 ) {
     let level = task.architecture.level();
+    // How long a step is depends on how far it may go.
+    let Steps { segment, first } = steps;
+    let reach = segment.learning_rate_at(first) * segment.local_interval as f64;
+    let usual = |median: f64| conduct.usual(median / (reach * reach)) * reach * reach;
     let steps = task.compression.devices_send_steps();
     let before = (!steps).then_some(&*theta2);
-    let Some(new) = gathering.finish(task.gatherer(), before) else {
+    let Some(new) = gathering.finish(task.gatherer(), before, usual) else {
         return;
     };
     if steps {

@@ -58,13 +58,12 @@ pub(crate) fn steps(
 ) {
     let Progress { t, segment, .. } = state.progress;
     let steps = Steps { segment, first: t };
-    let conducts = state.progress.conduct.of_devices(groups.len());
     groups
         .par_iter_mut()
         .zip(&mut state.groups)
         .zip(&mut state.residuals.edges)
         .zip(&mut state.memories.groups)
-        .zip(conducts)
+        .zip(&mut state.devices)
         .enumerate()
         .for_each(|(m, ((((group, model), copy), memory), conduct))| {
             workspaces.with(|workspace| {
@@ -74,7 +73,8 @@ pub(crate) fn steps(
                 group.local_steps(task, (m, steps), (model, memory), workspace);
                 // Line 12: the edge averages the models of its subset.
                 let conduct = &mut conduct.models;
-                group.local_aggregation(task, (model, memory), conduct, workspace);
+                let theta = (model, memory);
+                group.local_aggregation((task, steps), theta, conduct, workspace);
             });
         });
     state.progress.t = t + segment.local_interval;

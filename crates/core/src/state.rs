@@ -3,7 +3,7 @@
 use crate::adaptive::Controller;
 use crate::checks::Reason;
 use crate::clock::Clock;
-use crate::conduct::Conducts;
+use crate::conduct::{Conduct, DeviceConduct};
 use crate::experiment::Adaptive;
 use crate::ledger::{Kind, Ledger};
 use crate::message_path::{Compression, Leg};
@@ -34,6 +34,8 @@ pub struct State {
     pub residuals: Residuals,
     /// What optimisers remember.
     pub memories: Memories,
+    /// What is held against the devices of each group, which only that group knows.
+    pub devices: Vec<DeviceConduct>,
     /// What the cloud remembers of the groups' steps, to see who sends them reversed.
     pub reversals: Reversals,
 }
@@ -106,9 +108,9 @@ pub struct Progress {
     pub ledger: Ledger,
     /// How long it took, simulated.
     pub clock: Clock,
-    /// What is held against parties.
-    #[serde(default, skip_serializing_if = "Conducts::is_clean")]
-    pub conduct: Conducts,
+    /// What the cloud holds against groups.
+    #[serde(default, skip_serializing_if = "Conduct::is_empty")]
+    pub conduct: Conduct,
     /// Groups that were left out of the last aggregation although they were there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<(usize, Reason)>,
@@ -158,7 +160,7 @@ impl State {
                 reached: None,
                 ledger: Ledger::default(),
                 clock: Clock::new(groups),
-                conduct: Conducts::default(),
+                conduct: Conduct::default(),
                 left_out: Vec::new(),
             },
             groups: vec![theta.clone(); groups],
@@ -168,6 +170,7 @@ impl State {
             best: None,
             residuals: Residuals::none(&task.compression, task.architecture.widths(), groups),
             memories: Memories::new(&task.optimisers, task.architecture.widths(), groups),
+            devices: vec![DeviceConduct::default(); groups],
             reversals: Reversals::default(),
         }
     }

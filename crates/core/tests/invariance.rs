@@ -164,10 +164,12 @@ fn nan_in_a_device_that_takes_no_part_changes_nothing() {
             assert_same_state(a, b, "clean and poisoned");
         }
         assert_eq!(a.log.evaluations, b.log.evaluations);
-        // The poison is strong enough: drawn once, it is everywhere.
+        // The poison is strong enough: drawn once, it is everywhere, unless what arrives is checked.
         let mut drawn = task(&e, &poisoned);
         drawn.loss_rows = Some(good_rows.clone());
         drawn.selection = Box::new(Chosen(|draw: Draw| (0..draw.count as u32).collect()));
+        assert_eq!(run(&drawn).ending, Ending::Finished);
+        drawn.judges = false;
         assert!(matches!(run(&drawn).ending, Ending::Diverged { .. }));
     });
 }

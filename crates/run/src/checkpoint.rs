@@ -7,6 +7,7 @@ use crate::error::{Context, Result, bail};
 use crate::files::{read_bytes, write_whole};
 use crate::weights::{from_bytes, serialize, to_bytes};
 use safetensors::SafeTensors;
+use selvedge_core::conduct::DeviceConduct;
 use selvedge_core::fingerprint::{Fingerprint, was_mixed};
 use selvedge_core::model::Model;
 use selvedge_core::optimiser::Memories;
@@ -24,11 +25,16 @@ pub(crate) struct Header {
     /// Which experiment on which data it belongs to.
     pub(crate) fingerprint: String,
     pub(crate) progress: Progress,
+    /// What is held against devices, group by group; nothing where nothing is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) devices: Vec<DeviceConduct>,
     /// To what lengths the run's other files are cut on resume.
     pub(crate) metrics_length: u64,
     pub(crate) trace_length: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) segments_length: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) left_out_length: Option<u64>,
     /// Real seconds of training so far.
     pub(crate) real_seconds: f64,
 }
@@ -251,6 +257,13 @@ fn parse(bytes: &[u8], task: &Task<'_>) -> Result<(Header, State)> {
         best,
         residuals,
         memories,
+        devices: match header.devices.len() {
+            0 => vec![DeviceConduct::default(); count],
+            known if known == count => header.devices.clone(),
+            other => {
+                bail!("it holds something against the devices of {other} groups, not of {count}")
+            }
+        },
         reversals,
     };
     Ok((header, state))

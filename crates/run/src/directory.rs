@@ -5,6 +5,7 @@
 //! metrics.jsonl         a line per evaluation                         appended, cut on resume
 //! trace.jsonl           who took part, with --trace                   appended, cut on resume
 //! segments.jsonl        P, Q, η and why, where train.adaptive         appended, cut on resume
+//! left-out.jsonl        whose messages were left out, if any were     appended, cut on resume
 //! ledger.csv            bytes by link, kind and direction             replaced whole
 //! checkpoint/           the state at the end of an interval           replaced whole
 //! initial.safetensors, model.safetensors, best.safetensors            replaced whole
@@ -16,10 +17,11 @@
 
 use crate::checkpoint::{self, Header};
 use crate::error::{Context, Result, bail};
-use crate::files::{self, BEST, CHECKPOINT, INITIAL, METRICS, MODEL, SEGMENTS, TRACE};
+use crate::files::{self, BEST, CHECKPOINT, INITIAL, LEFT_OUT, METRICS, MODEL, SEGMENTS, TRACE};
 use crate::lines::Lines;
 use crate::manifest::{Manifest, Timing};
-use crate::{digests, ledger, trace, trained, weights};
+use crate::{digests, ledger, left_out, trace, trained, weights};
+use selvedge_core::conduct::DeviceConduct;
 use selvedge_core::model::{Architecture, Model};
 use selvedge_core::run::{Ending, Interval};
 use selvedge_core::state::State;
@@ -34,6 +36,8 @@ pub(crate) struct RunDirectory {
     metrics: Lines,
     segments: Option<Lines>,
     trace: Option<Lines>,
+    /// Made when something is left out.
+    left_out: Option<Lines>,
     /// Held so that no second process trains here.
     _lock: File,
 }
@@ -131,9 +135,11 @@ impl RunDirectory {
         let header = Header {
             fingerprint: manifest.fingerprint(),
             progress: state.progress.clone(),
+            devices: Vec::new(),
             metrics_length: 0,
             trace_length: trace.then_some(0),
             segments_length: state.progress.controller.as_ref().map(|_| 0),
+            left_out_length: None,
             real_seconds: 0.0,
         };
         let parent = path
@@ -182,6 +188,13 @@ impl RunDirectory {
                 manifest,
             },
             trace: some(TRACE, header.trace_length)?,
+            left_out: match header.left_out_length {
+                None => {
+                    let _ = fs::remove_file(path.join(LEFT_OUT));
+                    None
+                }
+                known => some(LEFT_OUT, known)?,
+            },
             _lock: lock,
         })
     }
@@ -242,6 +255,13 @@ impl RunDirectory {
             segments.add(change)?;
             segments.flush()?;
         }
+        for absence in left_out::of_interval(interval) {
+            let lines = match &mut self.left_out {
+                Some(lines) => lines,
+                none => none.insert(Lines::cut_to(self.files.path.join(LEFT_OUT), 0)?),
+            };
+            lines.add(&absence)?;
+        }
         let progress = &interval.state.progress;
         let Some(lines) = self.trace.as_mut().filter(|_| progress.t > 0) else {
             return Ok(());
@@ -279,19 +299,35 @@ impl RunDirectory {
     /// Saves the run as it is, so that it can be resumed from here.
     pub(crate) fn save(&mut self, state: &State, real_seconds: f64) -> Result<()> {
         self.metrics.sync()?;
-        for file in [&mut self.trace, &mut self.segments].into_iter().flatten() {
+        for file in self.others() {
             file.sync()?;
         }
         let header = Header {
             fingerprint: self.files.manifest.fingerprint(),
             progress: state.progress.clone(),
+            devices: match state.devices.iter().all(DeviceConduct::is_empty) {
+                true => Vec::new(),
+                false => state.devices.clone(),
+            },
             metrics_length: self.metrics.length(),
             trace_length: self.trace.as_ref().map(Lines::length),
             segments_length: self.segments.as_ref().map(Lines::length),
+            left_out_length: self.left_out.as_ref().map(Lines::length),
             real_seconds,
         };
         self.files.write_ledger(state)?;
         checkpoint::save(&checkpoint_path(&self.files.path), &header, state)
+    }
+
+    /// What grows besides the metrics.
+    fn others(&mut self) -> impl Iterator<Item = &mut Lines> {
+        let RunDirectory {
+            segments,
+            trace,
+            left_out,
+            ..
+        } = self;
+        [segments, trace, left_out].into_iter().flatten()
     }
 
     /// Writes the result: the model, the best one, and how it ended.
@@ -311,9 +347,10 @@ impl RunDirectory {
         }
         files.write_ledger(state)?;
         self.metrics.sync()?;
-        for lines in [&mut self.trace, &mut self.segments].into_iter().flatten() {
+        for lines in self.others() {
             lines.sync()?;
         }
+        let files = &mut self.files;
         files.manifest.files = digests::of_end(&files.path)?;
         let t = state.progress.t;
         files.manifest.end(ending, t, real_seconds);

@@ -18,6 +18,8 @@ pub const TRACE: &str = "trace.jsonl";
 pub const SEGMENTS: &str = "segments.jsonl";
 /// A line for each absence that a deployment has recorded.
 pub const ABSENCES: &str = "absences.jsonl";
+/// Whose messages a simulated run has left out.
+pub const LEFT_OUT: &str = "left-out.jsonl";
 /// Messages and bytes by link, kind and direction.
 pub const LEDGER: &str = "ledger.csv";
 /// θ before the first step.

@@ -30,6 +30,7 @@ pub mod files;
 pub mod follow;
 pub mod format;
 pub mod ledger;
+pub mod left_out;
 pub mod lines;
 pub mod manifest;
 pub mod metrics;

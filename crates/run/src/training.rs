@@ -135,6 +135,8 @@ impl<'a> Training<'a> {
             Some(path) => absences::of_run(path, self.resume, &self.absences)?,
             None => std::mem::take(&mut self.absences),
         });
+        // A deployment's absences are its decisions: nobody is judged again.
+        task.judges = task.absences.is_empty();
         let (before, started) = (manifest.timing.seconds, Instant::now());
         let spent = || before + started.elapsed().as_secs_f64();
         let (mut saved, mut evaluations) = (started, Vec::new());

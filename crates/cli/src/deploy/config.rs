@@ -228,6 +228,9 @@ pub(crate) fn check_deployable(experiment: &Experiment) -> Result<()> {
             "train.adaptive = \"bound\" measures extra gradients between training steps, and the protocol has no messages for them: choose \"gain\" or \"off\", or run it with `selvedge train`"
         );
     }
+    if !experiment.attack.is_none() {
+        bail!("[attack] is for simulations: leave it out, or run it with `selvedge train`");
+    }
     if experiment.time.compute == Compute::Measured {
         bail!("time.compute = \"measured\" is for simulations: set time.compute = \"set\"");
     }

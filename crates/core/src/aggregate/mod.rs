@@ -178,17 +178,19 @@ impl Gathering {
 
     /// What they have become; nothing if none is left, or a model has no numbers. `before` is the model that there was;
     /// where devices send steps from it there is none.
+    /// `usual` is what length is usual, squared, given the median of those that arrived.
     pub(crate) fn finish(
         &mut self,
         how: Gatherer<'_>,
         before: Option<&[f32]>,
+        usual: impl FnOnce(f64) -> f64,
     ) -> Option<&mut [f32]> {
         if self.arrived.is_empty() || self.sum.is_empty() {
             return None;
         }
         match how.streams() {
             true => self.divide(how)?,
-            false => self.combine(how, before)?,
+            false => self.combine(how, before, usual)?,
         }
         Some(&mut self.sum)
     }
@@ -204,11 +206,19 @@ impl Gathering {
         Some(())
     }
 
-    fn combine(&mut self, how: Gatherer<'_>, before: Option<&[f32]>) -> Option<()> {
+    fn combine(
+        &mut self,
+        how: Gatherer<'_>,
+        before: Option<&[f32]>,
+        usual: impl FnOnce(f64) -> f64,
+    ) -> Option<()> {
         let models = self.held.chunks_exact(self.sum.len());
         let length = |model| (1, squared_length(model, before));
         let judged = match how.limit {
-            Some(limit) => judge(&models.clone().map(length).collect::<Vec<_>>(), limit),
+            Some(limit) => {
+                let lengths: Vec<(u64, f64)> = models.clone().map(length).collect();
+                judge(&lengths, limit, usual)
+            }
             None => vec![None; self.arrived.len()],
         };
         let mut kept: Vec<(u64, &[f32])> = Vec::new();
@@ -288,7 +298,7 @@ mod tests {
                 gathering.add(by(rule), models, arrived);
             }
             gathering
-                .finish(by(rule), None)
+                .finish(by(rule), None, |m| m)
                 .map(|theta2| theta2.to_vec())
         };
         assert_eq!(of(&Mean, &arrived).unwrap(), [103.5, 104.5, 105.5]);
@@ -308,7 +318,7 @@ mod tests {
         for rule in [&Mean as &dyn Aggregation, &Largest] {
             let mut gathering = Gathering::new(0);
             gathering.add(by(rule), &[], &[true; 3]);
-            let became = gathering.finish(by(rule), Some(&[]));
+            let became = gathering.finish(by(rule), Some(&[]), |m| m);
             assert_eq!(became, None);
         }
     }

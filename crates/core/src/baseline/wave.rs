@@ -55,6 +55,8 @@ impl<W: Send> Wave<W> {
             self.gathering.add(how, models, arrived);
         }
         // A subset has at least one device.
-        self.gathering.finish(how, None).unwrap_or_default()
+        self.gathering
+            .finish(how, None, |median| median)
+            .unwrap_or_default()
     }
 }

@@ -2,7 +2,9 @@
 
 use super::keys::{KEYS, nearest};
 use super::values::check_values;
-use super::{Adaptive, Algorithm, Compute, DataSettings, Experiment, Seen, Sets};
+use super::{
+    Adaptive, Algorithm, AttackKind, AttackSettings, Compute, DataSettings, Experiment, Seen, Sets,
+};
 use crate::message_path::Compression;
 use toml::de::{DeTable, DeValue};
 
@@ -238,6 +240,7 @@ impl Experiment {
     fn check(&self) -> Result<(), ExperimentError> {
         self.check_intervals()?;
         self.check_adaptive()?;
+        self.check_defence()?;
         Compression::new(&self.compression)
             .map_err(|(key, problem)| ExperimentError::new(Some(key), problem))?;
         let steered = self.stop.seconds.is_some() && self.time.compute == Compute::Measured;
@@ -277,6 +280,28 @@ impl Experiment {
             format!(
                 "train.iterations = {total} is not a multiple of train.global_interval = {p}: use {right}"
             )
+        })
+    }
+
+    fn check_defence(&self) -> Result<(), ExperimentError> {
+        let name = self.train.algorithm.name();
+        let can = matches!(self.train.algorithm, Algorithm::Hsgd | Algorithm::CHsgd);
+        require("defence.devices", can || self.defence.is_usual(), || {
+            format!("[defence] works with hsgd and c-hsgd only, not with {name}: leave it out")
+        })?;
+        require("attack.kind", can || self.attack.is_none(), || {
+            format!("[attack] works with hsgd and c-hsgd only, not with {name}: leave it out")
+        })?;
+        let AttackSettings {
+            kind,
+            devices,
+            hospitals,
+            edges,
+            ..
+        } = &self.attack;
+        let nobody = *devices == 0.0 && *hospitals == 0 && *edges == 0;
+        require("attack.kind", *kind == AttackKind::None || !nobody, || {
+            "attack.kind is set, but nobody is hostile: set attack.devices, attack.hospitals or attack.edges".into()
         })
     }
 

@@ -292,15 +292,15 @@ impl Wire for Validation {
 /// What is held against parties; records before format 4 have none of it.
 impl Wire for Conduct {
     fn put(&self, out: &mut Vec<u8>) {
-        self.pairs().put(out);
+        self.parts().put(out);
     }
 
     fn get(reader: &mut Reader<'_>) -> Result<Self, WireError> {
         if reader.format < 4 {
             return Ok(Conduct::default());
         }
-        let pairs = Wire::get(reader)?;
-        Conduct::from_pairs(pairs).ok_or(cannot_be("the order of parties", 0u64))
+        let parts = Wire::get(reader)?;
+        Conduct::from_parts(parts).ok_or(cannot_be("what is held against parties", 0u64))
     }
 }
 

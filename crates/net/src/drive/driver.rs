@@ -424,7 +424,11 @@ impl<'a, P: Protocol> Driver<'a, P> {
                 };
                 let phase = format!("{:?}", absence.phase).to_lowercase();
                 self.counters.absent(&phase);
-                let text = format!("{who} is absent at t = {} ({phase})", absence.t);
+                let what = match absence.reason {
+                    None => "is absent".into(),
+                    Some(reason) => format!("is left out, {reason},"),
+                };
+                let text = format!("{who} {what} at t = {} ({phase})", absence.t);
                 (self.settings.notice)(&text);
             }
             for over in outbox.over.drain(..) {

@@ -41,6 +41,7 @@ fn the_table_of_keys_is_the_keys_there_are() {
     (stop.bytes, stop.seconds) = (some, some);
     // A table that says nothing is not written.
     experiment.data.table.positive = "yes".into();
+    (experiment.defence.quarantine, experiment.attack.from) = (1, 1);
     let mut found = Vec::new();
     leaves(&serde_json::to_value(&experiment).unwrap(), "", &mut found);
     let mut listed: Vec<_> = KEYS.iter().map(|k| k.path.to_owned()).collect();

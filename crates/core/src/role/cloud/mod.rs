@@ -350,7 +350,7 @@ impl<'a> Cloud<'a> {
     /// Whether a group's uploads are of no use any more.
     fn is_quarantined(&self, m: usize) -> bool {
         let after = self.task.experiment.defence.quarantine;
-        let conduct = &self.state.progress.conduct.groups;
+        let conduct = &self.state.progress.conduct;
         conduct.is_quarantined(m as u32, after)
     }
 

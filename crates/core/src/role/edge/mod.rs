@@ -16,6 +16,7 @@ use crate::conduct::Conduct;
 use crate::group::{Turnout, aggregate_locally};
 use crate::hsgd::{charge_interval, compute};
 use crate::ledger::Kind;
+use crate::local_steps::Steps;
 use crate::message_path::{Leg, Numbers, Route};
 use crate::schedule::Segment;
 use crate::task::Task;
@@ -540,6 +541,10 @@ impl<'a> Edge<'a> {
         };
         let (task, held) = (self.task, &mut self.held);
         outbox.over.push((Phase::Upload, held.t));
+        let steps = Steps {
+            segment: held.segment,
+            first: held.t,
+        };
         held.t += held.segment.local_interval;
         let arrived: Vec<bool> = drawn.models.iter().map(Option::is_some).collect();
         let positions = 0..arrived.len();
@@ -550,7 +555,8 @@ impl<'a> Edge<'a> {
         let models: Vec<f32> = rows.flatten().copied().collect();
         let mut gathering = Gathering::new(empty.len());
         gathering.add(task.gatherer(), &models, &arrived);
-        aggregate_locally(task, &mut gathering, &mut held.theta2, &mut held.memory);
+        let theta2 = (&mut held.theta2[..], &mut held.memory[..]);
+        aggregate_locally((task, steps), &mut gathering, theta2, &mut held.conduct);
         drawn.group.uploaded = arrived;
         drawn.group.rejected.clear();
         drawn.group.judge_models(&gathering, &mut held.conduct);

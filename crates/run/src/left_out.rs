@@ -1,0 +1,59 @@
+//! `left-out.jsonl`: whose messages a simulated run has left out, and why. (A deployment notes this with its absences.)
+
+use crate::error::Result;
+use crate::files::{LEFT_OUT, read_bytes};
+use crate::lines::numbered;
+use selvedge_core::checks::Reason;
+use selvedge_core::protocol::{Absence, Phase};
+use selvedge_core::run::Interval;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// What an interval has left out. Who is in quarantine is out of every interval, and is not listed in each.
+pub(crate) fn of_interval(interval: &Interval<'_>) -> Vec<Absence> {
+    let progress = &interval.state.progress;
+    let mut all = Vec::new();
+    for (group, turnout) in interval.groups.iter().enumerate() {
+        for (phase, device, reason) in &turnout.rejected {
+            let t = match phase {
+                Phase::Exchange => turnout.drawn,
+                _ => progress.t,
+            };
+            all.push(Absence::of_device(*phase, t, group, *device).because(*reason));
+        }
+    }
+    if progress.aggregated == progress.t {
+        for (group, reason) in &progress.left_out {
+            let absence = Absence::of_group(Phase::Global, progress.t, *group);
+            all.push(absence.because(*reason));
+        }
+    }
+    all.retain(|absence| absence.reason != Some(Reason::Quarantined));
+    all
+}
+
+/// How much a run has left out: for groups and for devices, by reason, how many messages of how many parties.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn counts(run: &Path) -> Result<BTreeMap<(bool, Reason), (usize, usize)>> {
+    let file = run.join(LEFT_OUT);
+    if !file.is_file() {
+        return Ok(BTreeMap::new());
+    }
+    let mut found: BTreeMap<(bool, Reason), (usize, BTreeSet<(usize, Option<u32>)>)> =
+        BTreeMap::new();
+    for (_, line) in numbered(&read_bytes(&file)?) {
+        let Ok(absence) = serde_json::from_slice::<Absence>(line) else {
+            continue;
+        };
+        if let Some(reason) = absence.reason {
+            let (messages, parties) = found.entry((absence.device.is_some(), reason)).or_default();
+            *messages += 1;
+            parties.insert((absence.group, absence.device));
+        }
+    }
+    let count =
+        |(key, (messages, parties)): (_, (usize, BTreeSet<_>))| (key, (messages, parties.len()));
+    Ok(found.into_iter().map(count).collect())
+}
