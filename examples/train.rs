@@ -23,6 +23,7 @@ fn main() -> Result<(), Error> {
         groups: vec![group("north", 0..300), group("south", 300..600)],
         validation: patients(600..700),
         test: patients(700..900),
+        holders: Holders::InTurn,
     });
     let experiment = Experiment::parse("[train]\niterations = 1000\nlearning_rate = 0.5", &[])?;
     let finished = Training::new(&experiment, &data).run()?;

@@ -8,6 +8,7 @@ use crate::experiment::{AttackKind, AttackSettings};
 use crate::keys::{Purpose, key};
 use crate::model::Model;
 use crate::objective::Targets;
+use crate::scores::Scores;
 use selvedge_nn::random::Key;
 
 /// What a marked sample has in the first eighth of the device's features: far out, but not out of range.
@@ -158,6 +159,15 @@ impl Attack {
                     .with(part as u64);
                 self.distort(key, before, sent);
             }
+        }
+    }
+
+    /// What a hospital reports of a model.
+    pub(crate) fn of_scores(&self, t: u64, group: usize, scores: Scores) -> Scores {
+        let lies = self.settings.kind == AttackKind::Metrics && self.has_begun(t);
+        match lies && self.groups[group][0] {
+            true => scores.perfect(),
+            false => scores,
         }
     }
 

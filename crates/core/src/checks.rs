@@ -16,6 +16,8 @@ pub enum Reason {
     TooLong,
     /// It goes the wrong way: see [`reversal`](crate::reversal).
     Reversed,
+    /// Its scores are unlike those of the others: see [`Evaluation::without`](crate::state::Evaluation::without).
+    Implausible,
     /// The party has sent too much of that kind.
     Quarantined,
 }
@@ -26,6 +28,7 @@ impl std::fmt::Display for Reason {
             Reason::NotFinite => "not finite",
             Reason::TooLong => "too long",
             Reason::Reversed => "reversed",
+            Reason::Implausible => "implausible",
             Reason::Quarantined => "in quarantine",
         })
     }

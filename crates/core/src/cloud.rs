@@ -51,14 +51,16 @@ pub(crate) fn leave_out(task: &Task<'_>, state: &mut State, there: &mut Vec<usiz
         reversals,
         ..
     } = state;
+    let quarantined = progress.quarantined_groups(task);
     progress.left_out.clear();
     let defence = &task.experiment.defence;
     let Some(limit) = task.limit(defence.group_limit) else {
         return;
     };
     let conduct = &mut progress.conduct;
-    let in_quarantine = |m: &usize| conduct.is_quarantined(*m as u32, defence.quarantine);
-    let (quarantined, heard): (Vec<usize>, Vec<usize>) = there.drain(..).partition(in_quarantine);
+    // They may be there or not: nobody waits for them.
+    let mut heard = std::mem::take(there);
+    heard.retain(|m| !quarantined.contains(m));
     let quarantined = quarantined.into_iter().map(|m| (m, Reason::Quarantined));
     let verdicts = judge(task, (theta, groups), &heard, limit);
     let sound = heard.iter().zip(&verdicts).filter(|(_, v)| v.is_none());

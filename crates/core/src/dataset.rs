@@ -184,6 +184,18 @@ impl Group {
     }
 }
 
+/// Which groups have the held-out rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Holders {
+    /// All in turn.
+    #[default]
+    InTurn,
+    /// The rows of each group: of validation, and of the test.
+    Listed(Vec<[Vec<u32>; 2]>),
+    /// The rows are elsewhere: how many of each part each group has, as far as that is known.
+    Counted(Vec<[usize; 2]>),
+}
+
 /// A data set, split.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dataset {
@@ -201,6 +213,8 @@ pub struct Dataset {
     pub validation: Samples,
     /// Never looked at by training.
     pub test: Samples,
+    /// Which groups have those two.
+    pub holders: Holders,
 }
 
 impl Dataset {
@@ -224,6 +238,36 @@ impl Dataset {
         held_out
             .into_iter()
             .find_map(|(name, samples)| Some((name.into(), of(samples)?)))
+    }
+
+    /// The held-out rows of a group: of validation (0) or of the test (1).
+    pub fn held_out_rows(&self, part: usize, group: usize) -> Vec<u32> {
+        let all = [&self.validation, &self.test][part].len() as u32;
+        match &self.holders {
+            Holders::InTurn => (group as u32..all).step_by(self.groups.len()).collect(),
+            Holders::Listed(rows) => rows[group][part].clone(),
+            Holders::Counted(_) => Vec::new(),
+        }
+    }
+
+    /// The group of each held-out row of a part.
+    pub fn holders_of(&self, part: usize) -> Vec<u32> {
+        let all = [&self.validation, &self.test][part].len();
+        let mut holders = vec![0; all];
+        for group in 0..self.groups.len() {
+            let rows = self.held_out_rows(part, group);
+            rows.iter()
+                .for_each(|row| holders[*row as usize] = group as u32);
+        }
+        holders
+    }
+
+    /// How many held-out rows a group has, validation and test, if that is known.
+    pub fn held_out_counts(&self, group: usize) -> Option<[usize; 2]> {
+        match &self.holders {
+            Holders::Counted(counts) => counts.get(group).copied(),
+            _ => Some([0, 1].map(|part| self.held_out_rows(part, group).len())),
+        }
     }
 
     /// K, the number of devices of all groups.
@@ -270,6 +314,7 @@ impl Dataset {
             name: self.name.clone(),
             validation: Samples::default(),
             test: Samples::default(),
+            holders: self.holders.clone(),
             ..*self
         }
     }

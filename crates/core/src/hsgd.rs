@@ -88,8 +88,11 @@ pub(crate) fn steps(
 /// What the interval that just ended has sent, and how long it takes in simulated time.
 fn account(task: &Task<'_>, progress: &mut Progress, groups: &[Turnout], started: Option<f64>) {
     let compute = compute(task, progress.segment.local_interval, started);
+    // Nobody waits for those, nor counts what they send.
+    let quarantined = progress.quarantined_groups(task);
     let Progress { ledger, clock, .. } = progress;
-    for (m, group) in groups.iter().enumerate() {
+    let counted = groups.iter().enumerate();
+    for (m, group) in counted.filter(|(m, _)| !quarantined.contains(m)) {
         charge_interval(task, (m, group, compute), ledger, |seconds| {
             clock.advance(m, seconds);
         });

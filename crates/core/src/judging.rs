@@ -6,10 +6,10 @@
 //!
 //! The simulation measures scores itself; a cloud asks the groups for theirs. What follows from them is the same.
 
-use crate::model::Model;
+use crate::plausible;
 use crate::run::Ending;
 use crate::scores::{HeldOut, Scores, predict};
-use crate::state::{Best, Evaluation, Progress, Reached, State, Validation};
+use crate::state::{Best, Evaluation, Progress, Reached, State, Validation, Without};
 use crate::task::Task;
 
 /// What comes next.
@@ -63,9 +63,12 @@ pub(crate) fn scored(
     task: &Task<'_>,
     state: &mut State,
     candidate: Candidate,
-    scores: &Scores,
+    (scores, without): (Scores, Vec<Without>),
 ) -> Judging {
-    let evaluation = conclude(task, state, scores);
+    let evaluation = Evaluation {
+        without,
+        ..conclude(task, state, &scores)
+    };
     let finite = evaluation.loss_train.is_finite();
     match candidate {
         Candidate::Initial if !finite => Judging::Done(Judged {
@@ -150,24 +153,35 @@ fn is_due(task: &Task<'_>, progress: &Progress) -> bool {
         .is_none_or(|last| progress.t - last >= every)
 }
 
-/// The scores of θ over all data, by who has all data.
-pub(crate) fn measure(task: &Task<'_>, theta: &Model) -> Scores {
-    let (networks, dataset) = (task.networks(), task.given);
+/// The scores of θ over all data, by who has all data: group by group, as hospitals report them, and what is taken of
+/// that.
+pub(crate) fn measure(task: &Task<'_>, state: &State) -> (Scores, Vec<Without>) {
+    let groups = task.given.groups.len();
+    let quarantined = state.progress.quarantined_groups(task);
+    let there = |m| !task.absent().evaluation(state.progress.t, m);
+    let reported = (0..groups).map(|m| there(m).then(|| report(task, state, m)));
+    plausible::pooled(task, &quarantined, reported)
+}
+
+/// What a hospital reports of θ.
+fn report(task: &Task<'_>, state: &State, m: usize) -> Scores {
+    let (networks, dataset, theta) = (task.networks(), task.given, &state.theta);
     let mut scores = Scores::new(networks.1);
-    for (m, group) in dataset.groups.iter().enumerate() {
-        let rows = task.loss_rows.as_ref().map(|rows| &rows[m][..]);
-        let said = predict(networks, theta, &group.samples, rows);
-        scores.training = scores.training.merged(said.losses);
-    }
+    let rows = task.loss_rows.as_ref().map(|rows| &rows[m][..]);
+    scores.training = predict(networks, theta, &dataset.groups[m].samples, rows).losses;
     let held_out = [
         (&mut scores.validation, &dataset.validation),
         (&mut scores.test, &dataset.test),
     ];
-    for (scores, samples) in held_out {
-        let said = predict(networks, theta, samples, None);
-        scores.add(&said, &samples.y);
+    for (part, (scores, samples)) in held_out.into_iter().enumerate() {
+        let rows = dataset.held_out_rows(part, m);
+        let said = predict(networks, theta, samples, Some(&rows));
+        scores.add(&said, &samples.y.of(&rows));
     }
-    scores
+    match &task.attack {
+        Some(attack) => attack.of_scores(state.progress.t, m, scores),
+        None => scores,
+    }
 }
 
 /// The evaluation of θ, which is kept if it is the best on the validation samples so far.
@@ -208,6 +222,7 @@ fn conclude(task: &Task<'_>, state: &mut State, scores: &Scores) -> Evaluation {
         bytes_exact: per_group(progress.ledger.exact() as f64),
         seconds: progress.clock.seconds(),
         validation,
+        without: Vec::new(),
     }
 }
 

@@ -33,6 +33,7 @@
 //!     groups: vec![group("a"), group("b")],
 //!     validation: Samples::default(),
 //!     test: group("test").samples,
+//!     holders: Holders::InTurn,
 //! };
 //! let experiment = Experiment::parse("[train]\niterations = 200\nparticipation = 1.0\nlearning_rate = 0.5", &[])?;
 //! let task = Task::new(&experiment, &dataset)?;
@@ -78,6 +79,7 @@ pub mod metrics;
 pub mod model;
 pub mod objective;
 pub mod optimiser;
+mod plausible;
 pub mod positive;
 pub mod protocol;
 pub mod reversal;

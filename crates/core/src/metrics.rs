@@ -307,6 +307,17 @@ impl Tally {
         }
     }
 
+    /// The same samples, all answered right and with certainty.
+    pub(crate) fn perfect(&self) -> Tally {
+        let mut perfect = Tally::new(self.classes);
+        for (class, row) in self.confusion().into_iter().enumerate() {
+            let mut answer = vec![0.0; self.classes];
+            answer[class] = 1.0;
+            (0..row.iter().sum()).for_each(|_: u64| perfect.add(&answer, &[class as u32]));
+        }
+        perfect
+    }
+
     /// Adds another group's counts.
     pub fn merge(&mut self, other: &Tally) {
         for (ours, theirs) in self.histogram.iter_mut().zip(&other.histogram) {
@@ -315,6 +326,12 @@ impl Tally {
         for (ours, theirs) in self.confusion.iter_mut().zip(&other.confusion) {
             *ours = ours.saturating_add(*theirs);
         }
+    }
+
+    /// Bins of how the samples of a class score in it, and of how the others do.
+    pub(crate) fn scores(&self, class: usize) -> [&[u64]; 2] {
+        let (own, others) = self.histogram[2 * class * BINS..][..2 * BINS].split_at(BINS);
+        [own, others]
     }
 
     /// How many classes there are.
@@ -373,7 +390,7 @@ impl Tally {
     /// The metrics of what was counted, AUC from the histograms.
     pub fn metrics(&self) -> Metrics {
         let auc = |class: usize| {
-            let (own, others) = self.histogram[2 * class * BINS..][..2 * BINS].split_at(BINS);
+            let [own, others] = self.scores(class);
             area(own.iter().copied().zip(others.iter().copied()))
         };
         self.metrics_with((0..self.classes).map(auc))

@@ -77,6 +77,14 @@ impl Targets {
         classes.extend_from_slice(more);
     }
 
+    /// What is known of the samples in some rows.
+    #[must_use]
+    pub fn of(&self, rows: &[u32]) -> Targets {
+        rows.iter()
+            .map(|row| self.classes()[*row as usize])
+            .collect()
+    }
+
     /// The classes.
     pub fn classes(&self) -> &[u32] {
         let Targets::Classes(classes) = self;

@@ -161,8 +161,8 @@ where
             match step {
                 Judging::Done(judged) => return judged,
                 Judging::Evaluate(candidate) => {
-                    let scores = judging::measure(self.task, &state.theta);
-                    step = judging::scored(self.task, state, candidate, &scores);
+                    let measured = judging::measure(self.task, state);
+                    step = judging::scored(self.task, state, candidate, measured);
                 }
             }
         }

@@ -205,14 +205,41 @@ impl Scores {
         }
     }
 
-    /// Whether a group can have sent them that has so many training samples to measure.
-    pub(crate) fn are_of(&self, classes: usize, training: usize) -> bool {
-        let held_out = |part: &HeldOut| {
-            let samples = part.losses.samples();
+    /// Whether a group can have sent them that has so many training samples to measure and, if that is known, so many
+    /// of validation and of the test.
+    pub(crate) fn are_of(
+        &self,
+        classes: usize,
+        training: usize,
+        held_out: Option<[usize; 2]>,
+    ) -> bool {
+        let parts = [&self.validation, &self.test];
+        let known = held_out.map_or(parts.map(|part| part.losses.samples()), |counts| {
+            counts.map(|count| count as u64)
+        });
+        let fits = |(part, samples): (&HeldOut, u64)| {
             let counts = part.losses.is_of(samples) && part.tally.classes() == classes;
             counts && part.tally.is_of(samples)
         };
-        self.training.is_of(training as u64) && held_out(&self.validation) && held_out(&self.test)
+        self.training.is_of(training as u64) && parts.into_iter().zip(known).all(fits)
+    }
+
+    /// What they would be if every answer had been right and certain.
+    pub(crate) fn perfect(&self) -> Scores {
+        let certain = |samples: u64| {
+            let mut sum = LossSum::default();
+            (0..samples).for_each(|_| sum.add(0.0));
+            sum
+        };
+        let of = |part: &HeldOut| HeldOut {
+            losses: certain(part.losses.samples()),
+            tally: part.tally.perfect(),
+        };
+        Scores {
+            training: certain(self.training.samples()),
+            validation: of(&self.validation),
+            test: of(&self.test),
+        }
     }
 
     /// Adds those of another group.

@@ -116,6 +116,15 @@ pub struct Progress {
     pub left_out: Vec<(usize, Reason)>,
 }
 
+impl Progress {
+    /// The groups that the cloud does not hear any more.
+    pub fn quarantined_groups(&self, task: &Task<'_>) -> Vec<usize> {
+        let after = task.experiment.defence.quarantine;
+        let groups = self.conduct.quarantined(after);
+        groups.map(|m| m as usize).collect()
+    }
+}
+
 /// A key of `[stop]` and what was reached.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reached {
@@ -203,6 +212,19 @@ pub struct Evaluation {
     /// The same over the validation samples, where there are any.
     #[serde(flatten)]
     pub validation: Option<Validation>,
+    /// Groups whose patients are not in these figures.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<Without>,
+}
+
+/// A group that is missing from an evaluation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Without {
+    /// Its number.
+    pub group: u32,
+    /// Why its scores were left out, if it has sent any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
 }
 
 impl Validation {

@@ -326,7 +326,8 @@ impl<'a> Task<'a> {
         Gatherer {
             rule: &*self.aggregation.edge,
             level: self.architecture.level(),
-            limit: self.limit(self.experiment.defence.device_limit),
+            limit: self.experiment.defence.device_limit,
+            judges: self.judges,
         }
     }
 

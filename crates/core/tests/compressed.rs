@@ -13,6 +13,7 @@ use selvedge_core::dataset::Dataset;
 use selvedge_core::experiment::{Algorithm, Experiment};
 use selvedge_core::ledger::{Direction, Kind, Link};
 use selvedge_core::model::Architecture;
+use selvedge_core::protocol::{Absence, Phase};
 use selvedge_core::run::Ending;
 use selvedge_core::state::State;
 use selvedge_core::task::Task;
@@ -196,9 +197,10 @@ fn who_sends_nothing_keeps_what_compression_has_lost_and_who_is_absent_begins_an
     let mut task = task(&e, &data);
     let mut missing = Listed::default();
     // Group 1 misses the second global aggregation; nobody of group 2 is there from 8 to 10; one device is late at 4.
-    missing.groups.insert((12, 1));
-    missing.exchanges.extend((0..3).map(|n| (8, 2, n)));
-    missing.uploads.insert((4, 0, 1));
+    let group = |t, m| Absence::of_group(Phase::Global, t, m);
+    missing.add(group(12, 1));
+    (0..3).for_each(|n| missing.add(Absence::of_device(Phase::Exchange, 8, 2, n)));
+    missing.add(Absence::of_device(Phase::Upload, 4, 0, 1));
     task.absences = Box::new(missing.clone());
     let run = run(&task);
     assert_eq!(run.ending, Ending::Finished);
@@ -224,7 +226,7 @@ fn who_sends_nothing_keeps_what_compression_has_lost_and_who_is_absent_begins_an
         assert_eq!(before.2 != after.2, aggregates, "the cloud at {until}");
     }
     // If no group is there, nothing is sent at all.
-    missing.groups.extend((0..3).map(|m| (12, m)));
+    (0..3).for_each(|m| missing.add(group(12, m)));
     task.absences = Box::new(missing);
     let run = common::run(&task);
     let [before, after] = [5, 6].map(|i| &run.log.states[i]);
@@ -242,7 +244,9 @@ fn a_group_that_returns_pays_for_a_whole_model_even_if_downloads_are_differences
     let e = checked(&e);
     let mut task = task(&e, &data);
     let mut missing = Listed::default();
-    missing.groups.extend([(12, 1), (18, 1), (30, 0)]);
+    for (t, m) in [(12, 1), (18, 1), (30, 0)] {
+        missing.add(Absence::of_group(Phase::Global, t, m));
+    }
     task.absences = Box::new(missing);
     let w = task.architecture.widths();
     let entries = run(&task).last.progress.ledger;

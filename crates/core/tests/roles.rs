@@ -12,11 +12,14 @@ use common::messages::{KINDS, broken, changed, message};
 use common::seams::{Halfway, Median, Momentum};
 use common::*;
 use selvedge_core::absence::Listed;
+use selvedge_core::checks::Reason;
 use selvedge_core::dataset::{Dataset, Group, Samples};
-use selvedge_core::experiment::{Adaptive, Algorithm, Experiment};
+use selvedge_core::experiment::{
+    Adaptive, Algorithm, AttackKind, AttackSettings, DefenceSettings, Experiment, Rule,
+};
 use selvedge_core::role::{
-    Absence, Cloud, Edge, Event, Gateway, HeldOutSamples, Hospital, Message, Outbox, Party, Phase,
-    Protocol, Quorum, Role, wire,
+    Absence, Cloud, Edge, Event, Gateway, HeldOutSamples, Hospital, Message, Numbers, Outbox,
+    Party, Phase, Protocol, Quorum, Role, wire,
 };
 use selvedge_core::run::Ending;
 use selvedge_core::state::Evaluation;
@@ -191,10 +194,58 @@ impl<'a> World<'a> {
         self.take(party, outbox);
     }
 
+    /// What a hostile party sends instead, if it is one: of an attack that fills in one number.
+    fn falsified(&self, from: Party, mut message: Message) -> Message {
+        let Some(attack) = &self.task.attack else {
+            return message;
+        };
+        let settings = &self.task.experiment.attack;
+        let lie = match settings.kind {
+            AttackKind::NotANumber => f32::NAN,
+            _ => 1e30,
+        };
+        let fill = |numbers: &mut Numbers, hostile: bool| {
+            if let (Numbers::Dense(values), true) = (&mut *numbers, hostile) {
+                *numbers = Numbers::Dense(values.iter().map(|_| lie).collect());
+            }
+        };
+        let is_hostile = |m, device: u32| attack.is_hostile_device(m, device);
+        match (from, &mut message) {
+            (Party::Gateway(m, _), Message::Zeta2 { t, zeta2 }) if *t >= settings.from => {
+                for (device, rows) in zeta2 {
+                    rows.iter_mut()
+                        .for_each(|row| fill(row, is_hostile(m, *device)));
+                }
+            }
+            (Party::Gateway(m, _), Message::Models { t, theta2 }) => {
+                let q = self.task.experiment.train.local_interval;
+                for (device, model) in theta2 {
+                    fill(model, *t + q >= settings.from && is_hostile(m, *device));
+                }
+            }
+            (
+                Party::Hospital(m),
+                Message::HospitalModel {
+                    t, theta0, theta1, ..
+                },
+            ) => {
+                let hostile = *t >= settings.from && attack.are_hostile(m)[0];
+                fill(theta0, hostile);
+                fill(theta1, hostile);
+            }
+            (Party::Edge(m), Message::EdgeModel { t, theta2, .. }) => {
+                fill(theta2, *t >= settings.from && attack.are_hostile(m)[1]);
+            }
+            _ => {}
+        }
+        message
+    }
+
     fn take(&mut self, from: Party, outbox: Outbox) {
         self.records
             .extend(outbox.record.map(|record| (from, record)));
         for (to, message) in outbox.messages {
+            let message = self.falsified(from, message);
             // Everything goes over the wire.
             let bytes = wire::encode(7, &message);
             assert_eq!(wire::decode(8, &bytes), Err(wire::WireError::OtherRun(7)));
@@ -327,14 +378,9 @@ impl<'a> World<'a> {
 
     fn listed(&self) -> Listed {
         let mut listed = Listed::default();
-        for a in &self.absences {
-            match (a.phase, a.device) {
-                (Phase::Exchange, Some(n)) => _ = listed.exchanges.insert((a.t, a.group, n)),
-                (Phase::Upload, Some(n)) => _ = listed.uploads.insert((a.t, a.group, n)),
-                (Phase::Global, _) => _ = listed.groups.insert((a.t, a.group)),
-                _ => {}
-            }
-        }
+        self.absences
+            .iter()
+            .for_each(|absence| listed.add(*absence));
         listed
     }
 }
@@ -368,6 +414,36 @@ fn any_experiment(stream: &mut Stream, seed: u64) -> (Experiment, Dataset) {
     }
     if stream.below(3) == 0 {
         e.train.adaptive = Adaptive::Gain;
+    }
+    if stream.below(2) == 0 {
+        let rule = |stream: &mut Stream| {
+            use Rule::*;
+            pick(
+                stream,
+                &[Mean, Mean, Clip, Median, Trimmed, GeometricMedian, Krum],
+            )
+        };
+        e.defence = DefenceSettings {
+            devices: rule(stream),
+            groups: rule(stream),
+            device_limit: pick(stream, &[0.0, 1.0, 3.0]),
+            group_limit: pick(stream, &[0.0, 1.0, 3.0]),
+            reversal: pick(stream, &[0.0, 0.5]),
+            scores: pick(stream, &[0.0, 1.0]),
+            quarantine: pick(stream, &[0, 0, 2]),
+            ..DefenceSettings::default()
+        };
+    }
+    let plain = e.train.algorithm == Algorithm::Hsgd && e.train.adaptive == Adaptive::Off;
+    if plain && stream.below(3) == 0 {
+        e.attack = AttackSettings {
+            kind: pick(stream, &[AttackKind::NotANumber, AttackKind::Huge]),
+            devices: 0.3,
+            hospitals: stream.below(2),
+            edges: stream.below(2),
+            from: stream.below(6),
+            ..AttackSettings::default()
+        };
     }
     plan.validation = within(stream, 0..20) as usize;
     e.train.loss_samples = pick(stream, &[0, 0, 3]);
@@ -421,10 +497,14 @@ fn same_as_the_loop(seed: u64, weather: Weather) -> Story {
     let mut task_of_loop = task_with_seams(seed, &experiment, &dataset);
     // Who was left out for what it sent is left out by the loop too, of its own accord; but who is away is an input, and
     // so then are all decisions.
-    let away = world.absences.iter().filter(|a| a.reason.is_none()).count();
+    let is_said = |a: &&Absence| {
+        let quarantined = a.because(Reason::Quarantined);
+        a.reason.is_some() || world.absences.contains(&quarantined)
+    };
+    let away = world.absences.iter().filter(|a| !is_said(a)).count();
     if away > 0 {
         task_of_loop.absences = Box::new(world.listed());
-        task_of_loop.judges = false;
+        task_of_loop.judges = !task_of_loop.absences.are_decided();
     }
     let looped = run(&task_of_loop);
     let state = world.cloud().state();

@@ -9,7 +9,7 @@ use crate::split::{self, Split};
 use crate::statistics::{self, Scaling, Statistics};
 use crate::{DataError, Loaded, sound, table};
 use rayon::prelude::*;
-use selvedge_core::dataset::{Dataset, Group, Samples};
+use selvedge_core::dataset::{Dataset, Group, Holders, Samples};
 use selvedge_core::experiment::DataSettings;
 use selvedge_nn::Shape;
 use std::collections::HashMap;
@@ -188,8 +188,6 @@ pub(crate) struct Dealt {
     pub(crate) statistics: Statistics,
     /// What its rows are called.
     pub(crate) ids: Ids,
-    /// The groups to whose parties the rows of validation and of the test belong.
-    pub(crate) held_out: [Vec<u32>; 2],
     /// Whether a file says so of the test.
     pub(crate) groups_are_given: bool,
     /// The unit of each row of each part, the groups' first; or nothing where each row stands alone.
@@ -228,7 +226,7 @@ impl Dealt {
             SideInputs::new(of_hospital, &statistics.hospital, training().map(|s| &s.x1)),
             SideInputs::new(of_device, &statistics.device, training().map(|s| &s.x2)),
         ];
-        let [_, of_test] = self.held_out;
+        let of_test = self.groups_are_given.then(|| self.dataset.holders_of(1));
         let groups = self.dataset.groups.iter_mut().map(|g| &mut g.samples);
         let held_out = [&mut self.dataset.validation, &mut self.dataset.test];
         let parts: Vec<&mut Samples> = groups.chain(held_out).collect();
@@ -241,7 +239,7 @@ impl Dealt {
             statistics: self.statistics,
             sides,
             persons: self.persons,
-            groups_of_test: self.groups_are_given.then_some(of_test),
+            groups_of_test: of_test,
             notes: self.notes,
         }
     }
@@ -318,6 +316,7 @@ impl Rows {
             groups: groups.collect(),
             validation,
             test,
+            holders: Holders::Listed(held_out),
         };
         let mut ids_of = |rows: &&[usize]| -> Vec<String> {
             rows.iter()
@@ -328,7 +327,6 @@ impl Rows {
             dataset,
             statistics,
             ids: Ids::Given(parts.iter().map(&mut ids_of).collect()),
-            held_out,
             groups_are_given,
             persons: parts.iter().map(|rows| units_of(rows, &units)).collect(),
             columns,
@@ -350,15 +348,16 @@ impl Rows {
     }
 
     /// Held-out rows belong to the groups that the file names, or to all in turn.
-    fn held_out(&self, split: &Split) -> [Vec<u32>; 2] {
-        let groups = split.groups.len() as u32;
-        let by_name = |row: &usize| self.named_group(split, *row);
-        [&split.validation, &split.test].map(|rows| {
-            let in_turn = rows.iter().zip(0..);
-            in_turn
-                .map(|(row, n)| by_name(row).unwrap_or(n % groups))
-                .collect()
-        })
+    fn held_out(&self, split: &Split) -> Vec<[Vec<u32>; 2]> {
+        let groups = split.groups.len();
+        let mut held_out = vec![[Vec::new(), Vec::new()]; groups];
+        for (part, rows) in [&split.validation, &split.test].into_iter().enumerate() {
+            for (n, row) in rows.iter().enumerate() {
+                let named = self.named_group(split, *row).map(|m| m as usize);
+                held_out[named.unwrap_or(n % groups)][part].push(n as u32);
+            }
+        }
+        held_out
     }
 }
 

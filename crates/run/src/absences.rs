@@ -44,10 +44,10 @@ pub fn read(paths: &[PathBuf]) -> Result<Listed> {
 /// # Errors
 /// If there is one.
 pub fn check(listed: &Listed, experiment: &Experiment, dataset: &Dataset) -> Result<()> {
-    let devices = listed.exchanges.iter().chain(&listed.uploads);
-    let devices = devices.map(|(t, group, device)| (*t, *group, Some(*device)));
-    let groups = listed.groups.iter().map(|(t, group)| (*t, *group, None));
-    for (t, group, device) in devices.chain(groups) {
+    for Absence {
+        t, group, device, ..
+    } in listed.all()
+    {
         let there = dataset.groups.get(group).map(Group::devices);
         let fits = there.is_some_and(|all| device.is_none_or(|n| (n as usize) < all));
         if !fits || t > experiment.train.iterations {
@@ -70,31 +70,11 @@ pub(crate) fn of_run(run: &Path, resumed: bool, given: &Listed) -> Result<Listed
         add(&file, &mut listed)?;
         return Ok(listed);
     }
-    let devices = |phase| move |(t, group, device)| (phase, t, group, Some(device));
-    let mut all: Vec<(Phase, u64, usize, Option<u32>)> = Vec::new();
-    all.extend(
-        given
-            .exchanges
-            .iter()
-            .copied()
-            .map(devices(Phase::Exchange)),
-    );
-    all.extend(given.uploads.iter().copied().map(devices(Phase::Upload)));
-    let groups = given.groups.iter();
-    all.extend(groups.map(|(t, group)| (Phase::Global, *t, *group, None)));
-    if all.is_empty() {
+    if given.is_empty() {
         return Ok(given.clone());
     }
-    all.sort_unstable_by_key(|(phase, t, group, device)| (*t, *phase, *group, *device));
     let mut text = Vec::new();
-    for (phase, t, group, device) in all {
-        let absence = Absence {
-            phase,
-            t,
-            group,
-            device,
-            reason: None,
-        };
+    for absence in given.all() {
         text.extend(line(&absence)?);
     }
     write_whole(&file, &text)?;
@@ -123,18 +103,9 @@ fn add(file: &Path, listed: &mut Listed) -> Result<()> {
                 file.display()
             )
         })?;
-        let Absence {
-            phase,
-            t,
-            group,
-            device,
-            ..
-        } = absence;
-        match (phase, device) {
-            (Phase::Exchange, Some(device)) => _ = listed.exchanges.insert((t, group, device)),
-            (Phase::Upload, Some(device)) => _ = listed.uploads.insert((t, group, device)),
-            (Phase::Global, None) => _ = listed.groups.insert((t, group)),
-            (Phase::Evaluation, None) => {}
+        match (absence.phase, absence.device) {
+            (Phase::Exchange | Phase::Upload, Some(_))
+            | (Phase::Global | Phase::Evaluation, None) => listed.add(absence),
             _ => bail!(
                 "{}, line {number}: expected a device for an exchange or an upload, and none for an aggregation or an evaluation",
                 file.display()

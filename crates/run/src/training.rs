@@ -136,7 +136,7 @@ impl<'a> Training<'a> {
             None => std::mem::take(&mut self.absences),
         });
         // A deployment's absences are its decisions: nobody is judged again.
-        task.judges = task.absences.is_empty();
+        task.judges = !task.absences.are_decided();
         let (before, started) = (manifest.timing.seconds, Instant::now());
         let spent = || before + started.elapsed().as_secs_f64();
         let (mut saved, mut evaluations) = (started, Vec::new());

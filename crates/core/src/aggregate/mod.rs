@@ -91,14 +91,16 @@ impl Aggregations {
 pub(crate) struct Gatherer<'a> {
     pub(crate) rule: &'a dyn Aggregation,
     pub(crate) level: Level,
-    /// A step that is so many times longer than usual is left out; 0: none is. Without a limit, nothing is judged.
-    pub(crate) limit: Option<f64>,
+    /// A step that is so many times longer than usual is left out; 0: none is.
+    pub(crate) limit: f64,
+    /// Whether anything is left out. Who does not judge again comes to the same numbers all the same.
+    pub(crate) judges: bool,
 }
 
 impl Gatherer<'_> {
     /// Whether models are added up as they come.
     fn streams(&self) -> bool {
-        self.rule.streams() && self.limit.is_none_or(|limit| limit == 0.0)
+        self.rule.streams() && self.limit == 0.0
     }
 }
 
@@ -146,7 +148,7 @@ impl Gathering {
             if *arrived {
                 self.arrived.push(first + place);
             }
-            let judged = *arrived && how.streams() && how.limit.is_some();
+            let judged = *arrived && how.streams() && how.judges;
             let sound = !judged || are_finite(model(place));
             if !sound {
                 self.rejected.push((first + place, Reason::NotFinite));
@@ -214,12 +216,12 @@ impl Gathering {
     ) -> Option<()> {
         let models = self.held.chunks_exact(self.sum.len());
         let length = |model| (1, squared_length(model, before));
-        let judged = match how.limit {
-            Some(limit) => {
+        let judged = match how.judges {
+            true => {
                 let lengths: Vec<(u64, f64)> = models.clone().map(length).collect();
-                judge(&lengths, limit, usual)
+                judge(&lengths, how.limit, usual)
             }
-            None => vec![None; self.arrived.len()],
+            false => vec![None; self.arrived.len()],
         };
         let mut kept: Vec<(u64, &[f32])> = Vec::new();
         for ((place, model), verdict) in self.arrived.iter().zip(models).zip(judged) {
@@ -283,7 +285,8 @@ mod tests {
         Gatherer {
             rule,
             level,
-            limit: Some(0.0),
+            limit: 0.0,
+            judges: true,
         }
     }
 

@@ -81,6 +81,7 @@ impl Cloud {
                 name: format!("group {m}"),
                 devices: counts.training,
                 rows: counts.training,
+                held_out: Some([counts.validation, counts.test]),
             });
         }
         if next.iter().any(|n| u32::try_from(*n).is_err()) {

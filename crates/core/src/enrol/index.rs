@@ -43,9 +43,18 @@ pub struct IndexGroup {
     pub devices: usize,
     /// Training rows of all of them.
     pub rows: usize,
+    /// Its rows of validation and of the test; unknown where an earlier version wrote this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_out: Option<[usize; 2]>,
 }
 
 impl Index {
+    /// How many held-out rows each group has; nothing where that is not known of all.
+    pub fn held_out(&self) -> Vec<[usize; 2]> {
+        let of_groups = self.groups.iter().map(|group| group.held_out);
+        of_groups.collect::<Option<_>>().unwrap_or_default()
+    }
+
     /// Checks that the counts are consistent with each other and with the statistics.
     ///
     /// # Errors
@@ -74,6 +83,18 @@ impl Index {
             return Err(format!(
                 "the groups have {rows} rows: expected {measured}, as in stats.json"
             ));
+        }
+        let held_out = self.held_out();
+        for (part, (name, all)) in [("validation", self.validation), ("test", self.test)]
+            .into_iter()
+            .enumerate()
+        {
+            let rows = sum(&mut held_out.iter().map(|counts| counts[part] as u64));
+            if !held_out.is_empty() && rows != all as u128 {
+                return Err(format!(
+                    "the groups have {rows} {name} rows: expected {all}, as of all groups together"
+                ));
+            }
         }
         let classes = statistics.classes.len();
         let labels = sum(&mut self.labels.iter().copied());

@@ -16,6 +16,8 @@ settings! {
         group_limit: f64 = 0.0, LIMIT, "leave out a group whose step is longer than so many times those of the others; 0: none";
         reversal: f64 = 0.0, LIMIT,
             "leave out a group that pushes on where honest ones pull back, by so many standard deviations; 0: none";
+        scores: f64 = 0.0, LIMIT,
+            "leave out a group's scores that differ from the others' by so many standard deviations; 0: none";
         quarantine: u64 = 0, ANY, "leave a party out for good after so many offences in short order; 0: never";
     }
 }

@@ -48,6 +48,7 @@ pub use hospital::Hospital;
 pub use joint::{About, MOST_ASKED, Newcomers, Why};
 pub use message::{Counted, Message, Portion};
 
+use crate::conduct::Conduct;
 use crate::dataset::Samples;
 use crate::protocol;
 use crate::schedule::Segment;
@@ -81,6 +82,16 @@ const MOST_MISSED: u32 = 3;
 /// Whether a phase is over: all are there, or a quorum is and nobody is waited for any more.
 fn is_enough((there, all): (usize, usize), quorum: usize, waits: bool) -> bool {
     there == all || (there >= quorum && !waits)
+}
+
+/// What a party that goes back cannot have again, in words.
+fn forgotten(memories: &[&[f32]], conduct: &Conduct) -> &'static str {
+    match memories.iter().all(|part| part.is_empty()) && conduct.is_empty() {
+        true => "; nothing else is lost",
+        false => {
+            "; what compression, optimiser and defences remembered is lost: another model than without it"
+        }
+    }
 }
 
 /// Whether a cloud can have announced that θ was aggregated at `t`, and that this comes next or that it was the end.

@@ -21,7 +21,7 @@ use crate::model::Model;
 use crate::protocol::{Packet, Unread};
 use crate::schedule::Segment;
 use crate::scores::{HeldOut, Scores};
-use crate::state::{Evaluation, Validation};
+use crate::state::{Evaluation, Validation, Without};
 use std::sync::Arc;
 
 /// The format of messages: the protocol that parties speak.
@@ -201,15 +201,20 @@ number!(u8, u32, u64, u128, i128, f64);
 
 /// A value of which every field is written, in order.
 macro_rules! fields {
-    ($kind:ident { $($field:ident),* }) => {
+    ($kind:ident { $($field:ident),* $(; since $format:literal: $new:ident)? }) => {
         impl Wire for $kind {
             fn put(&self, out: &mut Vec<u8>) {
                 $(self.$field.put(out);)*
+                $(self.$new.put(out);)?
             }
 
             fn get(reader: &mut Reader<'_>) -> Result<Self, WireError> {
                 $(let $field = Wire::get(reader)?;)*
-                Ok($kind { $($field),* })
+                $(let $new = match reader.format < $format {
+                    true => Default::default(),
+                    false => Wire::get(reader)?,
+                };)?
+                Ok($kind { $($field,)* $($new)? })
             }
         }
     };
@@ -311,6 +316,7 @@ listed!(
         Reason::NotFinite,
         Reason::TooLong,
         Reason::Reversed,
+        Reason::Implausible,
         Reason::Quarantined
     ]
 );
@@ -362,8 +368,10 @@ fields!(Evaluation {
     bytes_paper,
     bytes_exact,
     seconds,
-    validation
+    validation;
+    since 4: without
 });
+fields!(Without { group, reason });
 
 impl Wire for bool {
     fn put(&self, out: &mut Vec<u8>) {

@@ -1,7 +1,7 @@
 //! A party that sees only its own columns of its own group has the same task as one that sees everything.
 
 use super::*;
-use crate::dataset::{Group as GroupData, Samples};
+use crate::dataset::{Group as GroupData, Holders, Samples};
 use crate::experiment::ClassWeights;
 use crate::experiment::{Adaptive, Side};
 use crate::group::Turnout;
@@ -42,6 +42,7 @@ fn whole() -> Dataset {
         test: groups[0].samples.clone(),
         groups,
         validation: Samples::default(),
+        holders: Holders::InTurn,
     }
 }
 

@@ -10,7 +10,7 @@ pub mod seams;
 
 use reference::Theta;
 use selvedge_core::absence::Absences;
-use selvedge_core::dataset::{Dataset, Group, Samples};
+use selvedge_core::dataset::{Dataset, Group, Holders, Samples};
 use selvedge_core::experiment::{Algorithm, Experiment, ModelSettings, Sets};
 use selvedge_core::model::Model;
 use selvedge_core::run::{self, Ending};
@@ -163,6 +163,7 @@ pub fn dataset(seed: u64, plan: &Plan) -> Dataset {
         groups,
         validation: samples(&mut stream, plan, plan.validation),
         test: samples(&mut stream, plan, plan.test),
+        holders: Holders::InTurn,
     }
 }
 

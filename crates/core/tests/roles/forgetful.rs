@@ -11,9 +11,14 @@ fn forgets(seed: u64, parties: impl Fn(&mut Stream, &World<'_>) -> Vec<Party>) -
     let mut stream = stream(seed);
     let (mut experiment, dataset) = any_experiment(&mut stream, seed);
     let train = &mut experiment.train;
-    // What compression and optimisers remember cannot be had again.
+    // What compression, optimisers and defences remember cannot be had again.
     (train.algorithm, train.adaptive) = (Algorithm::Hsgd, Adaptive::Off);
     experiment.compression = Default::default();
+    let defence = &mut experiment.defence;
+    (defence.device_limit, defence.reversal, defence.quarantine) = (0.0, 0.0, 0);
+    // Nor is it known what a group had sent that is left out.
+    defence.group_limit = 0.0;
+    experiment.attack = AttackSettings::default();
     let experiment = checked(&experiment);
     let own = task(&experiment, &dataset);
     let mut world = World::new(&own, &dataset, &mut stream);

@@ -3,7 +3,7 @@
 use super::told;
 use crate::SETS;
 use rayon::ThreadPoolBuilder;
-use selvedge_core::dataset::{Dataset, Group, Samples};
+use selvedge_core::dataset::{Dataset, Group, Holders, Samples};
 use selvedge_core::experiment::Experiment;
 use selvedge_core::role::wire;
 use selvedge_core::role::{
@@ -204,6 +204,11 @@ static DATASET: LazyLock<Dataset> = LazyLock::new(|| {
         groups: vec![group("a", &[0, 1, 3, 4]), group("b", &[0, 2])],
         validation: samples(2),
         test: samples(3),
+        // The first group has them all.
+        holders: Holders::Listed(vec![
+            [(0..2).collect(), (0..3).collect()],
+            Default::default(),
+        ]),
     }
 });
 

@@ -6,7 +6,7 @@ use super::shard::{Shard, ShardPart, read_offsets};
 use super::write::{check_empty, fill};
 use super::{DEVICES, EDGE, HOSPITAL, INDEX, STATISTICS, folder};
 use crate::{DataError, SideStatistics, Statistics};
-use selvedge_core::dataset::{Dataset, Group, Samples};
+use selvedge_core::dataset::{Dataset, Group, Holders, Samples};
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -128,6 +128,7 @@ pub fn read_party_and_patients(
         shapes,
         ..
     } = common;
+    let counts = index.held_out();
     let loaded = PartyLoaded {
         dataset: Dataset {
             name: index.set,
@@ -137,6 +138,7 @@ pub fn read_party_and_patients(
             groups,
             validation: Samples::default(),
             test: Samples::default(),
+            holders: Holders::Counted(counts),
         },
         labels: index.labels,
         statistics,

@@ -7,7 +7,7 @@ use crate::files::unzip::Problem;
 use crate::rows::{Dealt, Ids};
 use crate::settings::wrong;
 use crate::{DataError, Loaded};
-use selvedge_core::dataset::{Dataset, Group, Samples};
+use selvedge_core::dataset::{Dataset, Group, Holders, Samples};
 use selvedge_core::experiment::DataSettings;
 use selvedge_nn::Shape;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<L
         return Err(wrong("groups", settings.groups, expected));
     }
     let classes = statistics.classes.len();
-    let mut groups = Vec::new();
+    let (mut groups, mut holders) = (Vec::new(), Vec::new());
     let mut held_out = [HeldOut::default(), HeldOut::default()];
     for (number, described) in index.groups.iter().enumerate() {
         let folder = folder_of_all.join(folder(number));
@@ -53,6 +53,7 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<L
         }
         let [own, validation, test] = hospital.parts;
         let [own_of_devices, device_validation, device_test] = devices.parts;
+        holders.push([validation.rows.clone(), test.rows.clone()]);
         held_out[0].add(validation, device_validation);
         held_out[1].add(test, device_test);
         groups.push(Group {
@@ -71,6 +72,7 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<L
             .map_err(|problem| common.wrong_index(problem))
     };
     let dataset = Dataset {
+        holders: Holders::Listed(holders),
         name: index.set.clone(),
         hospital: shapes[0],
         device: shapes[1],
@@ -90,7 +92,6 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<L
         dataset,
         statistics: statistics.clone(),
         ids: Ids::Numbered,
-        held_out: [Vec::new(), Vec::new()],
         groups_are_given: false,
         persons: vec![Vec::new(); index.groups.len() + 2],
         columns: Default::default(),

@@ -144,11 +144,7 @@ fn write(dealt: Dealt, key: &PseudonymKey, out: &Path) -> io::Result<Cut> {
         let folder = out.join(folder(group));
         fs::create_dir_all(&folder)?;
         let held_out = |part: usize| Chosen {
-            rows: (0..)
-                .zip(&dealt.held_out[part])
-                .filter(|(_, owner)| **owner as usize == group)
-                .map(|(row, _)| row)
-                .collect(),
+            rows: dealt.dataset.held_out_rows(part, group),
             part: groups + part,
         };
         let own = Chosen {
@@ -175,10 +171,12 @@ fn write(dealt: Dealt, key: &PseudonymKey, out: &Path) -> io::Result<Cut> {
             .dataset
             .groups
             .iter()
-            .map(|group| IndexGroup {
+            .enumerate()
+            .map(|(number, group)| IndexGroup {
                 name: group.name.clone(),
                 devices: group.devices(),
                 rows: group.samples.len(),
+                held_out: dealt.dataset.held_out_counts(number),
             })
             .collect(),
         labels: dealt.dataset.label_counts(),

@@ -13,7 +13,7 @@ use crate::settings::{check_values, rows_of, wrong};
 use crate::statistics::{Scale, SideStatistics, Statistics};
 use patient::{Hospital, World};
 use rayon::prelude::*;
-use selvedge_core::dataset::{Dataset, Group, Samples};
+use selvedge_core::dataset::{Dataset, Group, Holders, Samples};
 use selvedge_core::experiment::DataSettings;
 use selvedge_nn::{Shape, random::Key};
 
@@ -77,8 +77,8 @@ pub(crate) fn generate(settings: &DataSettings, seed: u64) -> Result<Dealt, Data
         groups: groups.collect(),
         validation: generator.mixed_rows(word::VALIDATION, counts.validation),
         test: generator.mixed_rows(word::TEST, counts.test),
+        holders: Holders::InTurn,
     };
-    let in_turn = |count: usize| (0..settings.groups as u32).cycle().take(count).collect();
     Ok(Dealt {
         statistics: Statistics {
             set: settings.set.clone(),
@@ -87,7 +87,6 @@ pub(crate) fn generate(settings: &DataSettings, seed: u64) -> Result<Dealt, Data
             hospital: SideStatistics::unscaled(dataset.hospital),
             device: SideStatistics::unscaled(dataset.device),
         },
-        held_out: [in_turn(counts.validation), in_turn(counts.test)],
         groups_are_given: false,
         persons: vec![Vec::new(); settings.groups + 2],
         columns: Default::default(),

@@ -4,7 +4,8 @@ use super::super::message::Message;
 use super::super::{Absence, Outbox, Party, Phase, is_enough, quorum};
 use super::{Cloud, Measuring};
 use crate::judging::{self, Candidate, Judging};
-use crate::scores::Scores;
+use crate::plausible::pooled;
+use crate::state::Without;
 use selvedge_nn::random::Key;
 
 impl Cloud<'_> {
@@ -64,16 +65,17 @@ impl Cloud<'_> {
         else {
             return;
         };
-        let mut sum = Scores::new(&*self.task.objective);
-        for (m, scores) in scores.iter().enumerate() {
-            match scores {
-                Some(scores) => sum.merge(scores),
-                None => outbox
-                    .absences
-                    .push(Absence::of_group(Phase::Evaluation, t, m)),
-            }
-        }
-        let step = judging::scored(self.task, &mut self.state, candidate, &sum);
+        let quarantined = self.state.progress.quarantined_groups(self.task);
+        let reported = scores
+            .into_iter()
+            .map(|scores| scores.map(|scores| *scores));
+        let found = pooled(self.task, &quarantined, reported);
+        let absent = found.1.iter().map(|Without { group, reason }| Absence {
+            reason: *reason,
+            ..Absence::of_group(Phase::Evaluation, t, *group as usize)
+        });
+        outbox.absences.extend(absent);
+        let step = judging::scored(self.task, &mut self.state, candidate, found);
         self.step(step, outbox);
     }
 }

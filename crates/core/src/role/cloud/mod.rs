@@ -280,7 +280,7 @@ impl<'a> Cloud<'a> {
                     Some(rows) => rows[m].len(),
                     None => self.task.dataset.groups[m].row_count(),
                 };
-                let fits = scores.are_of(classes, training);
+                let fits = scores.are_of(classes, training, self.task.given.held_out_counts(m));
                 let Some(measuring) = self.measuring.as_mut() else {
                     return;
                 };
@@ -384,12 +384,17 @@ impl<'a> Cloud<'a> {
         let (since, next) = (self.state.progress.aggregated, self.next());
         let progress = &mut self.state.progress;
         progress.t = next;
+        let quarantined = progress.quarantined_groups(self.task);
         for (m, upload) in self.uploads.iter_mut().enumerate() {
             let (hospital, edge) = (upload.hospital.take(), upload.edge.take());
             let (Some(([theta0, theta1], report)), Some((theta2, counted))) = (hospital, edge)
             else {
                 continue;
             };
+            if quarantined.contains(&m) {
+                there.retain(|there| *there != m);
+                continue;
+            }
             self.state.groups[m] = Model {
                 theta0,
                 theta1,

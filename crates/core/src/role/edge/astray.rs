@@ -1,7 +1,7 @@
 //! An edge whose group has lost a record: it asks the cloud, and goes back to the last aggregation.
 
 use super::super::message::Message;
-use super::super::{Outbox, Party};
+use super::super::{Outbox, Party, forgotten};
 use super::{Edge, Stage};
 use crate::ledger::Ledger;
 
@@ -61,10 +61,7 @@ impl Edge<'_> {
         let kept = [&held.residual, &held.copy.0, &held.memory];
         outbox.notices.push(format!(
             "goes back from t = {before} to the aggregation at t = {t}{}",
-            match kept.iter().all(|part| part.is_empty()) {
-                true => "; nothing else is lost",
-                false => "; what compression and optimiser remembered is lost: another model than without it",
-            }
+            forgotten(&kept.map(Vec::as_slice), &held.conduct)
         ));
         outbox.back = Some(t);
         self.held.counted.ledger = ledger.clone();

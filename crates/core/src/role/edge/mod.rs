@@ -367,6 +367,11 @@ impl<'a> Edge<'a> {
         let mut group = Turnout::default();
         group.draw(self.task, self.group, self.held.t);
         group.leave_out_quarantined(self.task, [&self.held.conduct; 2]);
+        // The hospital notes who is away, and cannot know this reason.
+        let of = |device| Absence::of_device(Phase::Exchange, self.held.t, self.group, device);
+        let left_out = group.rejected.iter();
+        let left_out = left_out.map(|(_, device, reason)| of(*device).because(*reason));
+        outbox.absences.extend(left_out);
         let nothing = vec![None; group.subset.len()];
         self.stage = Stage::Inviting(Drawn {
             zeta2: nothing.clone(),

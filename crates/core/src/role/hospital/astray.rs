@@ -2,7 +2,7 @@
 //! aggregation, whose θ the cloud has.
 
 use super::super::message::Message;
-use super::super::{Outbox, Party};
+use super::super::{Outbox, Party, forgotten};
 use super::Hospital;
 
 impl Hospital<'_> {
@@ -80,11 +80,6 @@ impl Hospital<'_> {
             &held.memory0,
             &held.memory1,
         ];
-        match kept.iter().all(|part| part.is_empty()) {
-            true => "; nothing else is lost",
-            false => {
-                "; what compression and optimiser remembered is lost: another model than without it"
-            }
-        }
+        forgotten(&kept.map(Vec::as_slice), &held.conduct)
     }
 }

@@ -36,16 +36,15 @@ impl Hospital<'_> {
             theta1: theta1.to_vec(),
             theta2: Vec::new(),
         });
-        self.score(outbox);
+        self.score(number, outbox);
     }
 
     /// What is known of a model that is to be measured.
     fn measured(&mut self, number: u64) -> &mut Measured {
-        let before = self.measured.take();
-        if let Some(before) = before.as_ref().filter(|m| m.number != number) {
-            self.measured_before = Some(before.number);
+        // A late message about the model before must not displace this one.
+        if let Some(at) = self.measured.iter().position(|m| m.number == number) {
+            return &mut self.measured[at];
         }
-        let known = before.filter(|m| m.number == number);
         let new = || {
             let training = match &self.task.loss_rows {
                 Some(rows) => rows[self.group].clone(),
@@ -65,8 +64,10 @@ impl Hospital<'_> {
                 scores: None,
             }
         };
-        let measured = known.unwrap_or_else(new);
-        self.measured.insert(measured)
+        let new = new();
+        self.measured.truncate(1);
+        self.measured.insert(0, new);
+        &mut self.measured[0]
     }
 
     /// Whether it wants to know ζ2 of a sample.
@@ -95,7 +96,7 @@ impl Hospital<'_> {
             return;
         };
         // What cannot be of any model must not begin another one.
-        if self.measured_before == Some(number) || !rows.iter().all(|row| self.asks(part, *row)) {
+        if !rows.iter().all(|row| self.asks(part, *row)) {
             return;
         }
         let measured = self.measured(number);
@@ -111,12 +112,12 @@ impl Hospital<'_> {
             all[place * width..][..width].copy_from_slice(zeta2);
             there[place] = true;
         }
-        self.score(outbox);
+        self.score(number, outbox);
     }
 
     /// With the model and ζ2 of all samples it knows the scores.
-    fn score(&mut self, outbox: &mut Outbox) {
-        let Some(measured) = self.measured.as_mut() else {
+    fn score(&mut self, number: u64, outbox: &mut Outbox) {
+        let Some(measured) = self.measured.iter_mut().find(|m| m.number == number) else {
             return;
         };
         let complete = |(_, _, there): &(_, _, Vec<bool>)| there.iter().all(|there| *there);

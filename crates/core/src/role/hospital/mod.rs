@@ -44,9 +44,8 @@ pub struct Hospital<'a> {
     uploaded: Option<Message>,
     /// A batch that has overtaken the θ it is to be stepped from.
     early: Option<(u64, ByPosition)>,
-    measured: Option<Measured>,
-    /// The model that was measured before.
-    measured_before: Option<u64>,
+    /// The model that is measured, and the one before.
+    measured: Vec<Measured>,
     /// Whom it answers for besides those who take part.
     newcomers: Option<Newcomers>,
 }
@@ -139,8 +138,7 @@ impl<'a> Hospital<'a> {
             answered: None,
             uploaded: None,
             early: None,
-            measured: None,
-            measured_before: None,
+            measured: Vec::new(),
             newcomers: None,
             task,
         }

@@ -1,0 +1,188 @@
+//! What is taken of the scores that groups report of their own patients. (A group's model is judged elsewhere:
+//! [`checks`](crate::checks).)
+//!
+//! A hospital that reports what it likes must not end a run at a target, choose its best model, or make it look diverged.
+//! Whose losses are not finite is left out, unless most are not. And with `defence.scores`, so is who differs from the
+//! others by more than chance and the usual differences between hospitals explain. Four figures are compared, each in
+//! standard deviations of chance:
+//!
+//! - right answers, given how many patients of each class there are;
+//! - how high its patients score beside those of all, given the same;
+//! - the mean loss of its held-out patients, and that of its training patients.
+//!
+//! A hospital that lies within these bounds is believed.
+
+use crate::checks::Reason;
+use crate::metrics::{LossSum, Tally, area};
+use crate::scores::Scores;
+use crate::state::Without;
+use crate::task::Task;
+
+/// With fewer groups nobody can say who is unlike the others.
+const LEAST: usize = 4;
+
+/// The scores of all whose reports can be used, and whose cannot. Tallies are large: without `defence.scores` they are
+/// added up as they come.
+pub(crate) fn pooled(
+    task: &Task<'_>,
+    quarantined: &[usize],
+    reported: impl Iterator<Item = Option<Scores>>,
+) -> (Scores, Vec<Without>) {
+    let mut pool = Pool {
+        sum: Scores::new(&*task.objective),
+        without: Vec::new(),
+    };
+    let limit = task.experiment.defence.scores;
+    let (mut kept, mut broken) = (Vec::new(), Vec::new());
+    // Somebody has to say how it goes.
+    let nobody_is_heard = quarantined.len() == task.given.groups.len();
+    for (group, scores) in reported.enumerate() {
+        let is_out = task.judges && !nobody_is_heard && quarantined.contains(&group);
+        match scores {
+            None => pool.leave_out(group, None),
+            Some(_) if is_out => pool.leave_out(group, Some(Reason::Quarantined)),
+            Some(scores) if task.judges && is_broken(&scores) => broken.push((group, scores)),
+            Some(scores) if task.judges && limit > 0.0 => kept.push((group, scores)),
+            Some(scores) => pool.sum.merge(&scores),
+        }
+    }
+    for ((group, scores), is_unlike) in kept.iter().zip(are_unlike(limit, &kept)) {
+        match is_unlike {
+            true => pool.leave_out(*group, Some(Reason::Implausible)),
+            false => pool.sum.merge(scores),
+        }
+    }
+    let weight = |scores: &Scores| u128::from(scores.training.samples());
+    let not_finite: u128 = broken.iter().map(|(_, scores)| weight(scores)).sum();
+    let most_are = not_finite > weight(&pool.sum);
+    for (group, scores) in &broken {
+        match most_are {
+            true => pool.sum.merge(scores),
+            false => pool.leave_out(*group, Some(Reason::NotFinite)),
+        }
+    }
+    pool.without.sort_unstable_by_key(|without| without.group);
+    (pool.sum, pool.without)
+}
+
+struct Pool {
+    sum: Scores,
+    without: Vec<Without>,
+}
+
+impl Pool {
+    fn leave_out(&mut self, group: usize, reason: Option<Reason>) {
+        let group = group as u32;
+        self.without.push(Without { group, reason });
+    }
+}
+
+fn is_broken(scores: &Scores) -> bool {
+    let sums = [
+        scores.training,
+        scores.validation.losses,
+        scores.test.losses,
+    ];
+    sums.iter().any(|sum| !sum.total().is_finite())
+}
+
+/// Who differs from the others by more than `limit` standard deviations.
+fn are_unlike(limit: f64, reports: &[(usize, Scores)]) -> Vec<bool> {
+    let mut unlike = vec![false; reports.len()];
+    if reports.len() < LEAST {
+        return unlike;
+    }
+    let held_out: Vec<(Tally, LossSum)> = reports.iter().map(|(_, s)| held_out(s)).collect();
+    let mut all = held_out[0].0.clone();
+    held_out[1..].iter().for_each(|(tally, _)| all.merge(tally));
+    let of = |figure: fn(&Tally, &Tally) -> f64| -> Vec<f64> {
+        held_out.iter().map(|(own, _)| figure(own, &all)).collect()
+    };
+    let losses: Vec<LossSum> = held_out.iter().map(|(_, losses)| *losses).collect();
+    let training: Vec<LossSum> = reports.iter().map(|(_, s)| s.training).collect();
+    let figures = [
+        of(right_answers),
+        of(placement),
+        mean_losses(&losses),
+        mean_losses(&training),
+    ];
+    for figure in figures {
+        let usual = median(&figure);
+        let apart: Vec<f64> = figure.iter().map(|x| (x - usual).abs()).collect();
+        // 1.4826 times the median distance is a normal distribution's standard deviation.
+        let deviation = f64::max(1.0, 1.4826 * median(&apart));
+        for (unlike, apart) in unlike.iter_mut().zip(apart) {
+            *unlike |= apart > limit * deviation;
+        }
+    }
+    unlike
+}
+
+/// Of validation and test together.
+fn held_out(scores: &Scores) -> (Tally, LossSum) {
+    let mut tally = scores.validation.tally.clone();
+    tally.merge(&scores.test.tally);
+    let losses = scores.validation.losses.merged(scores.test.losses);
+    (tally, losses)
+}
+
+/// By how many standard deviations a group has more right answers than all would have for its patients.
+fn right_answers(own: &Tally, all: &Tally) -> f64 {
+    let (mut more, mut variance) = (0.0, 0.0);
+    for (class, (own, all)) in own.confusion().iter().zip(all.confusion()).enumerate() {
+        let [patients, of_all] = [*own, all].map(|row| row.iter().sum::<u64>() as f64);
+        if patients > 0.0 {
+            let recall = all[class] as f64 / of_all;
+            more += own[class] as f64 - patients * recall;
+            variance += patients * recall * (1.0 - recall);
+        }
+    }
+    more / libm::sqrt(f64::max(variance, 1.0))
+}
+
+/// The same of how high its patients score in their own class, and how low in others.
+fn placement(own: &Tally, all: &Tally) -> f64 {
+    let (mut higher, mut variance) = (0.0, 0.0);
+    for class in 0..all.classes() {
+        let ([own, own_others], [all, all_others]) = (own.scores(class), all.scores(class));
+        let against =
+            |ours: &[u64], theirs: &[u64]| area(ours.iter().copied().zip(theirs.iter().copied()));
+        let Some(usual) = against(all, all_others) else {
+            continue;
+        };
+        let halves = [
+            (own, against(own, all_others)),
+            (own_others, against(all, own_others)),
+        ];
+        for (patients, area) in halves {
+            if let Some(area) = area {
+                let patients = patients.iter().sum::<u64>() as f64;
+                higher += patients * (area - usual);
+                variance += patients * usual * (1.0 - usual);
+            }
+        }
+    }
+    higher / libm::sqrt(f64::max(variance, 1.0))
+}
+
+/// How far mean losses are from the median one. A loss deviates from its mean by about that mean.
+fn mean_losses(sums: &[LossSum]) -> Vec<f64> {
+    let there = sums.iter().filter(|sum| sum.samples() > 0);
+    let usual = median(&there.map(LossSum::mean).collect::<Vec<_>>());
+    let apart = |sum: &LossSum| match sum.samples() > 0 && usual > 0.0 {
+        true => (sum.mean() / usual - 1.0) * libm::sqrt(sum.samples() as f64),
+        false => 0.0,
+    };
+    sums.iter().map(apart).collect()
+}
+
+fn median(numbers: &[f64]) -> f64 {
+    let mut sorted = numbers.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let at = sorted.len() / 2;
+    match sorted.len() {
+        0 => 0.0,
+        odd if odd % 2 == 1 => sorted[at],
+        _ => (sorted[at - 1] + sorted[at]) / 2.0,
+    }
+}
