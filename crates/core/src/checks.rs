@@ -65,6 +65,44 @@ pub(crate) fn squared_length(to: &[f32], from: Option<&[f32]>) -> f64 {
     sums.iter().sum()
 }
 
+/// What a group knows of how far θ may go from one aggregation to the next: its own steps, of which the aggregated step
+/// is a mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Reach {
+    /// The length of its own longest step, squared.
+    pub(crate) longest: f64,
+}
+
+impl Reach {
+    /// It has stepped from the last θ so far, squared.
+    pub(crate) fn stepped(&mut self, length: f64) {
+        if length.is_finite() {
+            self.longest = self.longest.max(length);
+        }
+    }
+
+    /// What is wrong with θ at `t`, if it is so far from the last, squared, which was `aggregations` ago.
+    pub(crate) fn refuses(
+        &self,
+        length: f64,
+        limit: f64,
+        (t, aggregations): (u64, u64),
+    ) -> Option<String> {
+        let most = limit * aggregations as f64;
+        // Not finite is too far as well.
+        let is_near = length <= most * most * self.longest;
+        if limit == 0.0 || self.longest == 0.0 || is_near {
+            return None;
+        }
+        let times = libm::sqrt(length / self.longest);
+        Some(format!(
+            "the cloud's θ of t = {t} is not taken: it is {times:.0} times as far from the last one as this party's own \
+             longest step, and defence.download = {limit} allows {most}; ask who runs the cloud before this party is \
+             started again"
+        ))
+    }
+}
+
 /// What is wrong with arrivals, given the squared length and the weight of each. `limit` is how many times the usual
 /// length is too long; with 0 none is. What is usual follows from the median.
 pub(crate) fn judge(

@@ -186,3 +186,93 @@ fn median(numbers: &[f64]) -> f64 {
         _ => (sorted[at - 1] + sorted[at]) / 2.0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::objective::Softmax;
+    use selvedge_nn::random::{Key, Stream};
+
+    const CLASSES: usize = 3;
+    const NOBODY: [usize; 0] = [];
+
+    /// A hospital's report of a model that finds the right class with this much evidence, for patients of whom the shares
+    /// of classes differ from hospital to hospital.
+    fn report(stream: &mut Stream, patients: usize, evidence: f32) -> Scores {
+        let mut scores = Scores::new(&Softmax::new(CLASSES));
+        let common = stream.below(CLASSES as u64) as u32;
+        for n in 0..3 * patients {
+            let label = match stream.below(2) {
+                0 => common,
+                _ => stream.below(CLASSES as u64) as u32,
+            };
+            let logit = |class: usize| {
+                let right = if class == label as usize {
+                    evidence
+                } else {
+                    0.0
+                };
+                libm::exp(f64::from(right + stream.normal()))
+            };
+            let odds: Vec<f64> = (0..CLASSES).map(logit).collect();
+            let all: f64 = odds.iter().sum();
+            let probabilities: Vec<f32> = odds.iter().map(|x| (x / all) as f32).collect();
+            let loss = -libm::log(odds[label as usize] / all);
+            let part = match n % 3 {
+                0 => {
+                    scores.training.add(loss);
+                    continue;
+                }
+                1 => &mut scores.validation,
+                _ => &mut scores.test,
+            };
+            part.losses.add(loss);
+            part.tally.add(&probabilities, &[label]);
+        }
+        scores
+    }
+
+    fn found(reports: &[Scores], limit: f64) -> Vec<usize> {
+        let reports: Vec<(usize, Scores)> = reports.iter().cloned().enumerate().collect();
+        let unlike = are_unlike(limit, &reports);
+        (0..reports.len()).filter(|m| unlike[*m]).collect()
+    }
+
+    #[test]
+    fn honest_hospitals_are_believed_and_too_good_or_too_bad_ones_are_not() {
+        for seed in 0..60 {
+            let mut stream = Key::new(seed).stream();
+            let evidence = [0.0, 0.7, 1.5, 4.0][seed as usize % 4];
+            let patients = [30, 120, 500][seed as usize % 3];
+            let mut reports: Vec<Scores> = (0..10)
+                .map(|_| report(&mut stream, patients, evidence))
+                .collect();
+            assert_eq!(found(&reports, 6.0), NOBODY, "seed {seed}");
+            // Two of ten may lie together; there is nothing to gain where all are nearly always right, and of few
+            // patients it cannot be told.
+            if evidence < 4.0 && patients > 30 {
+                for liar in [3, 7] {
+                    reports[liar] = reports[liar].perfect();
+                }
+                assert_eq!(found(&reports, 6.0), [3, 7], "seed {seed}");
+                reports[3] = report(&mut stream, patients.max(120), -2.0);
+                assert_eq!(found(&reports, 6.0), [3, 7], "seed {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn hospitals_that_differ_among_each_other_are_all_believed() {
+        for seed in 0..20 {
+            let mut stream = Key::new(seed).stream();
+            let reports: Vec<Scores> = (0..10)
+                .map(|m| report(&mut stream, 200, 0.4 + 0.2 * m as f32))
+                .collect();
+            assert_eq!(found(&reports, 6.0), NOBODY, "seed {seed}");
+        }
+        let mut stream = Key::new(7).stream();
+        let mut few: Vec<Scores> = (0..3).map(|_| report(&mut stream, 99, 1.0)).collect();
+        few[0] = few[0].perfect();
+        assert_eq!(found(&few, 6.0), NOBODY, "three cannot say who is unlike");
+    }
+}

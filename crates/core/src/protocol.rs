@@ -150,6 +150,8 @@ pub struct Outbox<M> {
     pub ending: Option<Ending>,
     /// For how many patients a prediction was answered or passed on.
     pub answered: u64,
+    /// Why this party does not go on: it ends, so that people look.
+    pub stop: Option<String>,
     /// Whether a party outside a run made progress: so the others are still there.
     pub news: bool,
 }
@@ -169,6 +171,7 @@ impl<M> Default for Outbox<M> {
             go_on: false,
             ending: None,
             answered: 0,
+            stop: None,
             news: false,
         }
     }

@@ -51,6 +51,13 @@ impl Segment {
         }
     }
 
+    /// About how many global aggregations there are from one iteration to another: one at least.
+    pub(crate) fn aggregations_until(&self, from: u64, to: u64) -> u64 {
+        to.saturating_sub(from)
+            .div_ceil(self.global_interval.max(1))
+            .max(1)
+    }
+
     /// Whether this is a valid segment of a run of this many iterations, with a local aggregation or an exchange at
     /// `t`. All other methods assume it: check segments from outside first.
     pub fn is_sound(&self, t: u64, iterations: u64) -> bool {

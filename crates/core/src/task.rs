@@ -331,6 +331,11 @@ impl<'a> Task<'a> {
         }
     }
 
+    /// Whether hospitals and edges keep the last aggregated θ.
+    pub(crate) fn groups_keep_theta(&self) -> bool {
+        self.compression.groups_keep_theta() || self.experiment.defence.download > 0.0
+    }
+
     /// Whether a device is not there.
     pub(crate) fn is_absent(&self, t: u64, group: usize, device: u32) -> bool {
         let keeps_away = |attack: &Attack| attack.keeps_away(t, group, device);

@@ -3,6 +3,8 @@
 //! that replays it.
 
 mod common;
+#[path = "roles/download.rs"]
+mod download;
 #[path = "roles/forgetful.rs"]
 mod forgetful;
 #[path = "roles/gone.rs"]
@@ -65,6 +67,27 @@ struct World<'a> {
     kills: usize,
     /// How often nobody had anything to say before the end.
     silences: usize,
+    /// Who has stopped, and why.
+    stops: Vec<(Party, String)>,
+    /// A group to which the cloud sends zeros, and from when on.
+    zeros: Option<(usize, u64)>,
+}
+
+/// θ as zeros, where it is announced.
+fn with_zeros(mut message: Message, from: u64) -> Message {
+    if let Message::Global {
+        t, since, parts, ..
+    } = &mut message
+        && *t >= from
+        && since.is_none()
+    {
+        for part in parts {
+            if let Numbers::Dense(values) = part {
+                *part = Numbers::Dense(values.iter().map(|_| 0.0).collect());
+            }
+        }
+    }
+    message
 }
 
 /// Some rows of samples, with one side alone.
@@ -117,6 +140,8 @@ impl<'a> World<'a> {
             ending: None,
             kills: 0,
             silences: 0,
+            stops: Vec::new(),
+            zeros: None,
         };
         for m in 0..groups {
             world.begin(Party::Hospital(m));
@@ -244,8 +269,14 @@ impl<'a> World<'a> {
     fn take(&mut self, from: Party, outbox: Outbox) {
         self.records
             .extend(outbox.record.map(|record| (from, record)));
+        self.stops.extend(outbox.stop.map(|why| (from, why)));
         for (to, message) in outbox.messages {
-            let message = self.falsified(from, message);
+            let message = match self.zeros {
+                Some((m, from)) if [Party::Hospital(m), Party::Edge(m)].contains(&to) => {
+                    with_zeros(message, from)
+                }
+                _ => self.falsified(from, message),
+            };
             // Everything goes over the wire.
             let bytes = wire::encode(7, &message);
             assert_eq!(wire::decode(8, &bytes), Err(wire::WireError::OtherRun(7)));

@@ -28,6 +28,12 @@ pub(crate) fn of_interval(interval: &Interval<'_>) -> Vec<Absence> {
             all.push(absence.because(*reason));
         }
     }
+    for without in interval.evaluation.iter().flat_map(|e| &e.without) {
+        if let Some(reason) = without.reason {
+            let absence = Absence::of_group(Phase::Evaluation, progress.t, without.group as usize);
+            all.push(absence.because(reason));
+        }
+    }
     all.retain(|absence| absence.reason != Some(Reason::Quarantined));
     all
 }

@@ -53,7 +53,7 @@ pub use manifest::Manifest;
 pub use named::Named;
 pub use runs::{Run, Series, series};
 pub use selvedge_core::aggregate::Aggregation;
-pub use selvedge_core::dataset::{Dataset, Group, Samples};
+pub use selvedge_core::dataset::{Dataset, Group, Holders, Samples};
 pub use selvedge_core::experiment::Experiment;
 pub use selvedge_core::objective::Objective;
 pub use selvedge_core::optimiser::{Optimiser, Step};

@@ -18,6 +18,8 @@ settings! {
             "leave out a group that pushes on where honest ones pull back, by so many standard deviations; 0: none";
         scores: f64 = 0.0, LIMIT,
             "leave out a group's scores that differ from the others' by so many standard deviations; 0: none";
+        download: f64 = 0.0, LIMIT,
+            "a hospital or edge stops if the cloud's θ is farther from the last than so many times its own longest step; 0: never";
         quarantine: u64 = 0, ANY, "leave a party out for good after so many offences in short order; 0: never";
     }
 }

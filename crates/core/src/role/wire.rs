@@ -11,7 +11,7 @@
 
 use super::message::{Counted, Message, Portion};
 use crate::adaptive::Report;
-use crate::checks::Reason;
+use crate::checks::{Reach, Reason};
 use crate::conduct::Conduct;
 use crate::ledger::{Direction, Entry, Kind, Ledger, Link};
 use crate::local_steps::Descended;
@@ -306,6 +306,25 @@ impl Wire for Conduct {
         }
         let parts = Wire::get(reader)?;
         Conduct::from_parts(parts).ok_or(cannot_be("what is held against parties", 0u64))
+    }
+}
+
+/// How far θ may go; records before format 4 have none.
+impl Wire for Reach {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.longest.put(out);
+    }
+
+    fn get(reader: &mut Reader<'_>) -> Result<Self, WireError> {
+        let longest = if reader.format < 4 {
+            0.0
+        } else {
+            f64::get(reader)?
+        };
+        match longest.is_finite() && longest >= 0.0 {
+            true => Ok(Reach { longest }),
+            false => Err(cannot_be("the length of a step", 0u64)),
+        }
     }
 }
 

@@ -417,6 +417,9 @@ impl<'a, P: Protocol> Driver<'a, P> {
             for notice in &outbox.notices {
                 (self.settings.notice)(notice);
             }
+            if let Some(reason) = outbox.stop.take() {
+                return Err(DriveError::Stopped(reason));
+            }
             for absence in &outbox.absences {
                 let who = match absence.device {
                     Some(device) => format!("device {device} of group {}", absence.group),

@@ -179,6 +179,9 @@ pub enum DriveError {
     /// There is no connection to the server.
     #[error(transparent)]
     Transport(#[from] TransportError),
+    /// The party does not go on.
+    #[error("{0}")]
+    Stopped(String),
     /// The last record is not one of this party.
     #[error("cannot resume from the last record: {0}")]
     Record(Unread),

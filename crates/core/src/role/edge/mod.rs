@@ -12,6 +12,7 @@ use super::message::{Counted, Message, OfDevice, Portion};
 use super::wire::{self, Appended, Reader, Rejected, Wire, WireError, fields};
 use super::{Absence, Event, Outbox, Party, Phase, Quorum, is_possible};
 use crate::aggregate::Gathering;
+use crate::checks::{Reach, squared_length};
 use crate::conduct::Conduct;
 use crate::group::{Turnout, aggregate_locally};
 use crate::hsgd::{charge_interval, compute};
@@ -65,6 +66,7 @@ struct Held {
     conduct: Conduct,
     /// Whose models came and were left out, and why.
     rejected: Rejected,
+    reach: Reach,
 }
 
 fields!(Held {
@@ -80,6 +82,7 @@ fields!(Held {
     ended,
     conduct,
     rejected,
+    reach,
     copy
 });
 
@@ -152,7 +155,7 @@ impl<'a> Edge<'a> {
                 t: 0,
                 segment: task.segment(),
                 global_t: 0,
-                global: match path.groups_keep_theta() {
+                global: match task.groups_keep_theta() {
                     true => theta2.clone(),
                     false => Vec::new(),
                 },
@@ -165,6 +168,7 @@ impl<'a> Edge<'a> {
                 ended: false,
                 conduct: Conduct::default(),
                 rejected: Rejected::default(),
+                reach: Reach::default(),
             },
             stage: Stage::Ended,
         }
@@ -598,6 +602,10 @@ impl<'a> Edge<'a> {
     fn upload(&mut self, outbox: &mut Outbox) {
         let route = self.route(Leg::Upload(Kind::Theta2));
         let held = &mut self.held;
+        if self.task.experiment.defence.download > 0.0 {
+            let step = squared_length(&held.theta2, Some(&held.global));
+            held.reach.stepped(step);
+        }
         let theta2 = route.pack(&held.theta2, &held.global, &mut held.residual);
         self.stage = Stage::Uploaded(Message::EdgeModel {
             t: held.t,
@@ -630,6 +638,10 @@ impl<'a> Edge<'a> {
         // Who was in an aggregation had come as far; and who has not counted what it sent for it must not count on.
         let has_lost = *t > self.held.t && !*anew;
         let is_to_another = since.is_some_and(|since| since != self.held.global_t);
+        if let Some(problem) = self.is_too_far(message) {
+            outbox.stop = Some(problem);
+            return;
+        }
         match self.can_adopt(message) {
             true if *ended || !has_lost => self.adopt(message, outbox),
             false if !is_to_another || !is_possible(self.task, (*t, segment), *ended) => {}
@@ -652,6 +664,19 @@ impl<'a> Edge<'a> {
         let held = &self.held;
         let known = (*since == Some(held.global_t)).then_some(&held.global[..]);
         route.read(part, held.theta2.len(), known)
+    }
+
+    /// Why the cloud cannot have come to this θ2 in an honest way.
+    fn is_too_far(&self, message: &Message) -> Option<String> {
+        let limit = self.task.experiment.defence.download;
+        let Message::Global { t, .. } = message else {
+            return None;
+        };
+        let theta2 = self.read_global(message).filter(|_| limit > 0.0)?;
+        let held = &self.held;
+        let far = squared_length(&theta2, Some(&held.global));
+        let aggregations = held.segment.aggregations_until(held.global_t, *t);
+        held.reach.refuses(far, limit, (*t, aggregations))
     }
 
     /// Whether it can be announced, and read.
@@ -687,7 +712,7 @@ impl<'a> Edge<'a> {
             held.memory.fill(0.0);
         }
         (held.t, held.segment, held.global_t) = (*t, *segment, *t);
-        if self.task.compression.groups_keep_theta() {
+        if self.task.groups_keep_theta() {
             held.global = theta2.clone();
         }
         held.theta2 = theta2;

@@ -13,6 +13,7 @@ use super::message::Message;
 use super::wire::{self, Reader, Wire, WireError, fields};
 use super::{Absence, Doing, Event, HeldOutSamples, Outbox, Party, Phase, is_possible};
 use crate::adaptive::Report;
+use crate::checks::{Reach, squared_length};
 use crate::conduct::Conduct;
 use crate::dataset::{self};
 use crate::exchange::Embeddings;
@@ -74,6 +75,7 @@ struct Held {
     ended: bool,
     /// What is held against its devices, for ζ2.
     conduct: Conduct,
+    reach: Reach,
 }
 
 fields!(Held {
@@ -91,7 +93,8 @@ fields!(Held {
     memory1,
     report,
     ended,
-    conduct
+    conduct,
+    reach
 });
 
 impl<'a> Hospital<'a> {
@@ -105,7 +108,7 @@ impl<'a> Hospital<'a> {
         let model = task.architecture.initial(task.experiment.seed);
         let (path, optimiser) = (&task.compression, &task.optimisers.hospital);
         let (n0, n1) = (model.theta0.len(), model.theta1.len());
-        let known = |part: &[f32]| match path.groups_keep_theta() {
+        let known = |part: &[f32]| match task.groups_keep_theta() {
             true => part.to_vec(),
             false => Vec::new(),
         };
@@ -129,6 +132,7 @@ impl<'a> Hospital<'a> {
                 report: Report::default(),
                 ended: false,
                 conduct: Conduct::default(),
+                reach: Reach::default(),
             },
             workspace: TowerWorkspace::new(
                 &task.architecture,
@@ -429,6 +433,11 @@ impl<'a> Hospital<'a> {
         let routes = [Kind::Theta0, Kind::Theta1].map(|kind| self.route(Leg::Upload(kind)));
         let held = &mut self.held;
         let steered = !self.task.experiment.train.adaptive.is_off();
+        if self.task.experiment.defence.download > 0.0 {
+            let step = squared_length(&held.theta0, Some(&held.global0))
+                + squared_length(&held.theta1, Some(&held.global1));
+            held.reach.stepped(step);
+        }
         let message = Message::HospitalModel {
             t: held.t,
             theta0: routes[0].pack(&held.theta0, &held.global0, &mut held.lost0),
@@ -460,7 +469,9 @@ impl<'a> Hospital<'a> {
             return;
         }
         let is_to_another = since.is_some_and(|since| since != self.held.global_t);
-        if self.can_adopt(message) {
+        if let Some(problem) = self.is_too_far(message) {
+            outbox.stop = Some(problem);
+        } else if self.can_adopt(message) {
             self.adopt(message, outbox);
         } else if is_to_another && is_possible(self.task, (*t, segment), *ended) {
             self.cannot_follow(*t, outbox);
@@ -487,6 +498,20 @@ impl<'a> Hospital<'a> {
         let theta0 = read(part0, Kind::Theta0, &held.global0[..], held.theta0.len())?;
         let theta1 = read(part1, Kind::Theta1, &held.global1[..], held.theta1.len())?;
         Some([theta0, theta1])
+    }
+
+    /// Why the cloud cannot have come to this θ in an honest way.
+    fn is_too_far(&self, message: &Message) -> Option<String> {
+        let limit = self.task.experiment.defence.download;
+        let Message::Global { t, .. } = message else {
+            return None;
+        };
+        let [theta0, theta1] = self.read_global(message).filter(|_| limit > 0.0)?;
+        let held = &self.held;
+        let far = squared_length(&theta0, Some(&held.global0))
+            + squared_length(&theta1, Some(&held.global1));
+        let aggregations = held.segment.aggregations_until(held.global_t, *t);
+        held.reach.refuses(far, limit, (*t, aggregations))
     }
 
     /// Whether it can be announced, and read.
@@ -523,7 +548,7 @@ impl<'a> Hospital<'a> {
             all.for_each(|part| part.fill(0.0));
         }
         (held.t, held.segment, held.global_t) = (*t, *segment, *t);
-        if self.task.compression.groups_keep_theta() {
+        if self.task.groups_keep_theta() {
             (held.global0, held.global1) = (theta0.clone(), theta1.clone());
         }
         (held.theta0, held.theta1) = (theta0, theta1);
