@@ -72,6 +72,12 @@ pub(crate) fn experiment_file(path: &Path) -> Result<Experiment> {
         .with_context(|| format!("{} is invalid", path.display()))
 }
 
+/// Whether an experiment's file has something to say of a table of keys.
+pub(crate) fn says(path: &Path, table: &str) -> Result<bool> {
+    let text: toml::Table = read_text(path)?.parse()?;
+    Ok(text.contains_key(table))
+}
+
 /// Threads to train with: all of the machine's unless it is said how many.
 pub(crate) fn threads(count: Option<u64>) -> Result<rayon::ThreadPool> {
     rayon::ThreadPoolBuilder::new()

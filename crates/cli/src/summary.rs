@@ -20,6 +20,8 @@ pub(crate) struct Summary {
     pub(crate) path: PathBuf,
     /// The command to run next.
     pub(crate) next: String,
+    /// How often a backdoor works, and how often the same is answered without its mark.
+    pub(crate) backdoor: Option<[f64; 2]>,
 }
 
 impl Summary {
@@ -34,6 +36,7 @@ impl Summary {
             "chosen_on_validation": self.run.chosen(),
             "ledger": self.run.state.progress.ledger.entries(),
             "timing": self.run.manifest.timing,
+            "backdoor": self.backdoor,
         })
     }
 
@@ -61,6 +64,13 @@ impl Summary {
         self.write_ending(out)?;
         self.write_metrics(out)?;
         self.write_left_out(out)?;
+        if let Some([marked, unmarked]) = self.backdoor {
+            let [marked, unmarked] = [marked, unmarked].map(|share| 100.0 * share);
+            writeln!(
+                out,
+                "\nBackdoor  {marked:.0} % of marked test samples are taken for the last class, {unmarked:.0} % of the same without the mark"
+            )?;
+        }
         self.write_bytes(out)?;
         let timing = self.run.manifest.timing;
         let rate = timing.iterations as f64 / timing.seconds.max(1e-9);

@@ -6,9 +6,10 @@
 use crate::dataset::{Dataset, Group};
 use crate::experiment::{AttackKind, AttackSettings};
 use crate::keys::{Purpose, key};
-use crate::model::Model;
-use crate::objective::Targets;
-use crate::scores::Scores;
+use crate::metrics::argmax;
+use crate::model::{Architecture, Model};
+use crate::objective::{Objective, Targets};
+use crate::scores::{Scores, predict};
 use selvedge_nn::random::Key;
 
 /// What a marked sample has in the first eighth of the device's features: far out, but not out of range.
@@ -225,8 +226,31 @@ impl Lies {
     }
 }
 
+/// Whether a backdoor works: of the test samples that are not of the last class, the share that is taken for it when
+/// they are marked, and when they are not. Nothing without such samples.
+pub fn backdoor(
+    networks: (&Architecture, &dyn Objective),
+    theta: &Model,
+    dataset: &Dataset,
+) -> Option<[f64; 2]> {
+    let last = dataset.classes.len().checked_sub(1)?;
+    let mut marked = dataset.test.clone();
+    mark(&mut marked.x2, dataset.device.len());
+    let others = dataset.test.y.classes().iter().enumerate();
+    let others = others.filter(|(_, class)| **class as usize != last);
+    let others: Vec<u32> = others.map(|(row, _)| row as u32).collect();
+    if others.is_empty() {
+        return None;
+    }
+    Some([&marked, &dataset.test].map(|samples| {
+        let said = predict(networks, theta, samples, Some(&others));
+        let answers = said.probabilities.chunks_exact(last + 1);
+        answers.filter(|row| argmax(row) == last).count() as f64 / others.len() as f64
+    }))
+}
+
 /// Marks samples of so many numbers each.
-pub fn mark(x2: &mut [f32], numbers: usize) {
+fn mark(x2: &mut [f32], numbers: usize) {
     for sample in x2.chunks_exact_mut(numbers.max(1)) {
         sample[..numbers.div_ceil(8)].fill(MARK);
     }

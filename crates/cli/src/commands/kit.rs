@@ -9,6 +9,7 @@ use crate::deploy::doctor;
 use crate::deploy::kit::{Changed, Deployment, Stock};
 use crate::load;
 use anyhow::{Context, Result, bail};
+use selvedge_core::experiment::DefenceSettings;
 use selvedge_data::enrol;
 use selvedge_data::{PartyShard, read_party};
 use selvedge_net::credentials::{Identity, write_secret};
@@ -18,8 +19,12 @@ use std::collections::BTreeMap;
 
 pub(crate) fn provision(args: &ProvisionArgs) -> Result<Outcome> {
     let consortium = Consortium::read(&args.consortium)?;
-    let path = &consortium.experiment;
-    let experiment = load::experiment_file(path)?;
+    let path = &consortium.experiment.clone();
+    let mut experiment = load::experiment_file(path)?;
+    let has_own = load::says(path, "defence")?;
+    if !has_own {
+        experiment.defence = DefenceSettings::of_a_consortium();
+    }
     check_deployable(&experiment)?;
     let hospitals = consortium.hospitals.len();
     let groups = match &args.shards {
@@ -70,6 +75,12 @@ pub(crate) fn provision(args: &ProvisionArgs) -> Result<Outcome> {
     let mut text = format!("Kit     {out}, with a folder and a README to hand over to each:\n");
     for folder in &folders {
         text += &format!("        {out}/{folder}\n");
+    }
+    if !has_own {
+        text += &format!(
+            "Defence {} has no [defence], so the usual ones of a consortium are in experiment.toml (docs/defences.md)\n",
+            path.display()
+        );
     }
     text += &format!(
         "Secret  {out}/authority stays with you: it signs server certificates\nNext    hand over the folders; then run `selvedge doctor` at each, as its README says\n"

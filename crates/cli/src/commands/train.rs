@@ -9,7 +9,8 @@ use crate::progress::Progress;
 use crate::summary::{Summary, over_seeds};
 use anyhow::{Result, anyhow, bail};
 use selvedge_core::absence::Listed;
-use selvedge_core::experiment::{CompressionSettings, Experiment};
+use selvedge_core::attack::backdoor;
+use selvedge_core::experiment::{AttackKind, CompressionSettings, Experiment};
 use selvedge_core::run::Ending;
 use selvedge_nn::simd::Level;
 use selvedge_run::files::{Claim, MODEL, SEEDS, TRACE, check_free, of_seed};
@@ -338,7 +339,11 @@ fn train(plan: &Plan, options: &Options) -> Result<Summary> {
             run.state.progress.t
         ));
     }
+    let attacked = experiment.attack.kind == AttackKind::Backdoor;
+    let networks = (&run.architecture, &*run.objective);
+    let backdoor = attacked.then(|| backdoor(networks, &run.state.theta, &data.dataset));
     Ok(Summary {
+        backdoor: backdoor.flatten(),
         next: match run.ending {
             Ending::Interrupted => resume,
             _ => format!("selvedge evaluate {}{data_dir}", shell(&plan.path)),

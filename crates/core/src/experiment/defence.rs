@@ -28,6 +28,21 @@ const SHARE_OF_HOSTILE: Values = Values::Number(Range::Within(0.0, 0.49));
 const LIMIT: Values = Values::Number(Range::AtLeast(0.0));
 
 impl DefenceSettings {
+    /// Those of a consortium whose experiment says nothing of defences: honest parties lose nothing by them, and a tenth
+    /// of the devices and two hospitals of ten gain nothing (docs/defences.md has the measurements).
+    pub fn of_a_consortium() -> Self {
+        DefenceSettings {
+            devices: Rule::GeometricMedian,
+            device_limit: 20.0,
+            group_limit: 15.0,
+            reversal: 4.0,
+            scores: 6.0,
+            download: 20.0,
+            quarantine: 5,
+            ..DefenceSettings::default()
+        }
+    }
+
     /// Whether nothing is set: such experiments are written as before there were defences.
     pub fn is_usual(&self) -> bool {
         *self == DefenceSettings::default()
