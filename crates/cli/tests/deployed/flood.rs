@@ -1,0 +1,290 @@
+//! A gateway, an edge and a hospital that flood whomever they may talk to, with real connections and keys: they are cut
+//! off, and the run ends the same.
+//!
+//! `SELVEDGE_FLOOD_SECONDS=20` floods for longer than a moment (`tools/flood`).
+
+use crate::common::memory::memory;
+use crate::deployment::{FORTY_INTERVALS, LONG, Up, place_with_server, read, simulated};
+use crate::hostile::{Flood, Flooder};
+use crate::kit::{addresses, status};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How long each of them floods.
+fn time() -> Duration {
+    let seconds = std::env::var("SELVEDGE_FLOOD_SECONDS").map_or(1.0, |s| s.parse().unwrap());
+    Duration::from_secs_f64(seconds)
+}
+
+/// Whoever may flood, and who hears it.
+fn flooders() -> [(Flooder, &'static str, Vec<&'static str>); 3] {
+    let flooder = |name, greeted_at: &str, floods: &[&str]| Flooder {
+        folder: format!("group-0/{name}"),
+        name,
+        greeted_at: greeted_at.to_owned(),
+        floods: floods.iter().map(|&to| to.to_owned()).collect(),
+    };
+    [
+        (
+            flooder(
+                "gateway-0",
+                "group.0.edge.gateway-0",
+                &["group.0.gateway-0.edge"],
+            ),
+            "gateway 0-0",
+            vec!["group-0/edge"],
+        ),
+        (
+            flooder(
+                "edge",
+                "group.0.hospital.edge",
+                &[
+                    "group.0.edge.hospital",
+                    "group.0.edge.gateway-0",
+                    "group.0.edge.gateway-1",
+                    "up.0.edge.cloud",
+                ],
+            ),
+            "edge 0",
+            vec!["group-0/hospital", "group-0/gateway-0", "cloud"],
+        ),
+        (
+            flooder(
+                "hospital",
+                "group.0.edge.hospital",
+                &["group.0.hospital.edge", "up.0.hospital.cloud"],
+            ),
+            "hospital 0",
+            vec!["group-0/edge", "cloud"],
+        ),
+    ]
+}
+
+/// A deployment that is watched.
+struct Watched<'a> {
+    up: Up<'a>,
+    parties: BTreeMap<String, SocketAddr>,
+}
+
+/// What was seen of it in some time.
+#[derive(Default)]
+struct Seen {
+    /// Intervals per second of groups other than the first.
+    rate: f64,
+    /// The most memory of each party and server.
+    memory: BTreeMap<String, u64>,
+}
+
+impl<'a> Watched<'a> {
+    fn start(place: &'a crate::common::Place, more: &[&str]) -> Self {
+        let up = Up::start(place, "up", more);
+        up.processes();
+        let parties = addresses(&up.folder()).1;
+        Watched { up, parties }
+    }
+
+    fn t(&self) -> u64 {
+        let t = &status(self.parties["cloud"])["doing"]["t"];
+        t.as_u64().unwrap_or_default()
+    }
+
+    #[track_caller]
+    fn gets_beyond(&self, t: u64) {
+        let began = Instant::now();
+        while self.t() <= t {
+            assert!(began.elapsed() < LONG, "it does not get beyond {t}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Intervals that the other groups' edges have done.
+    fn intervals(&self) -> u64 {
+        let others = self.parties.iter();
+        let others =
+            others.filter(|(name, _)| name.ends_with("/edge") && !name.starts_with("group-0/"));
+        let counts = others.map(|(_, at)| {
+            let count = &status(*at)["counters"]["phases"]["upload"]["count"];
+            count.as_u64().unwrap_or_default()
+        });
+        counts.sum()
+    }
+
+    /// Looks on while something happens, for so long.
+    fn while_<T: Send>(&self, time: Duration, happens: impl FnOnce() -> T + Send) -> (Seen, T) {
+        let mut seen = Seen::default();
+        std::thread::scope(|scope| {
+            let (began, before) = (Instant::now(), self.intervals());
+            let happening = scope.spawn(happens);
+            while began.elapsed() < time || !happening.is_finished() {
+                for (name, pid) in self.up.processes() {
+                    let most = seen.memory.entry(name).or_default();
+                    *most = memory(pid).unwrap_or_default().max(*most);
+                }
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            let intervals = self.intervals().saturating_sub(before);
+            seen.rate = intervals as f64 / began.elapsed().as_secs_f64();
+            (seen, happening.join().unwrap())
+        })
+    }
+
+    /// Waits until somebody is listened to again.
+    fn is_heard_again(&self, flooder: &str, by: &[&str]) {
+        let began = Instant::now();
+        let is_cut_off = |name: &&str| {
+            let counters = &status(self.parties[*name])["counters"];
+            counters["dropped"][flooder]["is_cut_off"] == true
+        };
+        while by.iter().any(|name| is_cut_off(&name)) {
+            assert!(began.elapsed() < LONG, "{flooder} is still cut off");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+/// What a party has dropped of somebody.
+fn dropped(party: SocketAddr, flooder: &str) -> Value {
+    status(party)["counters"]["dropped"][flooder].clone()
+}
+
+/// By how much memory has grown at most, and where.
+fn grown(usual: &Seen, seen: &Seen) -> (f64, String) {
+    let grown = seen.memory.iter().map(|(name, bytes)| {
+        let usual = usual.memory.get(name).copied().unwrap_or(*bytes).max(1);
+        let text = format!(
+            "{name}: {:.1} MB, usually {:.1} MB",
+            *bytes as f64 / 1e6,
+            usual as f64 / 1e6
+        );
+        (*bytes as f64 / usual as f64, text)
+    });
+    let none = (0.0, String::new());
+    grown.fold(none, |most, one| if one.0 > most.0 { one } else { most })
+}
+
+fn told(who: &str, flood: Flood, time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    format!(
+        "{who} sent {} messages and {:.0} MB in {seconds:.0} s",
+        flood.messages,
+        flood.bytes as f64 / 1e6
+    )
+}
+
+/// The log of whoever heard the flood says whose it was.
+fn is_named(folder: &Path, by: &str, flooder: &str) {
+    let log = read(&folder.join(by).join("log"));
+    let says = log.contains(&format!("{flooder} floods: it is not listened to"));
+    assert!(says, "{by} does not name {flooder}:\n{log}");
+}
+
+/// Three groups, and so many iterations.
+fn experiment(iterations: u64) -> String {
+    let longer = FORTY_INTERVALS.replace("iterations = 80", &format!("iterations = {iterations}"));
+    let longer = longer.replace("groups = 2", "groups = 3");
+    longer.replace("evaluate_every = 8", "evaluate_every = 100")
+}
+
+#[test]
+fn who_floods_is_cut_off_and_the_run_ends_the_same() {
+    let Some(place) = place_with_server("up-flooded") else {
+        return;
+    };
+    let time = time();
+    let expected = simulated(&place, &experiment(2000), &[]);
+    let watched = Watched::start(&place, &["--gateways", "2"]);
+    watched.gets_beyond(40);
+    let (usual, ()) = watched.while_(Duration::from_secs(1), || ());
+    let folder = watched.up.folder();
+    for (flooder, name, heard_by) in flooders() {
+        let before = watched.t();
+        let (seen, flood) = watched.while_(time, || flooder.floods_for(&folder, time));
+        let ended = Instant::now();
+        for by in &heard_by {
+            let dropped = dropped(watched.parties[*by], name);
+            println!("  {by} of {name}: {dropped}");
+            assert!(dropped["cut_off"].as_u64() > Some(0), "{by} of {name}");
+            is_named(&folder, by, name);
+        }
+        watched.is_heard_again(name, &heard_by);
+        watched.gets_beyond(watched.t());
+        let (most, whose) = grown(&usual, &seen);
+        println!(
+            "{}; {most:.2} times the memory ({whose}); it goes on {:.1} s later, from t = {before}",
+            told(name, flood, time),
+            ended.elapsed().as_secs_f64(),
+        );
+        assert!(most < 3.0, "memory: {whose}");
+    }
+    assert!(watched.t() < 2000, "it was over before all had happened");
+    watched.up.ends().is(&expected, "flooded");
+}
+
+/// Takes a processor, as whoever floods does.
+fn busy_for(time: Duration) {
+    let began = Instant::now();
+    while began.elapsed() < time {
+        std::hint::spin_loop();
+    }
+}
+
+#[test]
+#[ignore = "takes minutes: tools/flood runs it"]
+fn others_go_on_while_somebody_floods() {
+    let Some(place) = place_with_server("up-flooded-others") else {
+        return;
+    };
+    let time = time();
+    let iterations = 2000 + 2400 * time.as_secs();
+    place.write("experiment.toml", experiment(iterations));
+    // Who floods is absent: others wait for it for three deadlines and no longer.
+    let deadlines = ["--deadline", "0.5", "--group-deadline", "1"];
+    let watched = Watched::start(&place, &[&["--gateways", "2"][..], &deadlines].concat());
+    watched.gets_beyond(100);
+    let folder = watched.up.folder();
+    let mut slow = Vec::new();
+    for (flooder, name, heard_by) in flooders() {
+        let (control, ()) = watched.while_(time, || busy_for(time));
+        let (seen, flood) = watched.while_(time, || flooder.floods_for(&folder, time));
+        let (most, whose) = grown(&control, &seen);
+        let slower = control.rate / seen.rate;
+        println!(
+            "{}\n  intervals of others: {:.0} per second, {:.0} with a busy loop instead: {slower:.2} times as long",
+            told(name, flood, time),
+            seen.rate,
+            control.rate,
+        );
+        println!("  memory: {most:.2} times as much at most ({whose})");
+        for by in &heard_by {
+            println!("  {by} of {name}: {}", dropped(watched.parties[*by], name));
+        }
+        watched.is_heard_again(name, &heard_by);
+        if slower >= 2.0 || most > 2.0 {
+            slow.push(name);
+        }
+        assert!(
+            watched.t() < iterations,
+            "it was over before all had happened"
+        );
+    }
+    assert!(slow.is_empty(), "too slow or too large: {slow:?}");
+    let ended = watched.up.ends();
+    let replayed = [
+        "train",
+        "experiment.toml",
+        "--replay",
+        "up",
+        "--out",
+        "again",
+    ];
+    place.succeeds(&replayed);
+    let again = crate::common::run::Run::at(&place, "again");
+    assert_eq!(
+        std::fs::read(again.0.join("model.safetensors")).unwrap(),
+        std::fs::read(ended.run.0.join("model.safetensors")).unwrap(),
+        "the replay gives the same model"
+    );
+}
