@@ -9,6 +9,8 @@ mod common;
 mod deployment;
 #[path = "deployed/equal.rs"]
 mod equal;
+#[path = "deployed/faults.rs"]
+mod faults;
 #[path = "deployed/flood.rs"]
 mod flood;
 #[path = "deployed/guide.rs"]

@@ -92,6 +92,25 @@ pub(crate) struct Flooder {
 impl Flooder {
     /// One processor's worth, for so long, as fast as it can.
     pub(crate) fn floods_for(&self, deployment: &Path, time: Duration) -> Flood {
+        self.speaks(deployment, |flood, elapsed| {
+            (elapsed < time).then(|| (elapsed.as_millis() / 50, flood.messages))
+        })
+    }
+
+    /// A little of everything.
+    pub(crate) fn says_nonsense(&self, deployment: &Path, messages: u64) -> Flood {
+        self.speaks(deployment, |flood, _| {
+            let number = flood.messages;
+            (number < messages).then(|| (u128::from(number), number))
+        })
+    }
+
+    /// Says one nuisance after the other, until there is none.
+    fn speaks(
+        &self,
+        deployment: &Path,
+        next: impl Fn(&Flood, Duration) -> Option<(u128, u64)>,
+    ) -> Flood {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -100,15 +119,15 @@ impl Flooder {
             let client = connect(&deployment.join(&self.folder), self.name).await;
             let known = overheard(&client, &self.greeted_at).await;
             let (began, mut flood) = (Instant::now(), Flood::default());
-            while began.elapsed() < time {
-                let kind = began.elapsed().as_millis() / 50;
-                let payload = nuisance(kind, flood.messages, known);
+            while let Some((kind, number)) = next(&flood, began.elapsed()) {
+                let payload = nuisance(kind, number, known);
                 let to = &self.floods[flood.messages as usize % self.floods.len()];
                 flood.messages += 1;
                 flood.bytes += payload.len() as u64;
                 client.publish(to.clone(), payload.into()).await.unwrap();
             }
-            // What is not sent by now is not sent.
+            // Of a flood, what is not sent soon is not sent.
+            let _ = tokio::time::timeout(Duration::from_millis(200), client.flush()).await;
             flood
         })
     }

@@ -20,14 +20,15 @@ fn long() -> String {
 const SERVERS: [&str; 2] = ["hub", "north/server"];
 
 /// Whose records are on which server.
-fn parties(server: &str) -> &'static [&'static str] {
+pub(crate) fn parties(server: &str) -> &'static [&'static str] {
     match server {
         "hub" => &["cloud"],
-        _ => &["north/hospital", "north/edge"],
+        "north/server" => &["north/hospital", "north/edge"],
+        _ => &["south/hospital", "south/edge"],
     }
 }
 
-fn store(kit: &Kit, server: &str) -> PathBuf {
+pub(crate) fn store(kit: &Kit, server: &str) -> PathBuf {
     kit.file(&format!("{server}/store"))
 }
 
@@ -38,6 +39,19 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
             path if path.is_dir() => files(&path, found),
             path => found.push(path),
         }
+    }
+}
+
+/// Every block of a store loses its second half.
+pub(crate) fn cut_off(store: &Path) {
+    let mut all = Vec::new();
+    files(store, &mut all);
+    all.retain(|path| path.extension().is_some_and(|e| e == "blk"));
+    assert!(!all.is_empty(), "streams have blocks");
+    for path in all {
+        let length = fs::metadata(&path).unwrap().len();
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.set_len(length / 2).unwrap();
     }
 }
 
@@ -123,17 +137,7 @@ fn each_servers_disk_is_lost_restored_and_cut_off_and_the_run_ends_the_same() {
                 fs::remove_dir_all(store).unwrap();
                 fs::rename(&backup, store).unwrap();
             });
-            running.with_server_down(server, killed, |store| {
-                let mut all = Vec::new();
-                files(store, &mut all);
-                all.retain(|path| path.extension().is_some_and(|e| e == "blk"));
-                assert!(!all.is_empty(), "streams have blocks");
-                for path in all {
-                    let length = fs::metadata(&path).unwrap().len();
-                    let file = fs::File::options().write(true).open(&path).unwrap();
-                    file.set_len(length / 2).unwrap();
-                }
-            });
+            running.with_server_down(server, killed, cut_off);
         }
     }
     let lost = fs::metadata(running.kit.file("cloud/run/record"));

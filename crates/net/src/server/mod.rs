@@ -177,7 +177,8 @@ impl Hub {
         }
         let waiting = self.quotas.waiting_at_hub;
         let general = general(&self.name, (self.listen, self.monitor), &self.tls, waiting)?;
-        let jetstream = jetstream("hub", &self.store, self.durable)?;
+        let store = 2 * self.quotas.store;
+        let jetstream = jetstream("hub", (&self.store, store), self.durable)?;
         // Each server of a cluster holds a copy, and all of them count.
         let servers = 1 + self.cluster.as_ref().map_or(0, |c| c.others.len());
         let quota = self.quotas.of_records(servers);
@@ -288,7 +289,8 @@ impl Site {
         let name = subjects::group_name(group);
         let waiting = self.quotas.waiting_at_site;
         let general = general(&name, (self.listen, self.monitor), &self.tls, waiting)?;
-        let jetstream = jetstream(&name, &self.store, self.durable)?;
+        let store = 2 * self.quotas.store;
+        let jetstream = jetstream(&name, (&self.store, store), self.durable)?;
         let records = self.quotas.of_records(1);
         // An edge listens to most, and to all of its gateways.
         let connections = Quotas::of_connections(self.gateways.len());
@@ -410,7 +412,12 @@ max_pending: {waiting}
     ))
 }
 
-fn jetstream(domain: &str, store: &Path, durable: bool) -> Result<String, ConfigError> {
+/// A server grants accounts no more than it has itself, so it is told how much that is.
+fn jetstream(
+    domain: &str,
+    (store, most): (&Path, u64),
+    durable: bool,
+) -> Result<String, ConfigError> {
     let (domain, store) = (quoted(domain), path(store)?);
     let sync = if durable {
         "  sync_interval: always\n"
@@ -418,7 +425,7 @@ fn jetstream(domain: &str, store: &Path, durable: bool) -> Result<String, Config
         ""
     };
     Ok(format!(
-        "jetstream {{\n  domain: {domain}\n  store_dir: {store}\n{sync}}}\n"
+        "jetstream {{\n  domain: {domain}\n  store_dir: {store}\n  max_file: {most}\n{sync}}}\n"
     ))
 }
 
