@@ -71,21 +71,23 @@ impl Running {
         Running { kit, expected, t }
     }
 
-    /// Something happens to a server's disk while the server is down; `killed` says whether its parties die too.
+    /// Something happens to a server's disk while the server is down; `killed` says whether its parties die too. Then it
+    /// goes on.
     fn with_server_down(&mut self, server: &str, killed: bool, happens: impl FnOnce(&Path)) {
-        let parties = parties(server);
+        let parties = if killed { parties(server) } else { &[] };
+        self.with_dead(parties, server, happens);
+        self.goes_on();
+    }
+
+    /// The same while some parties are dead.
+    fn with_dead(&mut self, parties: &[&str], server: &str, happens: impl FnOnce(&Path)) {
         self.kit.servers.remove(server).unwrap().kill().unwrap();
-        if killed {
-            parties.iter().for_each(|name| self.kit.kill(name));
-        }
+        parties.iter().for_each(|name| self.kit.kill(name));
         happens(&store(&self.kit, server));
         self.kit.launch(server);
         let again = self.kit.servers.get_mut(server).unwrap();
         again.wait_until_healthy().unwrap();
-        if killed {
-            parties.iter().for_each(|name| self.kit.start(name));
-        }
-        self.goes_on();
+        parties.iter().for_each(|name| self.kit.start(name));
     }
 
     fn goes_on(&mut self) {
@@ -273,10 +275,9 @@ fn what_is_lost_for_good_is_trained_again_from_the_last_aggregation() {
             fs::remove_file(running.kit.file(&format!("{name}/record"))).unwrap();
         }
         // The other party of the site lives, and writes its record again.
-        running.with_server_down("north/server", false, |store| {
+        running.with_dead(names, "north/server", |store| {
             fs::remove_dir_all(store).unwrap();
         });
-        names.iter().for_each(|name| running.kit.start(name));
         running.goes_on();
     }
     let (run, backup) = (running.kit.file("cloud/run"), place.join("backup"));

@@ -12,6 +12,14 @@ fn long() -> String {
     FORTY_INTERVALS.replace("iterations = 80", "iterations = 1200")
 }
 
+/// Bytes that servers have received, as `selvedge up` says.
+fn received(said: &str) -> u64 {
+    let said: serde_json::Value = serde_json::from_str(said).unwrap();
+    let servers = said["servers"].as_array().unwrap().iter();
+    let bytes = servers.map(|server| server["counters"]["in_bytes"].as_u64().unwrap());
+    bytes.sum()
+}
+
 #[test]
 fn stopped_by_ctrl_c_or_killed_and_resumed_it_ends_the_same() {
     let Some(place) = place_with_server("up-stopped") else {
@@ -35,8 +43,15 @@ fn stopped_by_ctrl_c_or_killed_and_resumed_it_ends_the_same() {
                 std::thread::sleep(Duration::from_millis(5));
             }
         }
-        let args = ["up", "--resume", &name];
-        finish_within(selvedge(place.path()).args(args), LONG).succeeded();
+        let args = ["up", "--resume", &name, "--json"];
+        let ran = finish_within(selvedge(place.path()).args(args), LONG).succeeded();
+        // Servers have received what they have received since the run began, whoever looks later.
+        let looked = finish_within(selvedge(place.path()).args(args), LONG).succeeded();
+        let (first, later) = (received(&ran.stdout), received(&looked.stdout));
+        assert!(
+            first <= later,
+            "{signal}: {later} bytes, and {first} before"
+        );
         let run = Run::at(&place, &format!("{name}/run"));
         crate::common::run::same_results(&expected, &run, signal);
     }

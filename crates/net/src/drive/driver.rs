@@ -379,7 +379,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
         };
         if dropped.cut_off.is_power_of_two() {
             (self.settings.notice)(&format!(
-                "{from} floods: it is not listened to for {} s, the {}. time ({} messages, {} bytes dropped so far)",
+                "{from} floods: it is not listened to for {} s (cut off {} times so far, {} messages and {} bytes dropped here)",
                 pause.as_secs(),
                 dropped.cut_off,
                 dropped.messages,
