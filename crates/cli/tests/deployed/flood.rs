@@ -76,6 +76,8 @@ struct Seen {
     rate: f64,
     /// The most memory of each party and server.
     memory: BTreeMap<String, u64>,
+    /// Intervals of each second.
+    seconds: Vec<u64>,
 }
 
 impl<'a> Watched<'a> {
@@ -124,6 +126,10 @@ impl<'a> Watched<'a> {
                     *most = memory(pid).unwrap_or_default().max(*most);
                 }
                 std::thread::sleep(Duration::from_millis(100));
+                if began.elapsed().as_secs() > seen.seconds.len() as u64 {
+                    let so_far = before + seen.seconds.iter().sum::<u64>();
+                    seen.seconds.push(self.intervals().saturating_sub(so_far));
+                }
             }
             let intervals = self.intervals().saturating_sub(before);
             seen.rate = intervals as f64 / began.elapsed().as_secs_f64();
@@ -248,6 +254,7 @@ fn others_go_on_while_somebody_floods() {
     let mut slow = Vec::new();
     for (flooder, name, heard_by) in flooders() {
         let (control, ()) = watched.while_(time, || busy_for(time));
+        println!("with a busy loop, by seconds: {:?}", control.seconds);
         let (seen, flood) = watched.while_(time, || flooder.floods_for(&folder, time));
         let (most, whose) = grown(&control, &seen);
         let slower = control.rate / seen.rate;
@@ -257,6 +264,7 @@ fn others_go_on_while_somebody_floods() {
             seen.rate,
             control.rate,
         );
+        println!("  by seconds: {:?}", seen.seconds);
         println!("  memory: {most:.2} times as much at most ({whose})");
         for by in &heard_by {
             println!("  {by} of {name}: {}", dropped(watched.parties[*by], name));
