@@ -338,7 +338,11 @@ impl<'a, P: Protocol> Driver<'a, P> {
             }
             Incoming::CutOff(from, pause) => {
                 self.tell_cut_off(from, pause);
-                Ok(())
+                let deadlines = self.settings.options.deadlines;
+                let phases = Phase::ALL.into_iter();
+                phases
+                    .filter(|phase| deadlines.of(*phase).is_some())
+                    .try_for_each(|phase| self.happen(Event::Silenced(phase, from), false))
             }
             Incoming::HeardAgain(from) => {
                 self.observer.told(&format!("{from} is listened to again"));
