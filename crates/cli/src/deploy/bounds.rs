@@ -39,7 +39,7 @@ const RECORDS: usize = 8;
 const SPARE_STORE: usize = 16 << 20;
 
 /// What may wait for a connection besides what the run needs.
-const SPARE_WAITING: usize = 32 << 20;
+const SPARE_WAITING: usize = 8 << 20;
 
 /// What a group says in an interval at most, in bytes.
 struct Sizes {

@@ -156,19 +156,34 @@ fn dropped(party: SocketAddr, flooder: &str) -> Value {
     status(party)["counters"]["dropped"][flooder].clone()
 }
 
-/// By how much memory has grown at most, and where.
-fn grown(usual: &Seen, seen: &Seen) -> (f64, String) {
-    let grown = seen.memory.iter().map(|(name, bytes)| {
+/// What a server may take beyond twice as much as usual: it collects its garbage when there is as much again as it needs,
+/// and more of it under load.
+const GARBAGE: u64 = 32 << 20;
+
+/// By how much memory has grown, of the party and of the server where it has grown most; and who has more than it may:
+/// twice what is usual.
+fn grown(usual: &Seen, seen: &Seen) -> (String, Vec<String>) {
+    let mut most = BTreeMap::new();
+    let mut above = Vec::new();
+    for (name, bytes) in &seen.memory {
         let usual = usual.memory.get(name).copied().unwrap_or(*bytes).max(1);
+        let times = *bytes as f64 / usual as f64;
         let text = format!(
-            "{name}: {:.1} MB, usually {:.1} MB",
+            "{name} {times:.2} times ({:.1} MB, usually {:.1} MB)",
             *bytes as f64 / 1e6,
             usual as f64 / 1e6
         );
-        (*bytes as f64 / usual as f64, text)
-    });
-    let none = (0.0, String::new());
-    grown.fold(none, |most, one| if one.0 > most.0 { one } else { most })
+        let is_server = name.ends_with("server") || name.starts_with("hub");
+        if *bytes > 2 * usual + if is_server { GARBAGE } else { 0 } {
+            above.push(text.clone());
+        }
+        let most = most.entry(is_server).or_insert((0.0, String::new()));
+        if times > most.0 {
+            *most = (times, text);
+        }
+    }
+    let most: Vec<String> = most.into_values().map(|(_, text)| text).collect();
+    (most.join(", "), above)
 }
 
 fn told(who: &str, flood: Flood, time: Duration) -> String {
@@ -191,7 +206,7 @@ fn is_named(folder: &Path, by: &str, flooder: &str) {
 fn experiment(iterations: u64) -> String {
     let longer = FORTY_INTERVALS.replace("iterations = 80", &format!("iterations = {iterations}"));
     let longer = longer.replace("groups = 2", "groups = 3");
-    longer.replace("evaluate_every = 8", "evaluate_every = 100")
+    longer.replace("evaluate_every = 8", "evaluate_every = 1000")
 }
 
 #[test]
@@ -217,13 +232,13 @@ fn who_floods_is_cut_off_and_the_run_ends_the_same() {
         }
         watched.is_heard_again(name, &heard_by);
         watched.gets_beyond(watched.t());
-        let (most, whose) = grown(&usual, &seen);
+        let (most, above) = grown(&usual, &seen);
         println!(
-            "{}; {most:.2} times the memory ({whose}); it goes on {:.1} s later, from t = {before}",
+            "{}; memory: {most}; it goes on {:.1} s later, from t = {before}",
             told(name, flood, time),
             ended.elapsed().as_secs_f64(),
         );
-        assert!(most < 3.0, "memory: {whose}");
+        assert!(above.is_empty(), "memory: {above:?}");
     }
     assert!(watched.t() < 2000, "it was over before all had happened");
     watched.up.ends().is(&expected, "flooded");
@@ -256,7 +271,7 @@ fn others_go_on_while_somebody_floods() {
         let (control, ()) = watched.while_(time, || busy_for(time));
         println!("with a busy loop, by seconds: {:?}", control.seconds);
         let (seen, flood) = watched.while_(time, || flooder.floods_for(&folder, time));
-        let (most, whose) = grown(&control, &seen);
+        let (most, above) = grown(&control, &seen);
         let slower = control.rate / seen.rate;
         println!(
             "{}\n  intervals of others: {:.0} per second, {:.0} with a busy loop instead: {slower:.2} times as long",
@@ -265,13 +280,13 @@ fn others_go_on_while_somebody_floods() {
             control.rate,
         );
         println!("  by seconds: {:?}", seen.seconds);
-        println!("  memory: {most:.2} times as much at most ({whose})");
+        println!("  memory: {most}");
         for by in &heard_by {
             println!("  {by} of {name}: {}", dropped(watched.parties[*by], name));
         }
         watched.is_heard_again(name, &heard_by);
-        if slower >= 2.0 || most > 2.0 {
-            slow.push(name);
+        if slower >= 2.0 || !above.is_empty() {
+            slow.push((name, slower, above));
         }
         assert!(
             watched.t() < iterations,
