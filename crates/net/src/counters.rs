@@ -63,6 +63,9 @@ pub struct Dropped {
     pub is_cut_off: bool,
 }
 
+/// One of its numbers.
+type OfDropped = fn(&Dropped) -> u64;
+
 impl Dropped {
     pub(crate) fn add(&mut self, bytes: usize) {
         self.messages += 1;
@@ -202,7 +205,7 @@ impl Counters {
             put(name, "counter", help, &labels, *count as f64);
             help = "";
         }
-        let dropped: [(&str, &str, fn(&Dropped) -> u64); 3] = [
+        let dropped: [(&str, &str, OfDropped); 3] = [
             (
                 "messages_dropped_total",
                 "Messages dropped since their sender sent too much.",

@@ -140,11 +140,11 @@ impl<'a> Watched<'a> {
     /// Waits until somebody is listened to again.
     fn is_heard_again(&self, flooder: &str, by: &[&str]) {
         let began = Instant::now();
-        let is_cut_off = |name: &&str| {
-            let counters = &status(self.parties[*name])["counters"];
+        let is_cut_off = |name: &str| {
+            let counters = &status(self.parties[name])["counters"];
             counters["dropped"][flooder]["is_cut_off"] == true
         };
-        while by.iter().any(|name| is_cut_off(&name)) {
+        while by.iter().any(|name| is_cut_off(name)) {
             assert!(began.elapsed() < LONG, "{flooder} is still cut off");
             std::thread::sleep(Duration::from_millis(50));
         }

@@ -93,7 +93,7 @@ impl Flooder {
     /// One processor's worth, for so long, as fast as it can.
     pub(crate) fn floods_for(&self, deployment: &Path, time: Duration) -> Flood {
         self.speaks(deployment, |flood, elapsed| {
-            (elapsed < time).then(|| (elapsed.as_millis() / 50, flood.messages))
+            (elapsed < time).then_some((elapsed.as_millis() / 50, flood.messages))
         })
     }
 

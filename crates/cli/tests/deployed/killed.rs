@@ -73,6 +73,7 @@ fn kill_one(place: &Place, expected: &Run, seed: u64, random: &mut Random, lengt
     let ended = up.ends();
     let what = format!("SELVEDGE_SEED={seed}: {victim} killed after {wait:?}");
     ended.is(expected, &what);
+    ended.stays_within_bounds(&what);
     let _ = std::fs::remove_dir_all(place.join(&name));
     let again = ended.said["restarts"].as_u64().unwrap();
     killed.is_ok_and(|status| status.success()) && again > 0

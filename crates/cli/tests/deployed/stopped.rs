@@ -99,10 +99,12 @@ fn secrets_that_others_can_read_are_told() {
     set_mode(&place.join("devices/key.nk"), 0o600);
     let shard = place.join("devices/data/group-0/devices.npz");
     set_mode(&shard, 0o644);
+    // It answers where the original does.
+    drop(up);
     let args = ["node", "devices", "--config", "devices/node.toml"];
     let mut node = crate::common::process::Live::start(selvedge(place.path()).args(args));
     // As a service manager stops it: that is no failure.
-    std::thread::sleep(Duration::from_millis(500));
+    std::thread::sleep(Duration::from_secs(1));
     node.signal("TERM");
     let ran = node.collect(LONG).ended(0);
     let told = ["devices.npz", "readable by others (mode 644)", "chmod 600"];

@@ -131,3 +131,38 @@ async fn a_party_connects_so_often_and_listens_to_so_much() {
     }
     party.told(&["maximum subscriptions exceeded"]).await;
 }
+
+/// Bytes of memory of a process.
+fn memory(pid: u32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = line.unwrap().split_whitespace().next().unwrap();
+    1024 * kilobytes.parse::<u64>().unwrap()
+}
+
+/// Every party may ask its server who it is, and who keeps records may ask for its stream.
+#[tokio::test]
+async fn questions_to_a_server_do_not_fill_its_memory() {
+    let Some(all) = Deployment::started("asked").await else {
+        return;
+    };
+    let pid = all.site_servers[0].as_ref().unwrap().pid();
+    for (name, subject) in [
+        (crate::deployment::GATEWAYS[0], "$SYS.REQ.USER.INFO"),
+        (EDGE, "$JS.API.STREAM.INFO.edge"),
+    ] {
+        let asker = all.connect(name).await;
+        let (began, mut asked, mut most) = (Instant::now(), 0u64, 0);
+        while began.elapsed() < Duration::from_secs(2) {
+            let inbox = format!("_INBOX_{name}.{asked}");
+            let sent = asker.client.publish_with_reply(subject, inbox, "".into());
+            sent.await.unwrap();
+            asked += 1;
+            if asked.is_multiple_of(5000) {
+                most = memory(pid).max(most);
+            }
+        }
+        println!("{name} asked {asked} times: {:.0} MB", most as f64 / 1e6);
+        assert!(most < 400 << 20, "{most} bytes");
+    }
+}
