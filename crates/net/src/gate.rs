@@ -211,13 +211,13 @@ mod tests {
     #[test]
     fn what_waits_is_bounded_and_doubles_are_known() {
         let gate = Gate::new(TURN);
-        let message = |i: usize| vec![i as u8; 200];
+        let message = |i: usize| vec![i as u8; 250];
         let first = gate.lets_wait(&message(0)).expect("there is room");
         assert_eq!(gate.lets_wait(&message(0)), Err(Declined::Doubled));
         let more = (1..100).filter(|i| gate.lets_wait(&message(*i)).is_ok());
-        assert_eq!(more.count(), 19, "of 200 bytes, four turns are 20");
-        assert_eq!(gate.dropped().messages, 80);
-        gate.is_handled(first, 200);
+        assert_eq!(more.count(), 15, "of 250 bytes, four turns are 16");
+        assert_eq!(gate.dropped().messages, 84);
+        gate.is_handled(first, 250);
         assert!(gate.lets_wait(&message(0)).is_ok(), "it may come again");
         // One that is longer than all turns together finds its place when nothing else is there.
         assert!(Gate::new(TURN).lets_wait(&[0; 9000]).is_ok());

@@ -160,9 +160,12 @@ fn dropped(party: SocketAddr, flooder: &str) -> Value {
 /// and more of it under load.
 const GARBAGE: u64 = 32 << 20;
 
+/// What a party may take beyond twice as much as in its first second, before it has measured a model.
+const LATER: u64 = 4 << 20;
+
 /// By how much memory has grown, of the party and of the server where it has grown most; and who has more than it may:
 /// twice what is usual.
-fn grown(usual: &Seen, seen: &Seen) -> (String, Vec<String>) {
+fn grown(usual: &Seen, seen: &Seen, later: u64) -> (String, Vec<String>) {
     let mut most = BTreeMap::new();
     let mut above = Vec::new();
     for (name, bytes) in &seen.memory {
@@ -174,7 +177,7 @@ fn grown(usual: &Seen, seen: &Seen) -> (String, Vec<String>) {
             usual as f64 / 1e6
         );
         let is_server = name.ends_with("server") || name.starts_with("hub");
-        if *bytes > 2 * usual + if is_server { GARBAGE } else { 0 } {
+        if *bytes > 2 * usual + if is_server { GARBAGE } else { later } {
             above.push(text.clone());
         }
         let most = most.entry(is_server).or_insert((0.0, String::new()));
@@ -232,7 +235,7 @@ fn who_floods_is_cut_off_and_the_run_ends_the_same() {
         }
         watched.is_heard_again(name, &heard_by);
         watched.gets_beyond(watched.t());
-        let (most, above) = grown(&usual, &seen);
+        let (most, above) = grown(&usual, &seen, LATER);
         println!(
             "{}; memory: {most}; it goes on {:.1} s later, from t = {before}",
             told(name, flood, time),
@@ -271,7 +274,7 @@ fn others_go_on_while_somebody_floods() {
         let (control, ()) = watched.while_(time, || busy_for(time));
         println!("with a busy loop, by seconds: {:?}", control.seconds);
         let (seen, flood) = watched.while_(time, || flooder.floods_for(&folder, time));
-        let (most, above) = grown(&control, &seen);
+        let (most, above) = grown(&control, &seen, 0);
         let slower = control.rate / seen.rate;
         println!(
             "{}\n  intervals of others: {:.0} per second, {:.0} with a busy loop instead: {slower:.2} times as long",
