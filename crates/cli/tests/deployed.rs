@@ -9,8 +9,14 @@ mod common;
 mod deployment;
 #[path = "deployed/equal.rs"]
 mod equal;
+#[path = "deployed/faults.rs"]
+mod faults;
+#[path = "deployed/flood.rs"]
+mod flood;
 #[path = "deployed/guide.rs"]
 mod guide;
+#[path = "deployed/hostile.rs"]
+mod hostile;
 #[path = "deployed/joint.rs"]
 mod joint;
 #[path = "deployed/killed.rs"]

@@ -47,6 +47,16 @@ pub enum Phase {
     Evaluation,
 }
 
+impl Phase {
+    /// All of them.
+    pub const ALL: [Phase; 4] = [
+        Phase::Exchange,
+        Phase::Upload,
+        Phase::Global,
+        Phase::Evaluation,
+    ];
+}
+
 /// An event for a party.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event<M> {
@@ -56,6 +66,9 @@ pub enum Event<M> {
     Deadline(Phase, u64),
     /// A party has appeared, perhaps again, and may have forgotten what it was told.
     Appeared(Party),
+    /// A party is not listened to, since it floods: in a phase that a deadline can end, it is not waited for until it is
+    /// heard of.
+    Silenced(Phase, Party),
     /// The party asked for it itself ([`Outbox::go_on`]).
     GoOn,
     /// Nothing has happened for a while.

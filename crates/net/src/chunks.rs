@@ -74,7 +74,8 @@ impl Joiner {
     pub fn take(&mut self, arrived: &Bytes, most: usize) -> Result<Option<Bytes>, Unusable> {
         if arrived.first() != Some(&MARK) {
             return match arrived.len() <= most {
-                true => Ok(Some(arrived.clone())),
+                // A copy: the original keeps alive whatever else was read from the connection with it.
+                true => Ok(Some(Bytes::copy_from_slice(arrived))),
                 false => Err(Unusable::Oversized),
             };
         }

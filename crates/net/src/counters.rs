@@ -37,6 +37,9 @@ pub struct Counters {
     pub records: u64,
     /// Bytes of them.
     pub record_bytes: u64,
+    /// What was dropped of senders that sent too much, by sender.
+    #[serde(default)]
+    pub dropped: BTreeMap<String, Dropped>,
     /// Times the connection was lost.
     pub disconnects: u64,
     /// Seconds that processors have computed.
@@ -45,6 +48,29 @@ pub struct Counters {
     pub kinds: BTreeMap<String, (u64, u64)>,
     /// How long each phase took.
     pub phases: BTreeMap<String, Durations>,
+}
+
+/// What was dropped of one sender, as far as it came here at all: while it is cut off, its server drops it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dropped {
+    /// Messages, or pieces of them.
+    pub messages: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// How often it was not listened to for a while.
+    pub cut_off: u64,
+    /// Whether it is not listened to now.
+    pub is_cut_off: bool,
+}
+
+/// One of its numbers.
+type OfDropped = fn(&Dropped) -> u64;
+
+impl Dropped {
+    pub(crate) fn add(&mut self, bytes: usize) {
+        self.messages += 1;
+        self.bytes += bytes as u64;
+    }
 }
 
 /// Durations of one kind.
@@ -178,6 +204,26 @@ impl Counters {
             let labels = format!("{{why=\"{why}\"}}");
             put(name, "counter", help, &labels, *count as f64);
             help = "";
+        }
+        let dropped: [(&str, &str, OfDropped); 3] = [
+            (
+                "messages_dropped_total",
+                "Messages dropped since their sender sent too much.",
+                |d| d.messages,
+            ),
+            ("bytes_dropped_total", "Bytes of them.", |d| d.bytes),
+            (
+                "cut_off_total",
+                "Times a sender was not listened to for a while.",
+                |d| d.cut_off,
+            ),
+        ];
+        for (name, mut help, count) in dropped {
+            for (from, dropped) in &self.dropped {
+                let labels = format!("{{from=\"{from}\"}}");
+                put(name, "counter", help, &labels, count(dropped) as f64);
+                help = "";
+            }
         }
         let (name, mut help) = ("absences_total", "Absences noted, by phase.");
         for (phase, count) in &self.absences {

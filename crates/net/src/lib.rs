@@ -21,6 +21,7 @@ pub mod deadlines;
 pub mod drive;
 pub mod examination;
 pub mod floor;
+pub mod gate;
 mod http;
 pub mod identity;
 pub mod records;

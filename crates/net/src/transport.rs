@@ -4,15 +4,20 @@
 //! retried indefinitely.
 
 use crate::chunks::{self, Joiner, Unusable};
+use crate::gate::{CALM, Declined, Gate, Turn};
 use crate::subjects::{self, CLOUD, EDGE, HOSPITAL};
-use async_nats::{Client, ConnectOptions};
+use async_nats::{Client, ConnectOptions, Subscriber};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use selvedge_core::role::Party;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 use tokio::runtime::Runtime;
+use tokio::time::{Instant, sleep, timeout_at};
 
 /// How a party connects to its server.
 #[derive(Clone)]
@@ -45,10 +50,16 @@ impl Access {
 /// What happens to a connection.
 #[derive(Debug)]
 pub(crate) enum Incoming {
-    /// Somebody has sent something.
-    Message(Party, Bytes),
+    /// Somebody has sent something, which has this name.
+    Message(Party, u64, Bytes),
     /// What came was of no use.
-    Unusable(Unusable),
+    Unusable(Party, Unusable),
+    /// The same waits to be handled already.
+    Doubled,
+    /// Somebody floods, and is not listened to for so long.
+    CutOff(Party, Duration),
+    /// It is heard again.
+    HeardAgain(Party),
     /// The connection is there, perhaps again.
     Connected,
     /// It is not.
@@ -62,6 +73,10 @@ pub(crate) struct Transport {
     pub(crate) runtime: Runtime,
     pub(crate) client: Client,
     pub(crate) incoming: Receiver<Incoming>,
+    /// What each neighbour may send.
+    pub(crate) gates: BTreeMap<Party, Arc<Gate>>,
+    /// Messages that came faster than they could be looked at.
+    overrun: Arc<AtomicU64>,
     party: Party,
 }
 
@@ -125,13 +140,14 @@ pub fn neighbours(party: Party, groups: usize, gateways: usize) -> Vec<Party> {
 }
 
 impl Transport {
-    /// Connects a party, and listens to its neighbours. No message is longer than `most` bytes. Tries until a server
-    /// answers, and says why none does; nothing if it is to stop before.
+    /// Connects a party, and listens to its neighbours. No message is longer than `most` bytes, and none of them sends
+    /// more than a turn in an interval. Tries until a server answers, and says why none does; nothing if it is to stop
+    /// before.
     pub(crate) fn open(
         access: &Access,
         own: Party,
         neighbours: &[Party],
-        most: usize,
+        (most, turn): (usize, Turn),
         (stop, notice): (Stopping<'_>, &dyn Fn(&str)),
     ) -> Result<Option<Self>, TransportError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -154,27 +170,32 @@ impl Transport {
             .map_err(|e| failed(format!("the party's key is invalid: {e}")))?;
         std::fs::read(&access.authority)
             .map_err(|e| failed(format!("{}: {e}", access.authority.display())))?;
-        let told = sender.clone();
+        let (told, overrun) = (sender.clone(), Arc::new(AtomicU64::new(0)));
         let options = || {
             let options = access.options(own);
             options
                 .max_reconnects(None)
+                .subscription_capacity(turn.messages_at_once())
                 .ping_interval(Duration::from_secs(5))
                 .connection_timeout(Duration::from_secs(5))
                 .reconnect_delay_callback(|attempt| {
                     Duration::from_millis((50 << attempt.min(5)).min(2000))
                 })
                 .event_callback({
-                    let told = told.clone();
+                    let (told, overrun) = (told.clone(), Arc::clone(&overrun));
                     move |event| {
-                        let told = told.clone();
-                        async move {
-                            let _ = told.send(match event {
-                                async_nats::Event::Connected => Incoming::Connected,
-                                async_nats::Event::Disconnected => Incoming::Disconnected,
-                                other => Incoming::Said(other.to_string()),
-                            });
-                        }
+                        let incoming = match event {
+                            async_nats::Event::Connected => Some(Incoming::Connected),
+                            async_nats::Event::Disconnected => Some(Incoming::Disconnected),
+                            // As often as a flood has messages: whose it is, its gate tells.
+                            async_nats::Event::SlowConsumer(_) => {
+                                overrun.fetch_add(1, Ordering::Relaxed);
+                                None
+                            }
+                            other => Some(Incoming::Said(other.to_string())),
+                        };
+                        let _ = incoming.map(|incoming| told.send(incoming));
+                        async {}
                     }
                 })
         };
@@ -198,21 +219,38 @@ impl Transport {
                 std::thread::sleep(Duration::from_millis(20));
             }
         };
+        let mut gates = BTreeMap::new();
         for neighbour in neighbours {
             if let Some(subject) = subject(*neighbour, own) {
-                let listening = client.clone();
-                let subscription = runtime
-                    .block_on(listening.subscribe(subject))
+                let gate = Arc::new(Gate::new(turn));
+                gates.insert(*neighbour, Arc::clone(&gate));
+                let listener = Listener {
+                    from: *neighbour,
+                    client: client.clone(),
+                    subject,
+                    most,
+                    gate,
+                    sender: sender.clone(),
+                };
+                let first = runtime
+                    .block_on(client.subscribe(listener.subject.clone()))
                     .map_err(|e| failed(e.to_string()))?;
-                runtime.spawn(listen(*neighbour, subscription, most, sender.clone()));
+                runtime.spawn(listener.listen(first));
             }
         }
         Ok(Some(Transport {
             runtime,
             client,
             incoming,
+            gates,
+            overrun,
             party: own,
         }))
+    }
+
+    /// Messages that came faster than they could be looked at, since this was last asked.
+    pub(crate) fn take_overrun(&self) -> u64 {
+        self.overrun.swap(0, Ordering::Relaxed)
     }
 
     pub(crate) fn is_connected(&self) -> bool {
@@ -243,23 +281,86 @@ impl Transport {
     }
 }
 
-/// Hands on what one neighbour sends.
-async fn listen(
+/// Hands on what one neighbour sends, while it sends no more than it may.
+struct Listener {
     from: Party,
-    mut subscription: async_nats::Subscriber,
+    client: Client,
+    subject: String,
     most: usize,
+    gate: Arc<Gate>,
     sender: Sender<Incoming>,
-) {
-    let mut joiner = Joiner::default();
-    while let Some(message) = subscription.next().await {
-        let incoming = match joiner.take(&message.payload, most) {
-            Ok(None) => continue,
-            Ok(Some(bytes)) => Incoming::Message(from, bytes),
-            Err(unusable) => Incoming::Unusable(unusable),
-        };
-        if sender.send(incoming).is_err() {
-            return;
+}
+
+/// Why a listener does not listen any more.
+enum Silence {
+    /// The sender floods.
+    Flood,
+    /// There is nobody to hand anything on to, or nothing to listen to.
+    End,
+}
+
+impl Listener {
+    async fn listen(self, mut subscription: Subscriber) {
+        while let Silence::Flood = self.hear(&mut subscription).await {
+            // Its server learns that nobody wants to hear this, and drops it.
+            drop(subscription);
+            let Some(again) = self.wait_until_calm().await else {
+                return;
+            };
+            subscription = again;
         }
+    }
+
+    async fn hear(&self, subscription: &mut Subscriber) -> Silence {
+        let mut joiner = Joiner::default();
+        while let Some(message) = subscription.next().await {
+            let piece = message.payload;
+            if !self.gate.admits(piece.len()) {
+                self.gate.drops(piece.len());
+                return Silence::Flood;
+            }
+            let incoming = match joiner.take(&piece, self.most) {
+                Ok(None) => continue,
+                Ok(Some(bytes)) => match self.gate.lets_wait(&bytes) {
+                    Ok(name) => Incoming::Message(self.from, name, bytes),
+                    Err(Declined::Doubled) => Incoming::Doubled,
+                    Err(Declined::Crowded) => continue,
+                },
+                Err(unusable) => Incoming::Unusable(self.from, unusable),
+            };
+            if self.sender.send(incoming).is_err() {
+                return Silence::End;
+            }
+        }
+        Silence::End
+    }
+
+    /// Pauses until the sender is calm, and listens again.
+    async fn wait_until_calm(&self) -> Option<Subscriber> {
+        loop {
+            let pause = self.gate.closes();
+            self.sender.send(Incoming::CutOff(self.from, pause)).ok()?;
+            sleep(pause).await;
+            let mut subscription = self.client.subscribe(self.subject.clone()).await.ok()?;
+            self.gate.opens();
+            if self.is_calm(&mut subscription).await {
+                self.gate.is_open();
+                self.sender.send(Incoming::HeardAgain(self.from)).ok()?;
+                return Some(subscription);
+            }
+        }
+    }
+
+    /// Whether little comes for a moment; nothing of it is taken.
+    async fn is_calm(&self, subscription: &mut Subscriber) -> bool {
+        let until = Instant::now() + CALM;
+        while let Ok(Some(message)) = timeout_at(until, subscription.next()).await {
+            self.gate.drops(message.payload.len());
+            if !self.gate.admits(message.payload.len()) {
+                return false;
+            }
+        }
+        true
     }
 }
 

@@ -1,8 +1,9 @@
 //! `selvedge ask`: a gateway asks for joint predictions, from its config to probabilities.
 
 use super::answer::terms_and_key;
+use super::bounds::{longest_message, turn_of_asker};
 use super::config::{Kind, NodeConfig};
-use super::node::{access, check, identity, longest_message, shard};
+use super::node::{access, check, identity, shard};
 use super::patients::{Patient, Patients, Who};
 use super::predictions::Predictions;
 use crate::args::AskArgs;
@@ -46,6 +47,8 @@ pub(crate) fn run(args: &AskArgs, stop: &AtomicBool) -> Result<Option<Prediction
         access: access(&config)?,
         neighbours: vec![Party::Edge(group)],
         longest_message: longest_message(&task, 1),
+        turn: turn_of_asker(&task, party),
+        most_gateways: 0,
         patience: Patience::of_asker(Duration::from_secs_f64(args.timeout)),
         options: Options {
             identity: Some(identity(&experiment, &loaded)),

@@ -1,5 +1,6 @@
 //! One party's enrolment, from its config to its data folder.
 
+use super::bounds::OF_ENROLMENT;
 use super::config::{Kind, NodeConfig};
 use super::journal::{LogFormat, log_line, now};
 use super::node::access;
@@ -60,6 +61,8 @@ pub(crate) fn run(file: &Path, wishes: &Wishes<'_>, stop: &AtomicBool) -> Result
         access: access(&config)?,
         neighbours: enrolment.neighbours(),
         longest_message: LONGEST_MESSAGE,
+        turn: OF_ENROLMENT,
+        most_gateways: 0,
         patience: Patience::ENROLMENT,
         options: Options::default(),
         stop,

@@ -3,6 +3,7 @@
 //! ```text
 //! config    what a node is told: its run, its shard, its server
 //! enrol     one party, before training: who takes part, from tables that parties hold themselves
+//! bounds    how much the parties of a run say to each other at most, and keep on servers
 //! node      one party, from its config to the end of the run
 //! answer    what hospital and edge need to answer joint predictions when it is over
 //! ask       a gateway that asks for them: its `patients`, and the `predictions` that come back
@@ -17,6 +18,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod ask;
+mod bounds;
 pub(crate) mod config;
 pub(crate) mod consortium;
 pub(crate) mod doctor;

@@ -1,6 +1,7 @@
 //! One party, from its config to the end of the run.
 
 use super::answer::Answering;
+use super::bounds::{longest_message, most_gateways, turn};
 use super::config::{Kind, NodeConfig};
 use super::journal::{Journal, LogFormat, log_line};
 use crate::files::{exposed, only_own};
@@ -8,9 +9,7 @@ use anyhow::{Context, Result, bail};
 use selvedge_core::dataset::Samples;
 use selvedge_core::experiment::Experiment;
 use selvedge_core::role::wire::MOST_CLASSES;
-use selvedge_core::role::{
-    Cloud, Edge, Gateway, HeldOutSamples, Hospital, MOST_ASKED, Party, Role,
-};
+use selvedge_core::role::{Cloud, Edge, Gateway, HeldOutSamples, Hospital, Party, Role};
 use selvedge_core::task::{Task, check_targets};
 use selvedge_data::{HeldOut, PartyLoaded, PartyShard, read_party_and_patients};
 use selvedge_net::drive::{Options, Outcome, Patience, Settings, drive};
@@ -78,10 +77,13 @@ pub(crate) fn run(
         hospital.add_newcomers(newcomers);
     }
     drop(patients);
+    let held_out_of_all = loaded.held_out_of_all.iter().sum();
     let settings = Settings {
         access,
         neighbours: neighbours(party, loaded.dataset.groups.len(), ranges.len()),
         longest_message: longest_message(&task, ranges.len()),
+        turn: turn(&task, party, held_out_of_all, answering.stays),
+        most_gateways: most_gateways(&task),
         patience: Patience::TRAINING,
         options: Options {
             identity: Some(identity(&experiment, &loaded)),
@@ -234,16 +236,4 @@ fn held_out(
             y: parts[i].y.clone().into(),
         }
     })
-}
-
-/// No message of a run is longer than this.
-pub(super) fn longest_message(task: &Task<'_>, gateways: usize) -> usize {
-    let w = task.architecture.widths();
-    let selected = task.selected.iter().copied().max().unwrap_or(0);
-    let samples = selected * task.dataset.most_samples_of_a_device().max(1);
-    let models = 8 * (w.n0 + w.n1 + w.n2);
-    let rows = samples * (8 * (w.d1 + w.d2) + 16) + 64 * selected;
-    let scores = task.architecture.combined.output().len() * 250_000;
-    let asked = MOST_ASKED * (16 + 4 * w.d2.max(task.architecture.combined.output().len()));
-    (4 << 20) + models + rows + scores + asked + 2048 * gateways
 }

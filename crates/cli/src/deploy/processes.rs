@@ -4,8 +4,10 @@ use super::kit::{Deployment, NodeFiles, ServerFiles};
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::role::Party;
 use selvedge_net::broker::{Counters, Program, Server, ask, spawn_kept, tail};
+use selvedge_run::files::write_whole;
 use selvedge_run::manifest::Manifest;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -20,6 +22,9 @@ const LONG_LIFE: Duration = Duration::from_secs(20);
 
 /// How long a party may take to stop.
 const STOP_TIME: Duration = Duration::from_secs(10);
+
+/// What servers have counted so far.
+const COUNTED: &str = "counted.json";
 
 /// How often servers are asked how they are, and how long one may say that it is not well: it does not write again to a
 /// disk that was full, though there is room, until it is started again.
@@ -86,6 +91,8 @@ pub(crate) struct Processes {
     program: Program,
     brokers: Vec<Broker>,
     nodes: Vec<Node>,
+    /// Whether servers have counted something in an earlier `selvedge up`.
+    was_resumed: bool,
     /// How often something was started again.
     pub(crate) restarts: u64,
 }
@@ -130,12 +137,13 @@ impl Processes {
     fn of(folder: &Path, deployment: &Deployment) -> Result<Self> {
         let folder = std::path::absolute(folder)
             .with_context(|| format!("cannot find {}", folder.display()))?;
+        let counted = counted_before(&folder);
         let broker = |files: &ServerFiles| Broker {
             files: files.clone(),
             server: None,
             since: Instant::now(),
             failures: 0,
-            before: Counters::default(),
+            before: counted.get(&files.folder).copied().unwrap_or_default(),
             counted: Counters::default(),
             asked: Instant::now(),
             ill: None,
@@ -152,6 +160,7 @@ impl Processes {
             program: Program::find()?,
             brokers: deployment.servers().iter().map(broker).collect(),
             nodes: deployment.nodes().iter().map(node).collect(),
+            was_resumed: !counted.is_empty(),
             restarts: 0,
         })
     }
@@ -216,7 +225,7 @@ impl Processes {
         let all: Vec<Listed> = servers.chain(nodes).collect();
         let text = serde_json::to_string_pretty(&all)?;
         let path = self.folder.join("processes.json");
-        Ok(selvedge_run::files::write_whole(&path, text.as_bytes())?)
+        Ok(write_whole(&path, text.as_bytes())?)
     }
 
     /// Starts again whatever has died. True once the cloud has ended with the run.
@@ -324,7 +333,13 @@ impl Processes {
         )
     }
 
-    /// What the servers have counted, by name; of one that was killed, up to when it was last asked.
+    /// Whether a server may have counted what nobody has asked it for: it was killed, or whoever asks was.
+    pub(crate) fn has_gaps(&self) -> bool {
+        self.restarts > 0 || self.was_resumed
+    }
+
+    /// What the servers have counted since the run began, by name; of one that was killed, up to when it was last asked.
+    /// It is noted for a later `selvedge up --resume`.
     pub(crate) fn counters(&mut self) -> Vec<(String, Counters)> {
         let read = |broker: &mut Broker| {
             if let Some(Ok(counted)) = broker.server.as_ref().map(Server::counters) {
@@ -333,7 +348,12 @@ impl Processes {
             let all = broker.before.and(&broker.counted);
             (broker.files.folder.clone(), all)
         };
-        self.brokers.iter_mut().map(read).collect()
+        let all: Vec<_> = self.brokers.iter_mut().map(read).collect();
+        let noted: BTreeMap<_, _> = all.iter().cloned().collect();
+        // Without it a later total is smaller, and no more.
+        let _ =
+            serde_json::to_vec(&noted).map(|text| write_whole(&self.folder.join(COUNTED), &text));
+        all
     }
 
     /// Asks all parties to stop, waits for them, and then stops the servers.
@@ -401,6 +421,12 @@ impl Drop for Processes {
             }
         }
     }
+}
+
+/// What servers had counted when somebody last looked after them.
+fn counted_before(folder: &Path) -> BTreeMap<String, Counters> {
+    let text = std::fs::read(folder.join(COUNTED)).unwrap_or_default();
+    serde_json::from_slice(&text).unwrap_or_default()
 }
 
 /// Whether the run of a deployment has ended.

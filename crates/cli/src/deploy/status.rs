@@ -4,6 +4,7 @@ use super::kit::Deployment;
 use anyhow::{Context, Result, bail};
 use selvedge_core::role::Party;
 use selvedge_net::broker::ask;
+use selvedge_net::counters::Dropped;
 use selvedge_net::drive::{Presence, Snapshot};
 use selvedge_run::format::{bytes, score};
 use std::fmt::Write;
@@ -100,6 +101,20 @@ fn write(snapshot: &Snapshot, out: &mut String) -> std::fmt::Result {
             .map(|(why, count)| format!("{count} {why}"))
             .collect();
         writeln!(out, "Refused {}", refused.join(", "))?;
+    }
+    for (from, dropped) in &counters.dropped {
+        let Dropped {
+            messages,
+            bytes: size,
+            cut_off,
+            is_cut_off,
+        } = dropped;
+        let now = if *is_cut_off { ", and is now" } else { "" };
+        writeln!(
+            out,
+            "Flood   {from} was cut off {cut_off} times{now}; {} of it in {messages} messages dropped here",
+            bytes(*size as f64)
+        )?;
     }
     let (there, silent): (Vec<&Presence>, Vec<&Presence>) =
         present.iter().partition(|p| p.silent < SILENT);

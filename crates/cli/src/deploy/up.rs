@@ -40,6 +40,8 @@ pub(crate) struct Ended {
     ledger_bytes: u64,
     servers: Vec<(String, Counters)>,
     restarts: u64,
+    /// Whether servers have counted more than is known.
+    gaps: bool,
     seconds: f64,
 }
 
@@ -66,7 +68,6 @@ pub(crate) fn run(folder: &Path, deployment: &Deployment, answer: bool) -> Resul
         deployment.nodes().len(),
         shell(folder)
     ));
-    let mut servers = Vec::new();
     let mut read = Instant::now();
     let interrupted = loop {
         if is_interrupted() {
@@ -78,7 +79,7 @@ pub(crate) fn run(folder: &Path, deployment: &Deployment, answer: bool) -> Resul
         }
         display.update();
         if read.elapsed() > Duration::from_secs(1) {
-            servers = processes.counters();
+            processes.counters();
             read = Instant::now();
         }
         std::thread::sleep(TEND_EVERY);
@@ -86,13 +87,13 @@ pub(crate) fn run(folder: &Path, deployment: &Deployment, answer: bool) -> Resul
     display.close();
     if !interrupted {
         processes.wait_for_parties(END_TIME)?;
-        servers = processes.counters();
     }
+    let servers = processes.counters();
     let lasted = started.elapsed().as_secs_f64();
     if answer && !interrupted {
         answer_until_interrupted(folder, &mut processes)?;
     }
-    let restarts = processes.restarts;
+    let (restarts, gaps) = (processes.restarts, processes.has_gaps());
     processes.stop()?;
     let run = folder.join("run");
     let manifest = is_run(&run).then(|| Manifest::read(&run)).transpose()?;
@@ -106,6 +107,7 @@ pub(crate) fn run(folder: &Path, deployment: &Deployment, answer: bool) -> Resul
         ledger_bytes: ledger.iter().map(|line| line.bytes).sum(),
         servers,
         restarts,
+        gaps,
         seconds: lasted,
     })
 }
@@ -206,7 +208,7 @@ impl Ended {
             "Bytes   {} of payload; the servers received {}{} in {} messages ({:.2} ×), links carried {}, {} are stored",
             bytes(self.ledger_bytes as f64),
             // What a server counted in its last second before it was killed is known to nobody.
-            if self.restarts > 0 { "at least " } else { "" },
+            if self.gaps { "at least " } else { "" },
             bytes(received as f64),
             count(self.total(|c| c.in_messages)),
             match self.ledger_bytes {

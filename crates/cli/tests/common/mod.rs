@@ -5,6 +5,7 @@
 
 pub mod browser;
 pub mod disk;
+pub mod memory;
 pub mod npz;
 pub mod process;
 pub mod python;

@@ -180,6 +180,11 @@ impl Live {
         self.child.as_mut().expect("not collected yet")
     }
 
+    /// Its number, if it has not ended yet.
+    pub fn pid(&mut self) -> Option<u32> {
+        self.is_running().then(|| self.child().id())
+    }
+
     /// Whether it has not ended yet.
     pub fn is_running(&mut self) -> bool {
         self.child().try_wait().unwrap().is_none()

@@ -108,22 +108,30 @@ impl<'a> Up<'a> {
     }
 }
 
-/// The ends of all logs.
-fn logs(folder: &std::path::Path) -> String {
-    let mut all = String::new();
-    let mut todo = vec![folder.to_owned()];
+/// All logs below a folder.
+fn logs_of(folder: &std::path::Path) -> Vec<PathBuf> {
+    let (mut all, mut todo) = (Vec::new(), vec![folder.to_owned()]);
     while let Some(folder) = todo.pop() {
         for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
             let path = entry.path();
             if path.is_dir() {
                 todo.push(path);
             } else if path.file_name().is_some_and(|name| name == "log") {
-                let text = std::fs::read_to_string(&path).unwrap_or_default();
-                let lines: Vec<&str> = text.lines().collect();
-                let tail = &lines[lines.len().saturating_sub(12)..];
-                all += &format!("--- {}\n{}\n", path.display(), tail.join("\n"));
+                all.push(path);
             }
         }
+    }
+    all
+}
+
+/// The ends of all logs.
+fn logs(folder: &std::path::Path) -> String {
+    let mut all = String::new();
+    for path in logs_of(folder) {
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        let tail = &lines[lines.len().saturating_sub(12)..];
+        all += &format!("--- {}\n{}\n", path.display(), tail.join("\n"));
     }
     all
 }
@@ -143,6 +151,24 @@ impl Ended {
         same_results(simulated, &self.run, what);
         let ending = |run: &Run| run.manifest()["ending"].clone();
         assert_eq!(ending(simulated), ending(&self.run), "{what}");
+    }
+
+    /// Nobody was taken for flooding, and records needed a fraction of their quota.
+    #[track_caller]
+    pub(crate) fn stays_within_bounds(&self, what: &str) {
+        let folder = self.run.0.parent().unwrap();
+        let logs = logs_of(folder);
+        assert!(!logs.is_empty(), "{what}");
+        for log in logs {
+            assert!(!read(&log).contains(" floods: "), "{what}: {log:?}");
+        }
+        let deployment: Value =
+            serde_json::from_str(&read(&folder.join("deployment.json"))).unwrap();
+        let quota = deployment["quotas"]["store"].as_u64().unwrap();
+        for server in self.said["servers"].as_array().unwrap() {
+            let stored = server["counters"]["stored_bytes"].as_u64().unwrap();
+            assert!(stored < quota / 4, "{what}: {stored} of {quota} bytes");
+        }
     }
 }
 

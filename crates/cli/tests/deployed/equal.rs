@@ -9,6 +9,7 @@ fn same(name: &str, experiment: &str, more: &[&str]) {
     let expected = simulated(&place, experiment, &[]);
     let ended = Up::start(&place, "up", more).ends();
     ended.is(&expected, name);
+    ended.stays_within_bounds(name);
     let payload = ended.said["payload_bytes"].as_u64().unwrap();
     assert!(payload > 0 && !ended.said["servers"].as_array().unwrap().is_empty());
 }
@@ -65,7 +66,7 @@ fn ten_hospitals_of_real_patients() {
     let experiment = include_str!("../../../../experiments/esr.toml")
         .replace("iterations = 3000", "iterations = 30");
     let expected = simulated(&place, &experiment, &with_data);
-    Up::start(&place, "up", &with_data)
-        .ends()
-        .is(&expected, "ESR");
+    let ended = Up::start(&place, "up", &with_data).ends();
+    ended.is(&expected, "ESR");
+    ended.stays_within_bounds("ESR");
 }

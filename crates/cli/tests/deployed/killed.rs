@@ -8,10 +8,10 @@ use crate::deployment::{FORTY_INTERVALS, Up, place_with_server, simulated};
 use std::time::{Duration, Instant};
 
 /// Numbers from a seed.
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -20,7 +20,7 @@ impl Random {
     }
 }
 
-fn number(name: &str) -> Option<u64> {
+pub(crate) fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
     Some(
         text.parse()
@@ -73,6 +73,7 @@ fn kill_one(place: &Place, expected: &Run, seed: u64, random: &mut Random, lengt
     let ended = up.ends();
     let what = format!("SELVEDGE_SEED={seed}: {victim} killed after {wait:?}");
     ended.is(expected, &what);
+    ended.stays_within_bounds(&what);
     let _ = std::fs::remove_dir_all(place.join(&name));
     let again = ended.said["restarts"].as_u64().unwrap();
     killed.is_ok_and(|status| status.success()) && again > 0

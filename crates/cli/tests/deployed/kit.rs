@@ -7,7 +7,7 @@ use selvedge_net::broker::{Program, Server, ask, free_port, free_ports};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Hospitals of this machine, each with so many gateways.
@@ -35,6 +35,44 @@ pub(crate) fn consortium(cloud_servers: usize, hospitals: &[(&str, u16)]) -> Str
         );
     }
     text
+}
+
+/// Where servers are monitored and where parties answer, by the names of their folders.
+type Addresses = (BTreeMap<String, SocketAddr>, BTreeMap<String, SocketAddr>);
+
+/// Those of a kit.
+pub(crate) fn addresses(folder: &Path) -> Addresses {
+    let description: Value = serde_json::from_str(&read(&folder.join("deployment.json"))).unwrap();
+    let at = |port: u64| SocketAddr::from(([127, 0, 0, 1], port as u16));
+    let c = &description["consortium"];
+    let (mut servers, mut nodes) = (BTreeMap::new(), BTreeMap::new());
+    let hubs = c["cloud"].as_array().unwrap();
+    for (i, hub) in hubs.iter().enumerate() {
+        let name = match hubs.len() {
+            1 => "hub".to_owned(),
+            _ => format!("hub-{i}"),
+        };
+        servers.insert(name, at(hub["monitor"].as_u64().unwrap()));
+    }
+    nodes.insert("cloud".to_owned(), at(c["http"].as_u64().unwrap()));
+    for hospital in c["hospital"].as_array().unwrap() {
+        let name = hospital["name"].as_str().unwrap();
+        let monitor = at(hospital["monitor"].as_u64().unwrap());
+        servers.insert(format!("{name}/server"), monitor);
+        let http = hospital["http"].as_u64().unwrap();
+        nodes.insert(format!("{name}/hospital"), at(http));
+        nodes.insert(format!("{name}/edge"), at(http + 1));
+        for g in 0..hospital["gateways"].as_u64().unwrap() {
+            nodes.insert(format!("{name}/gateway-{g}"), at(http + 2 + g));
+        }
+    }
+    (servers, nodes)
+}
+
+/// What a party says of itself; nothing if it does not answer.
+pub(crate) fn status(address: SocketAddr) -> Value {
+    let (_, body) = ask(address, "/status").unwrap_or_default();
+    serde_json::from_str(&body).unwrap_or_default()
 }
 
 /// A kit, and what was started of it; all ends with it.
@@ -69,36 +107,8 @@ impl Kit {
         }
     }
 
-    fn description(&self) -> Value {
-        serde_json::from_str(&read(&self.folder.join("deployment.json"))).unwrap()
-    }
-
-    /// Names of the folders of all servers, with where each is monitored, and of all parties, with where each answers.
-    fn addresses(&self) -> (BTreeMap<String, SocketAddr>, BTreeMap<String, SocketAddr>) {
-        let at = |port: u64| SocketAddr::from(([127, 0, 0, 1], port as u16));
-        let c = &self.description()["consortium"];
-        let (mut servers, mut nodes) = (BTreeMap::new(), BTreeMap::new());
-        let hubs = c["cloud"].as_array().unwrap();
-        for (i, hub) in hubs.iter().enumerate() {
-            let name = match hubs.len() {
-                1 => "hub".to_owned(),
-                _ => format!("hub-{i}"),
-            };
-            servers.insert(name, at(hub["monitor"].as_u64().unwrap()));
-        }
-        nodes.insert("cloud".to_owned(), at(c["http"].as_u64().unwrap()));
-        for hospital in c["hospital"].as_array().unwrap() {
-            let name = hospital["name"].as_str().unwrap();
-            let monitor = at(hospital["monitor"].as_u64().unwrap());
-            servers.insert(format!("{name}/server"), monitor);
-            let http = hospital["http"].as_u64().unwrap();
-            nodes.insert(format!("{name}/hospital"), at(http));
-            nodes.insert(format!("{name}/edge"), at(http + 1));
-            for g in 0..hospital["gateways"].as_u64().unwrap() {
-                nodes.insert(format!("{name}/gateway-{g}"), at(http + 2 + g));
-            }
-        }
-        (servers, nodes)
+    fn addresses(&self) -> Addresses {
+        addresses(&self.folder)
     }
 
     /// Where a party answers over HTTP.
@@ -207,8 +217,7 @@ impl Kit {
 
     /// Where the cloud is.
     pub(crate) fn t(&self) -> u64 {
-        let (_, body) = ask(self.addresses().1["cloud"], "/status").unwrap_or_default();
-        let status: Value = serde_json::from_str(&body).unwrap_or_default();
+        let status = status(self.addresses().1["cloud"]);
         status["doing"]["t"].as_u64().unwrap_or_default()
     }
 

@@ -20,14 +20,15 @@ fn long() -> String {
 const SERVERS: [&str; 2] = ["hub", "north/server"];
 
 /// Whose records are on which server.
-fn parties(server: &str) -> &'static [&'static str] {
+pub(crate) fn parties(server: &str) -> &'static [&'static str] {
     match server {
         "hub" => &["cloud"],
-        _ => &["north/hospital", "north/edge"],
+        "north/server" => &["north/hospital", "north/edge"],
+        _ => &["south/hospital", "south/edge"],
     }
 }
 
-fn store(kit: &Kit, server: &str) -> PathBuf {
+pub(crate) fn store(kit: &Kit, server: &str) -> PathBuf {
     kit.file(&format!("{server}/store"))
 }
 
@@ -38,6 +39,19 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
             path if path.is_dir() => files(&path, found),
             path => found.push(path),
         }
+    }
+}
+
+/// Every block of a store loses its second half.
+pub(crate) fn cut_off(store: &Path) {
+    let mut all = Vec::new();
+    files(store, &mut all);
+    all.retain(|path| path.extension().is_some_and(|e| e == "blk"));
+    assert!(!all.is_empty(), "streams have blocks");
+    for path in all {
+        let length = fs::metadata(&path).unwrap().len();
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.set_len(length / 2).unwrap();
     }
 }
 
@@ -57,21 +71,23 @@ impl Running {
         Running { kit, expected, t }
     }
 
-    /// Something happens to a server's disk while the server is down; `killed` says whether its parties die too.
+    /// Something happens to a server's disk while the server is down; `killed` says whether its parties die too. Then it
+    /// goes on.
     fn with_server_down(&mut self, server: &str, killed: bool, happens: impl FnOnce(&Path)) {
-        let parties = parties(server);
+        let parties = if killed { parties(server) } else { &[] };
+        self.with_dead(parties, server, happens);
+        self.goes_on();
+    }
+
+    /// The same while some parties are dead.
+    fn with_dead(&mut self, parties: &[&str], server: &str, happens: impl FnOnce(&Path)) {
         self.kit.servers.remove(server).unwrap().kill().unwrap();
-        if killed {
-            parties.iter().for_each(|name| self.kit.kill(name));
-        }
+        parties.iter().for_each(|name| self.kit.kill(name));
         happens(&store(&self.kit, server));
         self.kit.launch(server);
         let again = self.kit.servers.get_mut(server).unwrap();
         again.wait_until_healthy().unwrap();
-        if killed {
-            parties.iter().for_each(|name| self.kit.start(name));
-        }
-        self.goes_on();
+        parties.iter().for_each(|name| self.kit.start(name));
     }
 
     fn goes_on(&mut self) {
@@ -123,17 +139,7 @@ fn each_servers_disk_is_lost_restored_and_cut_off_and_the_run_ends_the_same() {
                 fs::remove_dir_all(store).unwrap();
                 fs::rename(&backup, store).unwrap();
             });
-            running.with_server_down(server, killed, |store| {
-                let mut all = Vec::new();
-                files(store, &mut all);
-                all.retain(|path| path.extension().is_some_and(|e| e == "blk"));
-                assert!(!all.is_empty(), "streams have blocks");
-                for path in all {
-                    let length = fs::metadata(&path).unwrap().len();
-                    let file = fs::File::options().write(true).open(&path).unwrap();
-                    file.set_len(length / 2).unwrap();
-                }
-            });
+            running.with_server_down(server, killed, cut_off);
         }
     }
     let lost = fs::metadata(running.kit.file("cloud/run/record"));
@@ -269,10 +275,9 @@ fn what_is_lost_for_good_is_trained_again_from_the_last_aggregation() {
             fs::remove_file(running.kit.file(&format!("{name}/record"))).unwrap();
         }
         // The other party of the site lives, and writes its record again.
-        running.with_server_down("north/server", false, |store| {
+        running.with_dead(names, "north/server", |store| {
             fs::remove_dir_all(store).unwrap();
         });
-        names.iter().for_each(|name| running.kit.start(name));
         running.goes_on();
     }
     let (run, backup) = (running.kit.file("cloud/run"), place.join("backup"));

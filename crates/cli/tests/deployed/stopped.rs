@@ -12,6 +12,14 @@ fn long() -> String {
     FORTY_INTERVALS.replace("iterations = 80", "iterations = 1200")
 }
 
+/// Bytes that servers have received, as `selvedge up` says.
+fn received(said: &str) -> u64 {
+    let said: serde_json::Value = serde_json::from_str(said).unwrap();
+    let servers = said["servers"].as_array().unwrap().iter();
+    let bytes = servers.map(|server| server["counters"]["in_bytes"].as_u64().unwrap());
+    bytes.sum()
+}
+
 #[test]
 fn stopped_by_ctrl_c_or_killed_and_resumed_it_ends_the_same() {
     let Some(place) = place_with_server("up-stopped") else {
@@ -35,8 +43,15 @@ fn stopped_by_ctrl_c_or_killed_and_resumed_it_ends_the_same() {
                 std::thread::sleep(Duration::from_millis(5));
             }
         }
-        let args = ["up", "--resume", &name];
-        finish_within(selvedge(place.path()).args(args), LONG).succeeded();
+        let args = ["up", "--resume", &name, "--json"];
+        let ran = finish_within(selvedge(place.path()).args(args), LONG).succeeded();
+        // Servers have received what they have received since the run began, whoever looks later.
+        let looked = finish_within(selvedge(place.path()).args(args), LONG).succeeded();
+        let (first, later) = (received(&ran.stdout), received(&looked.stdout));
+        assert!(
+            first <= later,
+            "{signal}: {later} bytes, and {first} before"
+        );
         let run = Run::at(&place, &format!("{name}/run"));
         crate::common::run::same_results(&expected, &run, signal);
     }
@@ -84,10 +99,12 @@ fn secrets_that_others_can_read_are_told() {
     set_mode(&place.join("devices/key.nk"), 0o600);
     let shard = place.join("devices/data/group-0/devices.npz");
     set_mode(&shard, 0o644);
+    // It answers where the original does.
+    drop(up);
     let args = ["node", "devices", "--config", "devices/node.toml"];
     let mut node = crate::common::process::Live::start(selvedge(place.path()).args(args));
     // As a service manager stops it: that is no failure.
-    std::thread::sleep(Duration::from_millis(500));
+    std::thread::sleep(Duration::from_secs(1));
     node.signal("TERM");
     let ran = node.collect(LONG).ended(0);
     let told = ["devices.npz", "readable by others (mode 644)", "chmod 600"];

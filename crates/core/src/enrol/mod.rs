@@ -454,7 +454,7 @@ impl Protocol for Enrolment {
             }
             Event::Retry => self.speak(true, outbox),
             Event::GoOn => self.speak(false, outbox),
-            Event::Deadline(..) | Event::Appeared(_) => {}
+            Event::Deadline(..) | Event::Appeared(_) | Event::Silenced(..) => {}
         }
     }
 

@@ -244,7 +244,7 @@ impl Protocol for Asker<'_> {
                 }
             }),
             Event::Retry => self.speak(true, outbox),
-            Event::Deadline(..) | Event::Appeared(_) | Event::GoOn => Ok(()),
+            Event::Deadline(..) | Event::Appeared(_) | Event::Silenced(..) | Event::GoOn => Ok(()),
         };
         self.failed = self.failed.or(done.err());
     }

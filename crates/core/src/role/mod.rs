@@ -185,7 +185,7 @@ impl Protocol for Role<'_> {
             Role::Cloud(role) => role.stage(),
             Role::Hospital(role) => role.stage(),
             Role::Edge(role) => role.stage(),
-            Role::Gateway(_) => ("answering", 0),
+            Role::Gateway(role) => ("answering", role.doing().t),
         }
     }
 

@@ -13,7 +13,7 @@ const ASK_TIME: Duration = Duration::from_secs(2);
 const LONGEST_ANSWER: u64 = 16 << 20;
 
 /// What went through a server since it was started, and what it stores.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Counters {
     /// Messages that came in, from clients and links.
     pub in_messages: u64,

@@ -1,15 +1,15 @@
 //! The loop: what happens goes in, what the party wants is done.
 
-use super::presence::{Presence, show_trouble};
+use super::presence::{Lives, Presence, show_trouble};
 use super::{DriveError, Observer, Outcome, Settings, Snapshot};
 use crate::chunks::name as content;
-use crate::counters::Counters;
+use crate::counters::{Counters, Dropped};
 use crate::identity::RunIdentity;
 use crate::records::{Records, World};
 use crate::transport::{Incoming, Transport};
 use selvedge_core::protocol::{Event, Outbox, Packet, Party, Phase, Protocol};
 use selvedge_core::state::Evaluation;
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -60,7 +60,8 @@ pub(super) struct Driver<'a, P: Protocol> {
     told: (u64, Instant),
     /// What it has last said that it waits for, and when.
     noticed: (String, Instant),
-    waiting: VecDeque<Incoming>,
+    /// How often each neighbour may begin a new life.
+    pub(super) lives: BTreeMap<Party, Lives>,
 }
 
 /// When to send again.
@@ -153,7 +154,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
             gone: Vec::new(),
             told: (0, now),
             noticed: (String::new(), now),
-            waiting: VecDeque::new(),
+            lives: BTreeMap::new(),
         }
     }
 
@@ -273,8 +274,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
     /// Handles the next thing that happens, if anything does soon.
     fn wait_and_handle(&mut self) -> Result<(), DriveError> {
         // Whoever has sent something is not late, however long this party was busy: messages come before deadlines.
-        self.take_in();
-        if let Some(incoming) = self.waiting.pop_front() {
+        if let Ok(incoming) = self.transport.incoming.try_recv() {
             return self.heard(incoming);
         }
         let now = Instant::now();
@@ -303,23 +303,12 @@ impl<'a, P: Protocol> Driver<'a, P> {
         }
     }
 
-    /// Takes in what has come. What was sent again before it was looked at is there once.
-    fn take_in(&mut self) {
-        while let Ok(incoming) = self.transport.incoming.try_recv() {
-            let same = |other: &Incoming| match (&incoming, other) {
-                (Incoming::Message(a, x), Incoming::Message(b, y)) => a == b && x == y,
-                _ => false,
-            };
-            match self.waiting.iter().any(same) {
-                true => self.counters.refuse("doubled"),
-                false => self.waiting.push_back(incoming),
-            }
-        }
-    }
-
     fn heard(&mut self, incoming: Incoming) -> Result<(), DriveError> {
         match incoming {
-            Incoming::Message(from, bytes) => {
+            Incoming::Message(from, name, bytes) => {
+                if let Some(gate) = self.transport.gates.get(&from) {
+                    gate.is_handled(name, bytes.len());
+                }
                 self.counters.received += 1;
                 self.counters.received_bytes += bytes.len() as u64;
                 if self.settings.options.identity.is_some() && bytes.first() == Some(&b'{') {
@@ -338,9 +327,27 @@ impl<'a, P: Protocol> Driver<'a, P> {
                     }
                 }
             }
-            Incoming::Unusable(unusable) => {
-                self.refuse(&format!("{unusable:?}").to_lowercase(), "");
+            Incoming::Unusable(from, unusable) => {
+                let why = format!("{unusable:?}").to_lowercase();
+                self.refuse(&why, &format!("from {from}"));
                 Ok(())
+            }
+            Incoming::Doubled => {
+                self.counters.refuse("doubled");
+                Ok(())
+            }
+            Incoming::CutOff(from, pause) => {
+                self.tell_cut_off(from, pause);
+                let deadlines = self.settings.options.deadlines;
+                let phases = Phase::ALL.into_iter();
+                phases
+                    .filter(|phase| deadlines.of(*phase).is_some())
+                    .try_for_each(|phase| self.happen(Event::Silenced(phase, from), false))
+            }
+            Incoming::HeardAgain(from) => {
+                self.observer.told(&format!("{from} is listened to again"));
+                // What was said meanwhile is lost, on both sides perhaps.
+                self.happen(Event::Retry, true)
             }
             Incoming::Connected => {
                 self.observer.told("connected");
@@ -366,6 +373,36 @@ impl<'a, P: Protocol> Driver<'a, P> {
             self.told = (all, Instant::now());
             let text = format!("{} predictions answered, {all} in all", all - told);
             self.observer.told(&text);
+        }
+    }
+
+    /// Says that somebody floods: each of the first times, and then ever less often.
+    fn tell_cut_off(&mut self, from: Party, pause: Duration) {
+        let Some(dropped) = self.transport.gates.get(&from).map(|gate| gate.dropped()) else {
+            return;
+        };
+        if dropped.cut_off.is_power_of_two() {
+            (self.settings.notice)(&format!(
+                "{from} floods: it is not listened to for {} s (cut off {} times so far, {} messages and {} bytes dropped here)",
+                pause.as_secs(),
+                dropped.cut_off,
+                dropped.messages,
+                dropped.bytes
+            ));
+        }
+    }
+
+    /// Takes over what was dropped before it could be handled.
+    pub(super) fn count_dropped(&mut self) {
+        for (from, gate) in &self.transport.gates {
+            let dropped = gate.dropped();
+            if dropped != Dropped::default() {
+                self.counters.dropped.insert(from.to_string(), dropped);
+            }
+        }
+        let overrun = self.transport.take_overrun();
+        if overrun > 0 {
+            *self.counters.refused.entry("overrun".into()).or_default() += overrun;
         }
     }
 
@@ -450,6 +487,9 @@ impl<'a, P: Protocol> Driver<'a, P> {
             if outbox.news {
                 self.heard = Instant::now();
             }
+            if outbox.news || outbox.answered > 0 {
+                self.goes_on();
+            }
             let told = self.observer.happened(self.party, &outbox);
             told.map_err(DriveError::Observer)?;
             self.time_stage();
@@ -459,6 +499,14 @@ impl<'a, P: Protocol> Driver<'a, P> {
             outbox = Outbox::default();
             self.party.handle(Event::GoOn, &mut outbox);
         }
+    }
+
+    /// It is at another interval, or has answered: others may send more.
+    fn goes_on(&self) {
+        self.transport
+            .gates
+            .values()
+            .for_each(|gate| gate.goes_on());
     }
 
     /// Sends something; how many bytes of it an answer is awaited for.
@@ -495,7 +543,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
     fn time_stage(&mut self) {
         let now = self.party.stage();
         if now != self.stage.0 {
-            let ((before, _), since) = std::mem::replace(&mut self.stage, (now, Instant::now()));
+            let ((before, then), since) = std::mem::replace(&mut self.stage, (now, Instant::now()));
             let took = since.elapsed();
             self.counters.took(before, took);
             let usual = self.usual.entry(before).or_default();
@@ -503,6 +551,9 @@ impl<'a, P: Protocol> Driver<'a, P> {
                 .min(self.settings.patience.pause)
                 .max(usual.mul_f64(0.9));
             let (_, t) = now;
+            if t != then {
+                self.goes_on();
+            }
             self.armed.retain(|(_, at), _| *at >= t);
             self.known.retain(|(_, at)| *at >= t);
         }

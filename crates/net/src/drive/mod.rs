@@ -15,6 +15,7 @@ pub use presence::{Presence, Snapshot};
 
 use crate::counters::Counters;
 use crate::deadlines::Deadlines;
+use crate::gate::Turn;
 use crate::http;
 use crate::identity::RunIdentity;
 use crate::records::{Place, RecordCopy, RecordError, Records, World};
@@ -89,6 +90,10 @@ pub struct Settings<'a> {
     pub neighbours: Vec<Party>,
     /// No message is longer.
     pub longest_message: usize,
+    /// No honest neighbour sends more in an interval.
+    pub turn: Turn,
+    /// The most gateways that a group can have.
+    pub most_gateways: usize,
     /// How long it waits for others.
     pub patience: Patience,
     /// Further options.
@@ -257,7 +262,7 @@ pub fn drive<P: Protocol>(
         &settings.access,
         own,
         &settings.neighbours,
-        settings.longest_message,
+        (settings.longest_message, settings.turn),
         (&|| settings.is_to_stop() || is_late(), settings.notice),
     )?;
     let Some(transport) = opened else {
@@ -315,6 +320,7 @@ pub fn drive<P: Protocol>(
     });
     let mut driver = Driver::new(party, settings, observer, transport, records, snapshot);
     let lived = driver.live(found.as_deref());
+    driver.count_dropped();
     driver.observer.counted(&driver.counters);
     match lived {
         Err(DriveError::Records(RecordError::Stopped)) => Ok(Outcome::Stopped),

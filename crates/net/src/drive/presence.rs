@@ -10,8 +10,51 @@ use serde::{Deserialize, Serialize};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Gateways of one group that are listed.
-const MOST_GATEWAYS: usize = 10_000;
+/// The longest text that is taken from another, and the most parties that it waits for.
+const LONGEST_TEXT: usize = 200;
+const MOST_MISSING: usize = 16;
+
+/// Lives that a neighbour may begin at once, and how long it takes until it may begin one more.
+const LIVES: u32 = 4;
+const LIFE: Duration = Duration::from_secs(1);
+
+/// How often a neighbour may still appear: each time it is told again what it may have forgotten.
+pub(super) struct Lives {
+    left: u32,
+    since: Instant,
+}
+
+impl Lives {
+    pub(super) fn new() -> Self {
+        Lives {
+            left: LIVES,
+            since: Instant::now(),
+        }
+    }
+
+    /// Whether it may now.
+    fn takes_one(&mut self) -> bool {
+        while self.left < LIVES && self.since.elapsed() >= LIFE {
+            (self.left, self.since) = (self.left + 1, self.since + LIFE);
+        }
+        if self.left == LIVES {
+            self.since = Instant::now();
+        }
+        let may = self.left > 0;
+        self.left = self.left.saturating_sub(1);
+        may
+    }
+}
+
+/// What a party says of itself, no longer than it has to be.
+fn shortened(mut doing: Doing) -> Doing {
+    if let Some((end, _)) = doing.what.char_indices().nth(LONGEST_TEXT) {
+        doing.what.truncate(end);
+    }
+    doing.missing.truncate(MOST_MISSING);
+    doing.gone.truncate(MOST_MISSING);
+    doing
+}
 
 /// A party as its neighbours see it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -86,30 +129,28 @@ impl<P: Protocol> Driver<'_, P> {
                     }
                     return Ok(());
                 }
+                self.hear_of_gateways(from, heard);
+                let before = self.presences.get(&from);
+                let known = before.is_some_and(|(_, before)| before.incarnation == incarnation);
+                let appears = !known || self.party.has_ended();
+                let lives = self.lives.entry(from).or_insert_with(Lives::new);
+                if appears && !lives.takes_one() {
+                    // It is heard when it greets again.
+                    self.refuse("too many lives", &format!("from {from}"));
+                    return Ok(());
+                }
                 let presence = Presence {
                     party: from,
                     silent: 0.0,
                     incarnation,
-                    doing,
+                    doing: shortened(doing),
                 };
-                let before = self.presences.insert(from, (Instant::now(), presence));
-                let own = |presence: &Presence| match (from, presence.party) {
-                    (Party::Edge(m), Party::Gateway(n, g)) => m == n && g < MOST_GATEWAYS,
-                    _ => false,
-                };
-                for presence in heard.into_iter().filter(own) {
-                    let since = Duration::try_from_secs_f64(presence.silent).unwrap_or_default();
-                    let at = Instant::now()
-                        .checked_sub(since)
-                        .unwrap_or_else(Instant::now);
-                    self.presences.insert(presence.party, (at, presence));
-                }
-                let known = before.is_some_and(|(_, before)| before.incarnation == incarnation);
+                self.presences.insert(from, (Instant::now(), presence));
                 if !known {
                     // It does not know of this party either, or not any more.
                     self.greet_one(from);
                 }
-                if !known || self.party.has_ended() {
+                if appears {
                     return self.happen(Event::Appeared(from), true);
                 }
             }
@@ -129,6 +170,27 @@ impl<P: Protocol> Driver<'_, P> {
             }
         }
         Ok(())
+    }
+
+    /// What an edge tells of its gateways, each time of all of them.
+    fn hear_of_gateways(&mut self, from: Party, heard: Vec<Presence>) {
+        let (Party::Edge(m), Party::Cloud) = (from, self.party.party()) else {
+            return;
+        };
+        let of_group = |party: &Party| matches!(party, Party::Gateway(n, _) if *n == m);
+        self.presences.retain(|party, _| !of_group(party));
+        let most = self.settings.most_gateways;
+        let is_own = |party: Party| matches!(party, Party::Gateway(n, g) if n == m && g < most);
+        for presence in heard.into_iter().filter(|p| is_own(p.party)) {
+            let since = Duration::try_from_secs_f64(presence.silent).unwrap_or_default();
+            let now = Instant::now();
+            let at = now.checked_sub(since).unwrap_or(now);
+            let presence = Presence {
+                doing: shortened(presence.doing),
+                ..presence
+            };
+            self.presences.insert(presence.party, (at, presence));
+        }
     }
 
     fn say(&self, to: Party, control: &Control) {
@@ -185,6 +247,7 @@ impl<P: Protocol> Driver<'_, P> {
 
     pub(super) fn show(&mut self) {
         self.shown = Instant::now();
+        self.count_dropped();
         if self.settings.options.http.is_none() {
             return;
         }

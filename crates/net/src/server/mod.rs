@@ -17,7 +17,10 @@
 //! The hub may be a cluster of three servers, which keeps working with two. They identify each other by their
 //! individual certificates: a site has a certificate of the same authority, and must not be able to join them.
 
+mod quotas;
 mod rights;
+
+pub use quotas::Quotas;
 
 use crate::credentials::Identity;
 use crate::subjects::{self, CLOUD, EDGE, HOSPITAL, Link};
@@ -99,6 +102,8 @@ pub struct Hub {
     pub durable: bool,
     /// The other servers of a cluster, if it is one of several.
     pub cluster: Option<Cluster>,
+    /// What the cloud may take up.
+    pub quotas: Quotas,
 }
 
 /// How the servers of a cluster find and identify each other.
@@ -140,6 +145,8 @@ pub struct Site {
     pub gateways: Vec<(String, String)>,
     /// Whether a record is on the disk before it is acknowledged: it then survives a power cut.
     pub durable: bool,
+    /// What each party may take up.
+    pub quotas: Quotas,
 }
 
 /// The file that holds the key of a site's link: `nats-server` reads it from nowhere but its configuration. A secret.
@@ -168,8 +175,13 @@ impl Hub {
                 rights,
             )?;
         }
-        let general = general(&self.name, self.listen, self.monitor, &self.tls)?;
-        let jetstream = jetstream("hub", &self.store, self.durable)?;
+        let waiting = self.quotas.waiting_at_hub;
+        let general = general(&self.name, (self.listen, self.monitor), &self.tls, waiting)?;
+        let store = 2 * self.quotas.store;
+        let jetstream = jetstream("hub", (&self.store, store), self.durable)?;
+        // Each server of a cluster holds a copy, and all of them count.
+        let servers = 1 + self.cluster.as_ref().map_or(0, |c| c.others.len());
+        let quota = self.quotas.of_records(servers);
         let (leaf, users) = (quoted(&self.leaf.to_string()), users.take());
         let tls = server_tls(&self.tls)?;
         let cluster = match &self.cluster {
@@ -186,8 +198,7 @@ impl Hub {
 }}
 accounts {{
   CLOUD {{
-    jetstream: enabled
-    users: [
+{quota}    users: [
 {users}    ]
   }}
 }}
@@ -266,18 +277,23 @@ impl Site {
         let hospital_users = users.take();
         users.add_reserved(EDGE, self.edge.as_deref(), edge)?;
         let edge_users = users.take();
-        let mut of_gateways = String::new();
+        let (mut of_gateways, few) = (String::new(), Quotas::of_connections(0));
         for (name, public, rights) in gateways {
             users.add(name, public, Connection::Client, rights)?;
             let account = account(name);
             let (of_gateway, users) = (Shared::of_account(&shared, &account), users.take());
             let account = quoted(&account);
             of_gateways +=
-                &format!("  {account} {{\n{of_gateway}    users: [\n{users}    ]\n  }}\n");
+                &format!("  {account} {{\n{few}{of_gateway}    users: [\n{users}    ]\n  }}\n");
         }
         let name = subjects::group_name(group);
-        let general = general(&name, self.listen, self.monitor, &self.tls)?;
-        let jetstream = jetstream(&name, &self.store, self.durable)?;
+        let waiting = self.quotas.waiting_at_site;
+        let general = general(&name, (self.listen, self.monitor), &self.tls, waiting)?;
+        let store = 2 * self.quotas.store;
+        let jetstream = jetstream(&name, (&self.store, store), self.durable)?;
+        let records = self.quotas.of_records(1);
+        // An edge listens to most, and to all of its gateways.
+        let connections = Quotas::of_connections(self.gateways.len());
         let hubs = match self.hubs.is_empty() {
             true => return Err(ConfigError::NoHub),
             false => over_tls(&self.hubs)?,
@@ -303,13 +319,11 @@ impl Site {
 }}
 accounts {{
   HOSPITAL {{
-    jetstream: enabled
-{of_hospital}    users: [
+{records}{connections}{of_hospital}    users: [
 {hospital_users}    ]
   }}
   EDGE {{
-    jetstream: enabled
-{of_edge}    users: [
+{records}{connections}{of_edge}    users: [
 {edge_users}    ]
   }}
 {of_gateways}  LINK {{
@@ -369,9 +383,9 @@ fn check_name(name: &str) -> Result<(), ConfigError> {
 /// What every server has. Pings are frequent, so that a dead link is noticed within seconds.
 fn general(
     name: &str,
-    listen: SocketAddr,
-    monitor: SocketAddr,
+    (listen, monitor): (SocketAddr, SocketAddr),
     tls: &TlsFiles,
+    waiting: u64,
 ) -> Result<String, ConfigError> {
     check_name(name)?;
     if !monitor.ip().is_loopback() {
@@ -392,13 +406,18 @@ max_payload: 1MB
 ping_interval: \"5s\"
 ping_max: 2
 write_deadline: \"10s\"
-# Models of many devices arrive at once: slow readers are not disconnected.
-max_pending: 1GB
+# Models of many devices arrive at once. Who sends more is slowed from half of it on; who does not read is disconnected.
+max_pending: {waiting}
 "
     ))
 }
 
-fn jetstream(domain: &str, store: &Path, durable: bool) -> Result<String, ConfigError> {
+/// A server grants accounts no more than it has itself, so it is told how much that is.
+fn jetstream(
+    domain: &str,
+    (store, most): (&Path, u64),
+    durable: bool,
+) -> Result<String, ConfigError> {
     let (domain, store) = (quoted(domain), path(store)?);
     let sync = if durable {
         "  sync_interval: always\n"
@@ -406,7 +425,7 @@ fn jetstream(domain: &str, store: &Path, durable: bool) -> Result<String, Config
         ""
     };
     Ok(format!(
-        "jetstream {{\n  domain: {domain}\n  store_dir: {store}\n{sync}}}\n"
+        "jetstream {{\n  domain: {domain}\n  store_dir: {store}\n  max_file: {most}\n{sync}}}\n"
     ))
 }
 
@@ -470,6 +489,7 @@ mod tests {
             edge: Some(public()),
             gateways: vec![("gateway-0".to_owned(), public())],
             durable: true,
+            quotas: Quotas::default(),
         }
     }
 

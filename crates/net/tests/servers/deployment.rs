@@ -3,7 +3,7 @@
 use async_nats::{Client, ConnectError, ConnectOptions, Event};
 use selvedge_net::broker::{BrokerError, Program, Server, free_port};
 use selvedge_net::credentials::{Authority, Identity, write_secret};
-use selvedge_net::server::{Hub, Site, SiteKey, TlsFiles, link_text};
+use selvedge_net::server::{Hub, Quotas, Site, SiteKey, TlsFiles, link_text};
 use selvedge_net::subjects::{self, CLOUD, EDGE, HOSPITAL};
 use std::collections::HashMap;
 use std::fs;
@@ -16,6 +16,13 @@ use tokio::time::{sleep, timeout};
 
 /// What each group has besides hospital and edge.
 pub(crate) const GATEWAYS: [&str; 2] = ["gateway-0", "gateway-1"];
+
+/// Those of a small run.
+pub(crate) const QUOTAS: Quotas = Quotas {
+    store: 20 << 20,
+    waiting_at_site: 40 << 20,
+    waiting_at_hub: 40 << 20,
+};
 
 /// The longest that a test waits for what must come.
 pub(crate) const LONG: Duration = Duration::from_secs(15);
@@ -150,6 +157,7 @@ impl Deployment {
                 .to_vec(),
             durable: false,
             cluster: None,
+            quotas: QUOTAS,
         };
         let sites = [0, 1].map(|group| {
             let name = site_name(group);
@@ -169,6 +177,7 @@ impl Deployment {
                     .map(|name| (name.to_owned(), public(group, name)))
                     .to_vec(),
                 durable: true,
+                quotas: QUOTAS,
             }
         });
         Some(Self {

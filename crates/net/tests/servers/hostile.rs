@@ -271,12 +271,19 @@ async fn a_site_cannot_join_the_hubs_cluster() {
     let two = hub("two", issued[1].0.clone(), 1, &[0]);
     let _two = launch("two", &two, &two.to_text().unwrap());
     log.has(&["Route connection created"]).await;
-    let (_, page) = ask(one.monitor, "/routez").unwrap();
-    let page: serde_json::Value = serde_json::from_str(&page).unwrap();
-    let joined = page["routes"].as_array().unwrap();
-    assert!(
-        !joined.is_empty() && joined.iter().all(|r| r["remote_name"] == "two"),
-        "{page}"
-    );
+    // It is said before it is there.
+    let joined = async {
+        loop {
+            let (_, page) = ask(one.monitor, "/routez").unwrap();
+            let page: serde_json::Value = serde_json::from_str(&page).unwrap();
+            match page["routes"].as_array() {
+                Some(routes) if !routes.is_empty() => return routes.clone(),
+                _ => sleep(Duration::from_millis(20)).await,
+            }
+        }
+    };
+    let joined = timeout(LONG, joined).await.expect("a route");
+    let is_real = |route: &serde_json::Value| route["remote_name"] == "two";
+    assert!(joined.iter().all(is_real), "{joined:?}");
     assert!(!site_log.has_by_now(&["JetStream cluster new metadata leader"]));
 }

@@ -11,6 +11,7 @@ mod joint;
 mod life;
 mod link;
 mod protocol;
+mod quotas;
 mod revoked;
 mod rights;
 

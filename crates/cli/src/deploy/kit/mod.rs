@@ -29,7 +29,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::experiment::{Experiment, nearest};
 use selvedge_core::role::Party;
 use selvedge_net::credentials::{Authority, write_secret};
-use selvedge_net::server::{Cluster, Hub, Site, SiteKey, TlsFiles};
+use selvedge_net::server::{Cluster, Hub, Quotas, Site, SiteKey, TlsFiles};
 use selvedge_net::transport::name;
 use selvedge_run::files::{read_text, write_whole};
 use serde::{Deserialize, Serialize};
@@ -52,6 +52,9 @@ pub(crate) struct Deployment {
     keys: BTreeMap<String, String>,
     /// Of the keys of the cloud's servers, by which those of a cluster know each other.
     fingerprints: Vec<String>,
+    /// What parties may take up of servers, as far as the sizes of the run are known.
+    #[serde(default)]
+    quotas: Quotas,
 }
 
 /// A server to be started.
@@ -171,6 +174,10 @@ impl Deployment {
             iterations: experiment.train.iterations,
             keys: BTreeMap::new(),
             fingerprints: vec![String::new(); consortium.cloud.len()],
+            quotas: match stock.shards {
+                Some(shards) => write::quotas(shards, experiment)?,
+                None => Quotas::default(),
+            },
             consortium,
         };
         let authority = Authority::new(&deployment.consortium.name)?;
@@ -466,6 +473,7 @@ impl Deployment {
                 others,
                 fingerprints: self.fingerprints.clone(),
             }),
+            quotas: self.quotas,
         })
     }
 
@@ -486,6 +494,7 @@ impl Deployment {
             edge: key(Party::Edge(m)),
             gateways: gateways.filter_map(|g| Some((name(g), key(g)?))).collect(),
             durable: c.durable,
+            quotas: self.quotas,
         }
     }
 }

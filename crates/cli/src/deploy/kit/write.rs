@@ -1,14 +1,16 @@
 //! Writing the folders of a kit.
 
 use super::{Deployment, handover};
+use crate::deploy::bounds;
 use crate::deploy::config::NodeConfig;
 use crate::deploy::consortium::group_of;
 use anyhow::{Context, Result, bail};
 use selvedge_core::experiment::Experiment;
 use selvedge_core::role::Party;
+use selvedge_core::task::Task;
 use selvedge_data::{PartyShard, PseudonymKey, distribute, read_party};
 use selvedge_net::credentials::{Authority, Identity, random, write_secret};
-use selvedge_net::server::link_text;
+use selvedge_net::server::{Quotas, link_text};
 use std::fs;
 use std::ops::Range;
 use std::os::unix::fs::DirBuilderExt;
@@ -47,6 +49,13 @@ pub(super) fn whole<T>(folder: &Path, fill: impl FnOnce(&Path) -> Result<T>) -> 
         let _ = fs::remove_dir_all(&partial);
     }
     filled
+}
+
+/// What the parties of a run may take up of servers.
+pub(super) fn quotas(shards: &Path, experiment: &Experiment) -> Result<Quotas> {
+    let loaded = read_party(shards, PartyShard::Coordinator)?;
+    let task = Task::of_party(experiment, &loaded.dataset, &loaded.labels)?;
+    Ok(bounds::quotas(&task, loaded.held_out_of_all.iter().sum()))
 }
 
 /// Writes a new key of a party.

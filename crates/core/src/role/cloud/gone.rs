@@ -1,6 +1,6 @@
 //! Groups that are not waited for: one of their parties has missed several deadlines in a row.
 
-use super::super::{MOST_MISSED, Party};
+use super::super::{MOST_MISSED, Party, Phase};
 use super::Cloud;
 
 /// How many deadlines each group has missed in a row: its hospital and its edge those of aggregations, and its hospital
@@ -16,6 +16,22 @@ impl Cloud<'_> {
     pub(super) fn heard(&mut self, m: usize, side: usize) {
         if let Some(missed) = self.missed.get_mut(m) {
             missed.uploads[side] = 0;
+        }
+    }
+
+    /// A party is not listened to: as if it had missed as many deadlines as it takes.
+    pub(super) fn silenced(&mut self, phase: Phase, party: Party) {
+        let (Party::Hospital(m) | Party::Edge(m)) = party else {
+            return;
+        };
+        let Some(missed) = self.missed.get_mut(m) else {
+            return;
+        };
+        match (phase, party) {
+            (Phase::Global, Party::Hospital(_)) => missed.uploads[0] = MOST_MISSED,
+            (Phase::Global, _) => missed.uploads[1] = MOST_MISSED,
+            (Phase::Evaluation, Party::Hospital(_)) => missed.scores = MOST_MISSED,
+            _ => {}
         }
     }
 

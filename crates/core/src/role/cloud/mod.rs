@@ -202,6 +202,7 @@ impl<'a> Cloud<'a> {
                 }
             }
             Event::Appeared(_) => {}
+            Event::Silenced(phase, party) => self.silenced(phase, party),
             Event::GoOn => self.aggregate_if_due(outbox),
             Event::Retry => self.again(outbox),
         }

@@ -38,6 +38,13 @@ impl Edge<'_> {
         }
     }
 
+    /// A gateway is not listened to: as if it had missed as many deadlines as it takes.
+    pub(super) fn silenced(&mut self, due: Due, gateway: usize) {
+        if let Some(missed) = self.missed.0[due as usize].get_mut(gateway) {
+            *missed = MOST_MISSED;
+        }
+    }
+
     /// The deadline of a phase is over: who is missing has missed one more.
     pub(super) fn miss(&mut self, due: Due) {
         let (Stage::Inviting(drawn) | Stage::Teaching(drawn, _)) = &self.stage else {

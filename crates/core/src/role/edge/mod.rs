@@ -315,6 +315,10 @@ impl<'a> Edge<'a> {
             }
             Event::Deadline(Phase::Exchange, t) if t == at => self.exchange_is_due(outbox),
             Event::Deadline(Phase::Upload, t) if t == at => self.upload_is_due(outbox),
+            Event::Silenced(Phase::Exchange, Party::Gateway(_, g)) => {
+                self.silenced(Due::Exchange, g);
+            }
+            Event::Silenced(Phase::Upload, Party::Gateway(_, g)) => self.silenced(Due::Upload, g),
             Event::Retry => {
                 self.again(outbox);
                 self.tell_where(outbox);
