@@ -2,7 +2,7 @@
 
 use crate::error::{Context, Result, bail};
 use crate::files::{MANIFEST, is_run, read_json, write_json};
-use crate::format::{bytes, seconds};
+use crate::format::{bytes, count, seconds};
 use selvedge_core::dataset::{Dataset, Group};
 use selvedge_core::experiment::Experiment;
 use selvedge_core::fingerprint::{Fingerprint, was_mixed};
@@ -160,6 +160,10 @@ impl EndingInfo {
             ),
         };
         let on = match ending {
+            Ending::Reached {
+                key: "stop.patience",
+                ..
+            } => Some("validation".into()),
             Ending::Reached { key, .. } => {
                 let is_it = |m: &&Metric| m.stop.is_some_and(|stop| stop.path == *key);
                 let metric = Metric::targets().find(is_it);
@@ -185,6 +189,12 @@ impl EndingInfo {
         let value = match key.as_str() {
             "stop.bytes" => bytes(value),
             "stop.seconds" => seconds(value),
+            "stop.patience" => {
+                let waited = count(value as u64);
+                return Some(format!(
+                    "{key}: no better model on the validation samples for {waited} iterations"
+                ));
+            }
             _ => format!("{value:.4}"),
         };
         Some(format!("{key} reached at {value}{}", self.judged()))

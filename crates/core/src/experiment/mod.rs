@@ -17,6 +17,7 @@ mod data;
 mod defence;
 mod derived;
 mod keys;
+mod optimiser;
 mod read;
 mod sets;
 mod settings;
@@ -30,10 +31,11 @@ pub use compression::CompressionSettings;
 pub use data::{DataSettings, Features, SPLITS};
 pub use defence::{DefenceSettings, Rule};
 pub use keys::{KEYS, KeyInfo, nearest, one_of};
+pub use optimiser::{Method, OptimiserSettings};
 pub use read::ExperimentError;
 pub use sets::{Seen, Sets, Usual};
 pub use settings::{
-    Adaptive, Broadcast, ClassWeights, Compute, ModelSettings, TimeSettings, TrainSettings,
+    Adaptive, Broadcast, ClassWeights, Compute, Fall, ModelSettings, TimeSettings, TrainSettings,
 };
 pub use stop::StopSettings;
 pub use table::{Categorical, TableSettings};
@@ -55,6 +57,11 @@ settings! {
         [
             /// The algorithm and its parameters.
             train: TrainSettings
+        ]
+        [
+            /// How gradients become steps.
+            #[serde(skip_serializing_if = "OptimiserSettings::is_usual")]
+            optimiser: OptimiserSettings
         ]
         [
             /// The three networks.
