@@ -14,6 +14,8 @@ fn forgets(seed: u64, parties: impl Fn(&mut Stream, &World<'_>) -> Vec<Party>) -
     // What compression and optimisers remember cannot be had again.
     (train.algorithm, train.adaptive) = (Algorithm::Hsgd, Adaptive::Off);
     experiment.compression = Default::default();
+    let o = &mut experiment.optimiser;
+    (o.hospital, o.edge, o.cloud) = Default::default();
     let experiment = checked(&experiment);
     let own = task(&experiment, &dataset);
     let mut world = World::new(&own, &dataset, &mut stream);
