@@ -128,10 +128,19 @@ fn broken(task: &Task<'_>, state: &mut State) -> Judging {
 }
 
 fn over(task: &Task<'_>, state: &mut State, evaluation: Evaluation) -> Judging {
-    let ending = target(task, &evaluation)
-        .or_else(|| budget(task, &state.progress))
-        .or_else(|| patience(task, &state.progress));
+    let ending = reached(task, &state.progress, &evaluation);
     done(state, Some(evaluation), ending)
+}
+
+/// What of `[stop]` is reached.
+pub(crate) fn reached(
+    task: &Task<'_>,
+    progress: &Progress,
+    evaluation: &Evaluation,
+) -> Option<Ending> {
+    target(task, evaluation)
+        .or_else(|| budget(task, progress))
+        .or_else(|| patience(task, progress))
 }
 
 fn done(state: &mut State, evaluation: Option<Evaluation>, ending: Option<Ending>) -> Judging {

@@ -1,6 +1,7 @@
 //! `manifest.json`: what a run is.
 
 use crate::error::{Context, Result, bail};
+use crate::extending::Extension;
 use crate::files::{MANIFEST, is_run, read_json, write_json};
 use crate::format::{bytes, count, seconds};
 use selvedge_core::dataset::{Dataset, Group};
@@ -65,6 +66,9 @@ pub struct Manifest {
     pub timing: Timing,
     /// How it ended, once it has.
     pub ending: Option<EndingInfo>,
+    /// Each time that it was given more than it began with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extended: Vec<Extension>,
     /// The iteration of its best model, once it has ended; runs of 0.2 do not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best: Option<u64>,
@@ -147,7 +151,7 @@ pub struct EndingInfo {
 }
 
 impl EndingInfo {
-    fn new(ending: &Ending, t: u64, data: &DataInfo) -> Self {
+    pub(crate) fn new(ending: &Ending, t: u64, data: &DataInfo) -> Self {
         let (kind, t, key, value) = match ending {
             Ending::Finished => ("finished", t, None, None),
             Ending::Reached { key, value } => ("reached", t, Some((*key).to_owned()), Some(*value)),
@@ -249,6 +253,7 @@ impl Manifest {
                 seconds: 0.0,
             },
             ending: None,
+            extended: Vec::new(),
             best: None,
             files: BTreeMap::new(),
         })

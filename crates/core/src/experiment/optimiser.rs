@@ -3,6 +3,7 @@
 use super::keys::settings;
 use super::values::{ABOVE_0, REST, Range, Values};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 settings! {
     /// `[optimiser]`: how gradients become steps. Devices keep nothing between two intervals: they descend plainly.
@@ -52,6 +53,16 @@ pub enum Method {
 }
 
 impl Method {
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::Sgd => "sgd",
+            Method::Momentum => "momentum",
+            Method::Adam => "adam",
+            Method::AdamW => "adamw",
+        }
+    }
+
     /// Whether its steps have the length of its rate, however long gradients are.
     pub fn is_adaptive(self) -> bool {
         matches!(self, Method::Adam | Method::AdamW)
@@ -78,6 +89,32 @@ impl OptimiserSettings {
     /// The learning rate of the cloud, along a pseudo-gradient.
     pub fn cloud_rate(&self) -> f64 {
         self.cloud_rate.unwrap_or(usual_of(self.cloud))
+    }
+}
+
+impl fmt::Display for OptimiserSettings {
+    /// `adamw at hospitals (η 0.001), adam at the cloud (η 0.01)`; nothing where all is plain descent.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (edge, cloud) = (self.edge_rate(), self.cloud_rate());
+        let rates = [self.hospital_rate(), Some(edge), Some(cloud)];
+        let plain = [None, Some(1.0), Some(1.0)];
+        let methods = [self.hospital, self.edge, self.cloud];
+        let mut parts = Vec::new();
+        for (i, place) in ["hospitals", "edges", "the cloud"].into_iter().enumerate() {
+            let rate = rates[i].filter(|_| rates[i] != plain[i]);
+            if methods[i] != Method::Sgd || rate.is_some() {
+                let rate = rate.map_or(String::new(), |rate| format!(" (η {rate})"));
+                parts.push(format!("{} at {place}{rate}", methods[i].name()));
+            }
+        }
+        let clips = [
+            ("hospitals", self.hospital_clip),
+            ("devices", self.device_clip),
+        ];
+        for (place, clip) in clips.into_iter().filter(|(_, clip)| *clip > 0.0) {
+            parts.push(format!("gradients of {place} up to {clip}"));
+        }
+        f.write_str(&parts.join(", "))
     }
 }
 
