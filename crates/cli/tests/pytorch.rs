@@ -115,6 +115,45 @@ fn agrees_on(test: &str, experiment: &str) {
     }
 }
 
+/// What bends the steps of one run or another: every optimiser at every tier, clipping, schedules, decay of all parts.
+const OPTIMISERS: [(&str, &str, &str); 4] = [
+    (
+        "adamw",
+        "schedule = \"cosine\"\nwarm_up = 9\nweight_decay = 0.02\ncombined_weight_decay = 0.05",
+        "hospital = \"adamw\"\nhospital_rate = 0.01\nedge = \"adam\"\ncloud = \"adam\"\nepsilon = 1e-4",
+    ),
+    (
+        "adam",
+        "halve_every = 40\nweight_decay = 0.02\ncombined_weight_decay = 0.01",
+        "hospital = \"adam\"\nedge = \"momentum\"\nedge_rate = 0.5\ncloud = \"adam\"\ncloud_rate = 0.02\nbeta1 = 0.8\nbeta2 = 0.95\nepsilon = 1e-4",
+    ),
+    (
+        "momentum",
+        "warm_up = 20",
+        "hospital = \"momentum\"\nhospital_rate = 0.05\nedge = \"momentum\"\ncloud = \"momentum\"\nmomentum = 0.5",
+    ),
+    (
+        "clipped",
+        "schedule = \"cosine\"",
+        "hospital_clip = 0.2\ndevice_clip = 0.3\nedge_rate = 0.5\ncloud = \"sgd\"\ncloud_rate = 1.5",
+    ),
+];
+
+#[test]
+fn pytorch_agrees_on_every_optimiser() {
+    let Some(python) = python("pytorch_agrees_on_every_optimiser") else {
+        return;
+    };
+    for (name, train, optimiser) in OPTIMISERS {
+        let place = Place::new(&format!("optimiser-{name}"));
+        let plain = DENSE.replace("halve_every = 40\n", "");
+        let plain = plain.replace("weight_decay = 0.01\n", "");
+        let experiment = format!("{plain}{train}\n[optimiser]\n{optimiser}\n");
+        let (run, export) = traced(&place, &experiment);
+        both_agree(python, &run, &export);
+    }
+}
+
 /// Convolutions, pooling and a GRU.
 const CONVOLUTIONS: &str = r#"
 seed = 3

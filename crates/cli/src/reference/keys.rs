@@ -9,13 +9,18 @@ use serde_json::Value;
 use std::fmt::Write;
 
 /// The tables of an experiment, in the order of their keys, and what each is about.
-const TABLES: [(&str, &str); 7] = [
+const TABLES: [(&str, &str); 8] = [
     ("data", "Which rows, and how they are assigned to groups."),
     (
         "data.table",
         "What the columns of your own table mean; [own-table.md](../own-table.md) shows all of them in use.",
     ),
     ("train", "The algorithm and its parameters."),
+    (
+        "optimiser",
+        "How gradients become steps: at hospitals along the mean gradient of a batch, at edges and the cloud along the difference \
+         between a model and the aggregate of others. [Optimisers](../tuning.md#optimisers) says what each tier can do.",
+    ),
     (
         "model",
         "The three networks. A layer is `{ linear = { out = 16 } }`, `{ conv1d = { out, size, stride = 1, padding = 0 } }`, \
@@ -33,7 +38,7 @@ const TABLES: [(&str, &str); 7] = [
     ),
     (
         "stop",
-        "Targets and budgets that end a run early, at a global aggregation.",
+        "Targets, budgets and patience that end a run early, at a global aggregation. They may be changed when a run is resumed.",
     ),
 ];
 
