@@ -354,7 +354,7 @@ fn options_outside_their_range_are_refused() {
     );
     place.refuses(
         &["train", "--resume", "b", "--set", "seed=1"],
-        &["--set", "--out"],
+        &["there is no run in b"],
     );
     place.refuses(&["evaluate"], &["<RUN>"]);
     place.refuses(&["data", "export"], &["--out"]);
