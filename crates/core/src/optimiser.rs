@@ -187,8 +187,8 @@ impl Optimisers {
         };
         Optimisers {
             hospital: of(settings.hospital),
-            edge: of(settings.edge),
-            cloud: of(settings.cloud),
+            edge: of(settings.edge.into()),
+            cloud: of(settings.cloud.into()),
         }
     }
 

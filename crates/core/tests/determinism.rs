@@ -7,7 +7,7 @@ use common::{
     for_seeds, model_bits, run, saved, task, watch,
 };
 use selvedge_core::dataset::Dataset;
-use selvedge_core::experiment::{ClassWeights, Compute, Experiment, Fall, Method};
+use selvedge_core::experiment::{Averager, ClassWeights, Compute, Experiment, Fall, Method};
 use selvedge_core::model::Architecture;
 use selvedge_core::run::{self, Ending};
 use selvedge_core::state::{Evaluation, State};
@@ -50,7 +50,7 @@ fn cases() -> Vec<(&'static str, Experiment, Dataset)> {
     let mut adam = wide.clone();
     (adam.train.schedule, adam.train.warm_up) = (Fall::Cosine, 4);
     let o = &mut adam.optimiser;
-    (o.hospital, o.edge, o.cloud) = (Method::AdamW, Method::Adam, Method::Adam);
+    (o.hospital, o.edge, o.cloud) = (Method::AdamW, Averager::Adam, Averager::Adam);
     (o.hospital_clip, o.device_clip) = (0.5, 0.1);
     let plan = Plan {
         x1: Shape::Flat(8),

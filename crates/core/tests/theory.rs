@@ -9,7 +9,7 @@ use common::{
     run, stream, task, within,
 };
 use selvedge_core::dataset::Dataset;
-use selvedge_core::experiment::{ClassWeights, Experiment, Method};
+use selvedge_core::experiment::{Averager, ClassWeights, Experiment};
 use selvedge_core::model::{Architecture, Model};
 use selvedge_core::selection::{Draw, Selection, Uniform};
 use selvedge_nn::{Update, loss::cross_entropy};
@@ -125,17 +125,17 @@ fn weighted(mut e: Experiment) -> Experiment {
 
 #[test]
 fn p_and_q_of_1_are_centralised_sgd_on_the_union_of_the_subsets() {
-    centralised(Method::Sgd);
+    centralised(Averager::Sgd);
 }
 
 /// The pseudo-gradient is η times the gradient on the union.
 #[test]
 fn with_an_optimiser_at_the_cloud_p_and_q_of_1_are_centralised_too() {
-    centralised(Method::Momentum);
-    centralised(Method::Adam);
+    centralised(Averager::Momentum);
+    centralised(Averager::Adam);
 }
 
-fn centralised(method: Method) {
+fn centralised(method: Averager) {
     for_seeds(0..10, |seed| {
         let mut draw = stream(seed);
         // Every group selects the same share of its devices, exactly.
@@ -165,7 +165,7 @@ fn centralised(method: Method) {
             for (part, memory) in memories.iter_mut().enumerate() {
                 let rate = e.optimiser.cloud_rate();
                 let way = (&mut want[part], &mean[part][..]);
-                memory.move_on((&e, method), rate, 1.0, way);
+                memory.move_on((&e, method.into()), rate, 1.0, way);
             }
             let got = theta(&run.log.states[t as usize + 1].theta);
             assert_near(

@@ -6,6 +6,7 @@ use anyhow::Result;
 use selvedge_core::experiment::{KEYS, KeyInfo};
 use selvedge_data::SETS;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// The tables of an experiment, in the order of their keys, and what each is about.
@@ -64,19 +65,18 @@ fn parent(key: &KeyInfo) -> &'static str {
     key.path.rsplit_once('.').map_or("", |(table, _)| table)
 }
 
-fn table<'a>(keys: impl Iterator<Item = &'a KeyInfo>, defaults: &Value) -> String {
+fn table<'a>(keys: impl Iterator<Item = &'a KeyInfo>, defaults: &BTreeMap<&str, Value>) -> String {
     let mut out = String::from(
         "\n| key | type | default | values | meaning |\n| --- | --- | --- | --- | --- |\n",
     );
     for key in keys {
-        let default = key.path.split('.').fold(defaults, |v, word| &v[word]);
         let values = SETS.values(key);
         let _ = writeln!(
             out,
             "| `{}` | {} | {} | {} | {} |",
             key.path,
             values.kind(),
-            shown(default),
+            shown(&defaults[key.path]),
             cell(&values.to_string()),
             cell(&SETS.meaning(key))
         );

@@ -370,7 +370,7 @@ fn optimisers_and_schedules_that_do_not_fit() {
         ),
         (
             &["optimiser.edge=adamw"],
-            &["optimiser.edge = \"adamw\"", "\"adam\""],
+            &["optimiser.edge=adamw", "`momentum`, `adam`"],
         ),
         (
             &["optimiser.cloud_rate=0"],

@@ -31,7 +31,7 @@ pub use compression::CompressionSettings;
 pub use data::{DataSettings, Features, SPLITS};
 pub use defence::{DefenceSettings, Rule};
 pub use keys::{KEYS, KeyInfo, nearest, one_of};
-pub use optimiser::{Method, OptimiserSettings};
+pub use optimiser::{Averager, Method, OptimiserSettings};
 pub use read::ExperimentError;
 pub use sets::{Seen, Sets, Usual};
 pub use settings::{
@@ -115,6 +115,11 @@ impl Experiment {
     /// nothing until it is set.
     pub fn identity(&self) -> String {
         identity(self)
+    }
+
+    /// Every key, with what it is set to or with its default; nothing where it has none.
+    pub fn settings(&self) -> Vec<(KeyInfo, Option<toml::Value>)> {
+        self.entries()
     }
 
     /// The default of a key, which [`identity`](Self::identity) leaves out; none where it has no default.

@@ -15,11 +15,11 @@ settings! {
         hospital_clip: f64 = 0.0, CLIP,
             "norm of a hospital's gradient, of θ0 and θ1 together, beyond which it is shortened; 0: never";
         device_clip: f64 = 0.0, CLIP, "norm of a device's gradient beyond which it is shortened; 0: never";
-        edge: Method = Method::Sgd, Values::OneOf(&AVERAGERS),
+        edge: Averager = Averager::Sgd, AVERAGERS,
             "how edges step from θ2 towards the aggregate of their devices' models";
         #[serde(skip_serializing_if = "Option::is_none")]
         edge_rate: Option<f64> = None, ABOVE_0, "learning rate at edges; if not set, 1, or 0.01 for adam";
-        cloud: Method = Method::Sgd, Values::OneOf(&AVERAGERS),
+        cloud: Averager = Averager::Sgd, AVERAGERS,
             "how the cloud steps from θ towards the aggregate of the groups' models";
         #[serde(skip_serializing_if = "Option::is_none")]
         cloud_rate: Option<f64> = None, ABOVE_0, "learning rate at the cloud; if not set, 1, or 0.01 for adam";
@@ -32,12 +32,34 @@ settings! {
 
 const CLIP: Values = Values::Number(Range::AtLeast(0.0));
 /// In single precision, less could be nothing.
-const EPSILON: Values = Values::Number(Range::AtLeast(1e-20));
+const EPSILON: Values = Values::Number(Range::AtLeast(1e-12));
 
-/// What edges and the cloud may use: weight decay is for those who have gradients.
-const AVERAGERS: [&str; 3] = ["sgd", "momentum", "adam"];
+const AVERAGERS: Values = Values::OneOf(&["sgd", "momentum", "adam"]);
 
-/// An optimiser.
+/// An optimiser of edges or the cloud: weight decay is for those who have gradients.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Averager {
+    /// Plain descent: at a rate of 1, the aggregate is adopted.
+    #[default]
+    Sgd,
+    /// Heavy-ball momentum.
+    Momentum,
+    /// Adam.
+    Adam,
+}
+
+impl From<Averager> for Method {
+    fn from(averager: Averager) -> Self {
+        match averager {
+            Averager::Sgd => Method::Sgd,
+            Averager::Momentum => Method::Momentum,
+            Averager::Adam => Method::Adam,
+        }
+    }
+}
+
+/// An optimiser of hospitals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
@@ -98,7 +120,7 @@ impl fmt::Display for OptimiserSettings {
         let (edge, cloud) = (self.edge_rate(), self.cloud_rate());
         let rates = [self.hospital_rate(), Some(edge), Some(cloud)];
         let plain = [None, Some(1.0), Some(1.0)];
-        let methods = [self.hospital, self.edge, self.cloud];
+        let methods = [self.hospital, self.edge.into(), self.cloud.into()];
         let mut parts = Vec::new();
         for (i, place) in ["hospitals", "edges", "the cloud"].into_iter().enumerate() {
             let rate = rates[i].filter(|_| rates[i] != plain[i]);
@@ -119,9 +141,9 @@ impl fmt::Display for OptimiserSettings {
 }
 
 /// The rate along a pseudo-gradient: the whole way, or steps that Adam takes well.
-fn usual_of(method: Method) -> f64 {
-    match method.is_adaptive() {
-        true => 0.01,
-        false => 1.0,
+fn usual_of(averager: Averager) -> f64 {
+    match averager {
+        Averager::Adam => 0.01,
+        Averager::Sgd | Averager::Momentum => 1.0,
     }
 }

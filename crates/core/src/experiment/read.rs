@@ -327,8 +327,8 @@ impl Experiment {
         let (o, algorithm) = (&self.optimiser, self.train.algorithm);
         let parties = [
             ("optimiser.hospital", o.hospital, algorithm.has_hospitals()),
-            ("optimiser.edge", o.edge, algorithm.has_edges()),
-            ("optimiser.cloud", o.cloud, algorithm.has_a_cloud()),
+            ("optimiser.edge", o.edge.into(), algorithm.has_edges()),
+            ("optimiser.cloud", o.cloud.into(), algorithm.has_a_cloud()),
         ];
         for (key, method, can) in parties {
             require(key, can || method == Method::Sgd, || {

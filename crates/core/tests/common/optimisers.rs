@@ -1,12 +1,11 @@
 //! Optimisers, clipping and schedules once more, in f64 and from their definitions; and experiments with any of them.
 
 use super::{pick, within};
-use selvedge_core::experiment::{Experiment, Fall, Method, TrainSettings};
+use selvedge_core::experiment::{Averager, Experiment, Fall, Method, TrainSettings};
 use selvedge_nn::random::Stream;
 
 /// Draws every key of `[optimiser]`, and the others that change steps.
 pub fn any(stream: &mut Stream, e: &mut Experiment) {
-    use Method::{Adam, AdamW, Momentum, Sgd};
     let train = &mut e.train;
     if train.halve_every == 0 {
         train.schedule = pick(stream, &[Fall::Halving, Fall::Cosine]);
@@ -15,9 +14,12 @@ pub fn any(stream: &mut Stream, e: &mut Experiment) {
     train.warm_up = pick(stream, &[0, up]);
     train.combined_weight_decay = pick(stream, &[0.0, 0.05]);
     let o = &mut e.optimiser;
-    o.hospital = pick(stream, &[Sgd, Momentum, Adam, AdamW]);
-    o.edge = pick(stream, &[Sgd, Momentum, Adam]);
-    o.cloud = pick(stream, &[Sgd, Momentum, Adam]);
+    o.hospital = pick(
+        stream,
+        &[Method::Sgd, Method::Momentum, Method::Adam, Method::AdamW],
+    );
+    let averagers = [Averager::Sgd, Averager::Momentum, Averager::Adam];
+    (o.edge, o.cloud) = (pick(stream, &averagers), pick(stream, &averagers));
     o.hospital_rate = pick(stream, &[None, Some(0.02)]);
     o.edge_rate = pick(stream, &[None, Some(0.03)]);
     o.cloud_rate = pick(stream, &[None, Some(0.04)]);
@@ -27,7 +29,7 @@ pub fn any(stream: &mut Stream, e: &mut Experiment) {
     o.hospital_clip = pick(stream, &[0.0, 0.1, 3.0]);
     o.device_clip = pick(stream, &[0.0, 0.1, 3.0]);
     let train = &mut e.train;
-    if o.hospital == AdamW && train.weight_decay + train.combined_weight_decay == 0.0 {
+    if o.hospital == Method::AdamW && train.weight_decay + train.combined_weight_decay == 0.0 {
         train.weight_decay = 0.03;
     }
 }

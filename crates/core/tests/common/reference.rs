@@ -314,7 +314,7 @@ pub fn hsgd(task: &Task<'_>, initial: &Model, segments: &[Segment]) -> Vec<Insta
                 let devices = |m: usize| task.dataset.groups[m].devices() as f64;
                 let models: Vec<_> = there.map(|m| (devices(m), &groups[m].theta)).collect();
                 if let Some(mean) = weighted_mean(&models) {
-                    let (how, rate) = ((e, e.optimiser.cloud), e.optimiser.cloud_rate());
+                    let (how, rate) = ((e, e.optimiser.cloud.into()), e.optimiser.cloud_rate());
                     for (part, memory) in remembered.iter_mut().enumerate() {
                         memory.move_on(how, rate, left, (&mut global[part], &mean[part]));
                     }
@@ -428,6 +428,6 @@ fn local_aggregation(task: &Task<'_>, t: u64, m: usize, group: &mut Group, left:
     let numbers = 0..group.theta[2].len();
     let mean: Vec<f64> = numbers.map(|i| sum(i) / arrived.len() as f64).collect();
     let e = task.experiment;
-    let (how, rate) = ((e, e.optimiser.edge), e.optimiser.edge_rate());
+    let (how, rate) = ((e, e.optimiser.edge.into()), e.optimiser.edge_rate());
     group.memories[2].move_on(how, rate, left, (&mut group.theta[2], &mean));
 }
