@@ -430,4 +430,12 @@ fn optimisers_and_schedules_that_do_not_fit() {
         ],
         &["stop.patience", "data.validation above 0"],
     );
+    for (set, key) in [
+        ("optimiser.cloud=adam", "[optimiser]"),
+        ("train.warm_up=10", "train.warm_up"),
+        ("train.schedule=cosine", "train.schedule"),
+    ] {
+        let tune = ["tune", "--target", "auc=0.9", "--set", set];
+        place.refuses(&tune, &["plain gradient descent", key]);
+    }
 }
