@@ -18,6 +18,7 @@ import sys
 import torch
 
 import hsgd
+from optimisers import Averager, Optimiser, Rates, hospital_rate, shortened
 
 
 class Settings:
@@ -30,17 +31,29 @@ class Settings:
             self.q = train["local_interval"]
             self.iterations = train["iterations"]
             self.learning_rate = train["learning_rate"]
+            self.rates = Rates(train)
         except KeyError as error:
             raise hsgd.BadInput(f"manifest.json has no {error} in experiment.train") from error
-        self.halve_every = train.get("halve_every")
         self.weight_decay = train.get("weight_decay") or 0.0
+        self.combined_weight_decay = train.get("combined_weight_decay") or 0.0
+        self.optimiser = manifest["experiment"].get("optimiser") or {}
+        self.hospital_rate = hospital_rate(self.optimiser, self.learning_rate)
+        self.hospital_clip = self.optimiser.get("hospital_clip")
+        self.device_clip = self.optimiser.get("device_clip")
+        if train.get("adaptive", "off") != "off":
+            raise hsgd.BadInput("the run was steered (train.adaptive); only fixed P, Q and eta can be replayed")
         self.class_weights = hsgd.class_weights_of(manifest)
         algorithm = train.get("algorithm", "hsgd")
         if algorithm != "hsgd":
             raise hsgd.BadInput(f"the run's algorithm is {algorithm}; only hsgd can be replayed")
 
-    def eta(self, t):
-        return self.learning_rate * 2.0 ** -(t // self.halve_every if self.halve_every else 0)
+    def etas(self, t):
+        """The learning rates of devices and hospitals."""
+        return [self.rates.at(initial, t) for initial in (self.learning_rate, self.hospital_rate)]
+
+    def left(self, t):
+        """The share of the learning rate that was left at the last step before t."""
+        return self.rates.at(1.0, t - 1)
 
 
 class Selection:
@@ -87,8 +100,9 @@ def read_trace(path, groups, q):
 class Group:
     """One group's data, its weights, and what is frozen during an interval."""
 
-    def __init__(self, x1, x2, y, initial):
+    def __init__(self, x1, x2, y, initial, keys):
         self.x1, self.x2, self.y = x1, x2, y
+        self.optimisers = [Optimiser(keys, "hospital"), Optimiser(keys, "hospital"), Averager(keys, "edge")]
         self.theta0, self.theta1, self.theta2 = (initial[part] for part in ("combined", "hospital", "device"))
         self.device_thetas = []
 
@@ -115,8 +129,9 @@ class Group:
         loss = hsgd.losses(logits, self.y[self.batch], settings.class_weights).mean()
         gradient0 = model.combined.gradient(loss, keep_graph=True)
         gradient1 = model.hospital.gradient(loss)
-        self.theta0 = self.theta0 - eta * gradient0
-        self.theta1 = self.theta1 - eta * (gradient1 + settings.weight_decay * self.theta1)
+        gradient0, gradient1 = shortened([gradient0, gradient1], settings.hospital_clip)
+        self.theta0 = self.optimisers[0].step(self.theta0, gradient0, eta, settings.combined_weight_decay)
+        self.theta1 = self.optimisers[1].step(self.theta1, gradient1, eta, settings.weight_decay)
 
     def device_steps(self, model, settings, eta):
         """Each device's own theta2, with frozen theta0 and zeta1, on its own samples."""
@@ -129,48 +144,61 @@ class Group:
             begin += len(rows)
             logits = model.logits(zeta1, model.zeta2(self.x2[rows]))
             loss = hsgd.losses(logits, self.y[rows], settings.class_weights).mean()
-            gradient2 = model.device.gradient(loss)
+            gradient2, = shortened([model.device.gradient(loss)], settings.device_clip)
             self.device_thetas[n] = theta2 - eta * (gradient2 + settings.weight_decay * theta2)
 
-    def aggregate(self):
-        """The mean of the models that reached the edge; without any, theta2 stays."""
+    def aggregate(self, left):
+        """Towards the mean of the models that reached the edge; without any, theta2 stays."""
         arrived = [theta for theta, up in zip(self.device_thetas, self.selection.uploads) if up]
         if arrived:
-            self.theta2 = torch.stack(arrived).mean(dim=0)
+            self.theta2 = self.optimisers[2].move(self.theta2, torch.stack(arrived).mean(dim=0), left)
 
 
-def aggregate_groups(groups, weights):
-    """All groups adopt the weighted mean of their weights."""
-    for name in ("theta0", "theta1", "theta2"):
-        mean = sum(weight * getattr(group, name) for weight, group in zip(weights, groups))
-        for group in groups:
-            setattr(group, name, mean)
+class Cloud:
+    """The global model, and what the cloud remembers of its steps."""
+
+    NAMES = ("theta0", "theta1", "theta2")
+
+    def __init__(self, groups, keys):
+        self.thetas = {name: getattr(groups[0], name) for name in self.NAMES}
+        self.optimisers = {name: Averager(keys, "cloud") for name in self.NAMES}
+
+    def aggregate(self, groups, weights, left):
+        """Towards the weighted mean of the groups' weights; all adopt the result."""
+        for name in self.NAMES:
+            mean = sum(weight * getattr(group, name) for weight, group in zip(weights, groups))
+            self.thetas[name] = self.optimisers[name].move(self.thetas[name], mean, left)
+            for group in groups:
+                setattr(group, name, self.thetas[name])
 
 
 def train(model, groups, weights, settings, selections, end):
     """Algorithm 1: the weights by part after the global aggregation at `end`."""
+    cloud = Cloud(groups, settings.optimiser)
     for t in range(end + 1):
         if t % settings.q == 0 and t > 0:
             for group in groups:
-                group.aggregate()
+                group.aggregate(settings.left(t))
         if t % settings.p == 0 and t > 0:
-            aggregate_groups(groups, weights)
+            cloud.aggregate(groups, weights, settings.left(t))
         if t == end:
             break
         if t % settings.q == 0:
             for m, group in enumerate(groups):
                 group.exchange(model, selections[t, m])
+        own, hospital = settings.etas(t)
         for group in groups:
-            group.hospital_step(model, settings, settings.eta(t))
-            group.device_steps(model, settings, settings.eta(t))
+            group.hospital_step(model, settings, hospital)
+            group.device_steps(model, settings, own)
     return {"combined": groups[0].theta0, "hospital": groups[0].theta1, "device": groups[0].theta2}
 
 
-def read_groups(arrays, initial):
+def read_groups(arrays, initial, keys):
     groups = []
     while f"g{len(groups)}_y" in arrays:
         m = len(groups)
-        groups.append(Group(*(hsgd.array(arrays, f"g{m}_{name}") for name in ("x1", "x2", "y")), initial))
+        own = (hsgd.array(arrays, f"g{m}_{name}") for name in ("x1", "x2", "y"))
+        groups.append(Group(*own, initial, keys))
     return groups
 
 
@@ -207,7 +235,7 @@ def check(options):
     model = hsgd.Model(manifest, *(hsgd.array(arrays, name).shape[1:] for name in ("g0_x1", "g0_x2")))
     initial = model.thetas(hsgd.read_safetensors(run / "initial.safetensors"))
     theirs = model.thetas(hsgd.read_safetensors(run / "model.safetensors"))
-    groups = read_groups(arrays, initial)
+    groups = read_groups(arrays, initial, settings.optimiser)
     selections, end = read_trace(run / "trace.jsonl", len(groups), settings.q)
     if end % settings.p:
         raise hsgd.BadInput(f"the trace ends at t = {end}, which is not a multiple of P = {settings.p}")

@@ -132,7 +132,8 @@ pub(crate) struct TrainArgs {
     /// Write trace.jsonl: who took part in each interval
     #[arg(long)]
     pub(crate) trace: bool,
-    /// Resume the run in this directory
+    /// Resume the run in this directory; with --set train.iterations=N, or another key of [stop], one that has ended goes
+    /// on
     #[arg(long, value_name = "DIR")]
     pub(crate) resume: Option<PathBuf>,
     /// CPU instruction set: avx512, avx2 or plain; the result does not depend on it

@@ -87,6 +87,7 @@ impl Progress {
             total: self.total,
             speed: self.speed(progress.t),
             progress,
+            learning_rate: interval.learning_rate,
             last: self.last.as_ref(),
             loss: &self.loss,
             auc: &self.auc,
@@ -115,7 +116,7 @@ impl Progress {
             false => format!("{sent} per group ({})", links.join(", ")),
         });
         parts.push(Present::of(interval.groups).text(self.parties));
-        parts.extend(glance::settings(progress));
+        parts.extend(glance::settings(progress, interval.learning_rate));
         if let Some((_, left)) = self.speed(t).filter(|_| t < self.total) {
             parts.push(format!("about {} left", seconds(left)));
         }

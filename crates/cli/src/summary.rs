@@ -1,6 +1,7 @@
 //! What a person reads when a run has ended, and what a script reads instead.
 
 use crate::comparison::table::MEANS;
+use selvedge_core::experiment::OptimiserSettings;
 use selvedge_core::metrics::{METRICS, Metric};
 use selvedge_core::run::Ending;
 use selvedge_core::state::Evaluation;
@@ -89,7 +90,12 @@ impl Summary {
     fn settings(&self) -> String {
         let train = &self.run.manifest.experiment["train"];
         let (p, q) = (&train["global_interval"], &train["local_interval"]);
-        let given = format!("P {p}, Q {q}, η {}", train["learning_rate"]);
+        let mut given = format!("P {p}, Q {q}, η {}", train["learning_rate"]);
+        let optimiser = self.run.manifest.experiment["optimiser"].clone();
+        let optimiser: OptimiserSettings = serde_json::from_value(optimiser).unwrap_or_default();
+        if !optimiser.is_usual() {
+            given += &format!(", {optimiser}");
+        }
         let (progress, mode) = (&self.run.state.progress, train["adaptive"].as_str());
         let Some(mode) = mode.filter(|_| progress.controller.is_some()) else {
             return given;

@@ -53,6 +53,11 @@ fn both_agree(python: &Path, run: &Run, export: &Path) {
             checked.stdout
         );
     }
+    is_replayed(python, run, export);
+}
+
+#[track_caller]
+fn is_replayed(python: &Path, run: &Run, export: &Path) {
     let replayed = script(python, "replay.py", run, export).ended(0);
     for part in ["combined", "hospital", "device"] {
         let row = replayed.stdout.lines().find(|l| l.starts_with(part));
@@ -112,6 +117,46 @@ fn agrees_on(test: &str, experiment: &str) {
         let place = Place::new(test);
         let (run, export) = traced(&place, experiment);
         both_agree(python, &run, &export);
+    }
+}
+
+/// What bends the steps of one run or another: every optimiser at every tier, clipping, schedules, decay of all parts.
+const OPTIMISERS: [(&str, &str, &str); 4] = [
+    (
+        "adamw",
+        "schedule = \"cosine\"\nwarm_up = 9\nweight_decay = 0.02\ncombined_weight_decay = 0.05",
+        "hospital = \"adamw\"\nhospital_rate = 0.01\nedge = \"adam\"\ncloud = \"adam\"\nepsilon = 1e-4",
+    ),
+    (
+        "adam",
+        "halve_every = 15\nweight_decay = 0.02\ncombined_weight_decay = 0.01",
+        "hospital = \"adam\"\nedge = \"momentum\"\nedge_rate = 0.5\ncloud = \"adam\"\ncloud_rate = 0.02\nbeta1 = 0.8\nbeta2 = 0.95\nepsilon = 1e-4",
+    ),
+    (
+        "momentum",
+        "warm_up = 20",
+        "hospital = \"momentum\"\nhospital_rate = 0.05\nedge = \"momentum\"\ncloud = \"momentum\"\nmomentum = 0.5",
+    ),
+    (
+        "clipped",
+        "schedule = \"cosine\"",
+        "hospital_clip = 0.2\ndevice_clip = 0.3\nedge_rate = 0.5\ncloud = \"sgd\"\ncloud_rate = 1.5",
+    ),
+];
+
+#[test]
+fn pytorch_agrees_on_every_optimiser() {
+    let Some(python) = python("pytorch_agrees_on_every_optimiser") else {
+        return;
+    };
+    for (name, train, optimiser) in OPTIMISERS {
+        let place = Place::new(&format!("optimiser-{name}"));
+        let plain = DENSE.replace("halve_every = 40\n", "");
+        let plain = plain.replace("weight_decay = 0.01\n", "");
+        let plain = plain.replace("iterations = 90", "iterations = 36");
+        let experiment = format!("{plain}{train}\n[optimiser]\n{optimiser}\n");
+        let (run, export) = traced(&place, &experiment);
+        is_replayed(python, &run, &export);
     }
 }
 

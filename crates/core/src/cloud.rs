@@ -8,7 +8,7 @@ use crate::clock::Rates;
 use crate::ledger::{Direction, Kind, Payload};
 use crate::message_path::{Leg, Numbers, Route};
 use crate::model::Model;
-use crate::optimiser::{self, Memories};
+use crate::optimiser::{Memories, Mover};
 use crate::reversal::Heading;
 use crate::state::{Progress, Residuals, State};
 use crate::task::Task;
@@ -205,10 +205,11 @@ pub(crate) fn adopt_mean(task: &Task<'_>, state: &mut State, parts: &[usize]) {
     let devices = data.map(|group| group.devices() as u64);
     let models: Vec<(u64, &Model)> = devices.zip(&*groups).collect();
     let level = task.architecture.level();
-    let before = (!task.optimisers.cloud.is_plain()).then(|| theta.clone());
+    let mover = task.cloud_mover(&progress.segment, progress.t);
+    let before = (!mover.adopts()).then(|| theta.clone());
     aggregate::of_groups(&*task.aggregation.cloud, level, &models, parts, theta);
     if let Some(before) = &before {
-        step(task, parts, before, theta, &mut memories.cloud);
+        step(mover, parts, before, theta, &mut memories.cloud);
     }
     groups
         .par_iter_mut()
@@ -217,13 +218,12 @@ pub(crate) fn adopt_mean(task: &Task<'_>, state: &mut State, parts: &[usize]) {
 }
 
 /// Some parts of θ step from where they were towards what the groups' models have aggregated to.
-fn step(task: &Task<'_>, parts: &[usize], before: &Model, theta: &mut Model, memory: &mut Model) {
-    let level = task.architecture.level();
+fn step(mover: Mover<'_>, parts: &[usize], before: &Model, theta: &mut Model, memory: &mut Model) {
     let (theta, memory) = (theta.parts_mut(), memory.parts_mut());
     for &part in parts {
-        let (before, theta) = (before.parts()[part], &mut *theta[part]);
-        let optimiser = &*task.optimisers.cloud;
-        optimiser::move_on(optimiser, level, before, theta, &mut *memory[part]);
+        let mut moved = before.parts()[part].to_vec();
+        mover.move_on(&mut moved, &mut *theta[part], &mut *memory[part]);
+        *theta[part] = moved;
     }
 }
 
@@ -270,14 +270,14 @@ fn mean(task: &Task<'_>, state: &mut State, there: &[usize]) -> Announced {
         return Announced::Whole; // θ stays
     }
     let whole = routes.iter().all(Route::changes_nothing);
-    let plain = task.optimisers.cloud.is_plain();
-    let before = (!whole || !plain).then(|| theta.clone());
+    let mover = task.cloud_mover(&progress.segment, progress.t);
+    let before = (!whole || !mover.adopts()).then(|| theta.clone());
     let all = [0, 1, 2];
     aggregate::of_groups(&*task.aggregation.cloud, level, &models, &all, theta);
     let Some(before) = before else {
         return Announced::Whole;
     };
-    step(task, &all, &before, theta, &mut memories.cloud);
+    step(mover, &all, &before, theta, &mut memories.cloud);
     if whole {
         return Announced::Whole;
     }

@@ -153,9 +153,14 @@ pub(crate) fn probe(task: &Task<'_>, m: usize, t: u64, model: &Model) -> Probe {
             spread[part] = ((squares[part] - count * mean) / (count - 1.0)).max(0.0);
         }
     }
-    let decay = f64::from(task.experiment.train.weight_decay as f32);
-    let [theta0, theta1, theta2] = [0.0, decay, decay];
-    let parts = [theta0, theta1, theta2].into_iter().zip(model.parts());
+    let train = &task.experiment.train;
+    let decays = [
+        train.combined_weight_decay,
+        train.weight_decay,
+        train.weight_decay,
+    ];
+    let decays = decays.map(|decay| f64::from(decay as f32));
+    let parts = decays.into_iter().zip(model.parts());
     let mut gradient = own;
     for ((out, sum), (decay, theta)) in gradient.parts_mut().into_iter().zip(sums).zip(parts) {
         for ((out, sum), theta) in out.iter_mut().zip(sum).zip(theta) {

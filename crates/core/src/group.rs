@@ -17,7 +17,6 @@ use crate::local_steps::{
 use crate::message_path::Leg;
 use crate::model::{Architecture, Model};
 use crate::objective::Targets;
-use crate::optimiser::move_on;
 use crate::protocol::Phase;
 use crate::selection::Draw;
 use crate::task::Task;
@@ -383,7 +382,7 @@ impl Turnout {
         let upload = task.route(Leg::DeviceStep, m, end);
         let device_work = || {
             gathering.clear();
-            let (n2, descent) = (theirs.len(), task.plain_descent());
+            let (n2, descent) = (theirs.len(), task.device_descent());
             if n2 == 0 {
                 return; // a tower without weights has nothing to learn
             }
@@ -462,9 +461,10 @@ pub(crate) fn aggregate_locally(
     conduct: &mut Conduct,
 ) {
     let level = task.architecture.level();
+    let mover = task.edge_mover(steps);
     // How long a step is depends on how far it may go.
     let Steps { segment, first } = steps;
-    let reach = segment.learning_rate_at(first) * segment.local_interval as f64;
+    let reach = task.schedule().reach(&segment, first);
     let usual = |median: f64| conduct.usual(median / (reach * reach)) * reach * reach;
     let steps = task.compression.devices_send_steps();
     let before = (!steps).then_some(&*theta2);
@@ -474,8 +474,7 @@ pub(crate) fn aggregate_locally(
     if steps {
         vector::add(level, theta2, new);
     }
-    move_on(&*task.optimisers.edge, level, theta2, new, memory);
-    theta2.copy_from_slice(new);
+    mover.move_on(theta2, new, memory);
 }
 
 /// What the device at some places of the batch owns and was sent. Its rows lie one after the other.

@@ -123,7 +123,7 @@ fn broken(task: &Task<'_>, state: &mut State) -> Judging {
                 evaluation: None,
                 ending: Some(Ending::Diverged {
                     t,
-                    learning_rate: state.progress.segment.learning_rate_at(t - 1),
+                    learning_rate: task.schedule().rate(&state.progress.segment, t - 1),
                 }),
             })
         }
@@ -131,8 +131,19 @@ fn broken(task: &Task<'_>, state: &mut State) -> Judging {
 }
 
 fn over(task: &Task<'_>, state: &mut State, evaluation: Evaluation) -> Judging {
-    let ending = target(task, &evaluation).or_else(|| budget(task, &state.progress));
+    let ending = reached(task, &state.progress, &evaluation);
     done(state, Some(evaluation), ending)
+}
+
+/// What of `[stop]` is reached.
+pub(crate) fn reached(
+    task: &Task<'_>,
+    progress: &Progress,
+    evaluation: &Evaluation,
+) -> Option<Ending> {
+    target(task, evaluation)
+        .or_else(|| budget(task, progress))
+        .or_else(|| patience(task, progress))
 }
 
 fn done(state: &mut State, evaluation: Option<Evaluation>, ending: Option<Ending>) -> Judging {
@@ -214,7 +225,7 @@ fn conclude(task: &Task<'_>, state: &mut State, scores: &Scores) -> Evaluation {
         t: progress.t,
         p: progress.segment.global_interval,
         q: progress.segment.local_interval,
-        eta: progress.segment.learning_rate_at(progress.t),
+        eta: task.schedule().rate(&progress.segment, progress.t),
         loss_train,
         loss_test: (test.losses.samples() > 0).then(|| test.losses.mean()),
         test: test.tally.metrics(),
@@ -238,6 +249,20 @@ fn budget(task: &Task<'_>, progress: &Progress) -> Option<Ending> {
         .into_iter()
         .find(|(_, budget, value)| budget.is_some_and(|b| *value >= b));
     over.map(|(key, _, value)| Ending::Reached { key, value })
+}
+
+/// Whether patience is at its end: the best model is that old.
+fn patience(task: &Task<'_>, progress: &Progress) -> Option<Ending> {
+    let waited = progress.t - progress.best.map_or(0, |best| best.t);
+    let over = task
+        .experiment
+        .stop
+        .patience
+        .is_some_and(|most| waited >= most);
+    over.then_some(Ending::Reached {
+        key: "stop.patience",
+        value: waited as f64,
+    })
 }
 
 /// The target of `[stop]` that is reached, if one is.

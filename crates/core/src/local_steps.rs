@@ -6,13 +6,14 @@
 //! The hospital's gradient is a sum over the subset in blocks of [`BLOCK`] positions, then over the blocks in order; an
 //! absent device leaves a hole. Threads take whole blocks, so their number changes no bit.
 
+use crate::checks::squared_length;
 use crate::dataset::Samples;
 use crate::exchange::Frozen;
 use crate::experiment::Side;
 use crate::model::Architecture;
 use crate::objective::{Objective, Targets};
 use crate::optimiser::{Optimiser, Step};
-use crate::schedule::Segment;
+use crate::schedule::{Schedule, Segment};
 use rayon::prelude::*;
 use selvedge_nn::{Network, Update, vector};
 use serde::{Deserialize, Serialize};
@@ -36,9 +37,15 @@ pub struct Steps {
 
 impl Steps {
     /// The learning rate of each step.
-    fn rates(self) -> impl Iterator<Item = f32> {
+    fn rates(self, schedule: Schedule) -> impl Iterator<Item = f32> {
         let Steps { segment, first } = self;
-        (first..first + segment.local_interval).map(move |t| segment.learning_rate_at(t) as f32)
+        (first..first + segment.local_interval).map(move |t| schedule.rate(&segment, t) as f32)
+    }
+
+    /// The share of the initial learning rate that is left at the last of them.
+    pub(crate) fn share(self, schedule: Schedule) -> f64 {
+        let Steps { segment, first } = self;
+        schedule.share(&segment, first + segment.local_interval - 1)
     }
 }
 
@@ -49,8 +56,26 @@ pub struct Descent<'a> {
     pub objective: &'a dyn Objective,
     /// How a gradient becomes a step.
     pub optimiser: &'a dyn Optimiser,
+    /// How long the steps are.
+    pub schedule: Schedule,
     /// λ of the regulariser (λ/2)‖θ‖² on θ1 and θ2.
     pub weight_decay: f32,
+    /// The same on θ0.
+    pub combined_weight_decay: f32,
+    /// The norm beyond which a gradient is shortened; 0: never.
+    pub clip: f64,
+}
+
+impl Descent<'_> {
+    /// By what a sum of gradients is divided: how many they are, or more, so that what results is no longer than it may
+    /// be.
+    fn divisor(&self, count: usize, parts: &[&[f32]]) -> f32 {
+        if self.clip == 0.0 {
+            return count as f32;
+        }
+        let squares = parts.iter().map(|part| squared_length(part, None));
+        (squares.sum::<f64>().sqrt() / self.clip).max(count as f64) as f32
+    }
 }
 
 /// The parameters of a party that steps on θ0 and a tower, and the optimiser's memory of them.
@@ -257,7 +282,7 @@ pub(crate) fn tower_steps(
     } = workspace;
     let wave = blocks.len();
     let mut seen = Descended::default();
-    for (step, rate) in steps.rates().enumerate() {
+    for (step, rate) in steps.rates(descent.schedule).enumerate() {
         architecture.combined.prepare(theta0, prepared0);
         architecture.tower(side).prepare(theta, prepared);
         let tower = Tower {
@@ -305,8 +330,8 @@ pub(crate) fn tower_steps(
             1 => seen.second = seen.last,
             _ => {}
         }
+        let count = descent.divisor(count, &[&sum.theta0, &sum.tower]);
         let step = |params, gradient, decay, memory: &mut [f32]| {
-            let count = count as f32;
             let step = Step {
                 params,
                 gradient,
@@ -316,7 +341,8 @@ pub(crate) fn tower_steps(
             };
             descent.optimiser.step(level, step, memory);
         };
-        step(theta0, &sum.theta0, 0.0, memory0);
+        let decay0 = descent.combined_weight_decay;
+        step(theta0, &sum.theta0, decay0, memory0);
         step(theta, &sum.tower, descent.weight_decay, memory);
     }
     Some(seen)
@@ -493,7 +519,7 @@ pub fn device_steps(
         gradient,
         pass,
     } = workspace;
-    for (step, rate) in steps.rates().enumerate() {
+    for (step, rate) in steps.rates(descent.schedule).enumerate() {
         let first = step == 0;
         let prepared2 = if first {
             &frozen.prepared2
@@ -502,8 +528,10 @@ pub fn device_steps(
             &*prepared2
         };
         let samples = owned.y.1.len();
-        let (length, decay) = (rate / samples as f32, rate * descent.weight_decay);
-        if samples > 1 {
+        let decay = rate * descent.weight_decay;
+        // One sample's gradient needs no place of its own: the weights step as it comes.
+        let fused = samples == 1 && descent.clip == 0.0;
+        if !fused {
             gradient.fill(0.0);
             if first {
                 own.copy_from_slice(theirs);
@@ -530,15 +558,14 @@ pub fn device_steps(
                 &mut pass.scratch,
                 Some(&mut pass.d_embeddings),
             );
-            // One sample's gradient needs no place of its own: the weights step as it comes.
-            let update = match samples {
-                1 => Update::Descend {
+            let update = match fused {
+                true => Update::Descend {
                     from: first.then_some(theirs),
                     params: own,
-                    step: length,
+                    step: rate,
                     decay,
                 },
-                _ => Update::Accumulate(gradient),
+                false => Update::Accumulate(gradient),
             };
             let d_zeta2 = &pass.d_embeddings[d1..];
             device.backward(
@@ -551,7 +578,8 @@ pub fn device_steps(
                 None,
             );
         }
-        if samples > 1 {
+        if !fused {
+            let length = rate / descent.divisor(samples, &[gradient]);
             vector::descend(level, own, gradient, length, decay);
         }
     }

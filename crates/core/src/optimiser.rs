@@ -7,16 +7,22 @@
 //! | cloud | θ | from θ to what the groups' models aggregate to | [`Memories::cloud`], in its record |
 //!
 //! Edge and cloud step along a *pseudo-gradient*, the difference between the model that they had and the aggregated
-//! one, with a rate of 1; one that is [plain](Optimiser::is_plain) takes the aggregated model as it is, to the bit.
-//! Devices remember nothing from interval to interval, and step by plain descent, which is fused into the kernels.
+//! one, with a rate of 1 unless the experiment says otherwise; one that is [plain](Optimiser::is_plain) takes the
+//! aggregated model as it is, to the bit.
+//!
+//! Devices remember nothing from interval to interval: which of them take part is drawn anew, and a memory that is as old
+//! as the last time would be of another model. So they step by plain descent, which is fused into the kernels.
+//!
+//! A memory is per part of the model and starts at zeros. Adam's ends with what its two moving averages would be of
+//! ones: dividing by that corrects their bias to zero, so that no count of steps is needed.
 //!
 //! Of the baselines, fedavg, tdcd and centralised step at hospital and edge like hsgd, hospital-only at its hospital;
 //! jfl and device-only by plain descent. The cloud steps wherever groups are averaged, so not in tdcd and centralised.
 
-use crate::experiment::TrainSettings;
+use crate::experiment::{Method, OptimiserSettings};
 use crate::model::{Model, Widths};
 use selvedge_nn::simd::Level;
-use selvedge_nn::vector;
+use selvedge_nn::vector::{self, Slope};
 
 /// One step of some parameters.
 #[derive(Debug)]
@@ -45,6 +51,12 @@ pub trait Optimiser: Send + Sync {
         false
     }
 
+    /// Whether its steps are as short as gradients are. Pseudo-gradients shrink with the learning rate; where steps do
+    /// not shrink with them, their rate is to.
+    fn is_proportional(&self) -> bool {
+        true
+    }
+
     /// Takes a step. Each parameter is independent of the others: results must not depend on threads.
     fn step(&self, level: Level, step: Step<'_>, memory: &mut [f32]);
 }
@@ -68,6 +80,83 @@ impl Optimiser for Sgd {
     }
 }
 
+/// Heavy-ball momentum: `velocity = keep · velocity + gradient`, `params −= rate · velocity`.
+#[derive(Clone, Copy, Debug)]
+pub struct Momentum {
+    /// The share of its velocity that it keeps.
+    pub keep: f32,
+}
+
+impl Optimiser for Momentum {
+    fn remembers(&self, parameters: usize) -> usize {
+        parameters
+    }
+
+    fn step(&self, level: Level, step: Step<'_>, memory: &mut [f32]) {
+        let slope = step.slope(step.decay);
+        vector::push(level, (step.params, memory), slope, step.rate, self.keep);
+    }
+}
+
+/// Adam: moving averages of the gradient and of its square.
+#[derive(Clone, Copy, Debug)]
+pub struct Adam {
+    /// β1 and β2
+    pub betas: [f64; 2],
+    /// ε
+    pub epsilon: f32,
+    /// Whether weight decay acts on the weights themselves (AdamW), or is part of the gradient.
+    pub decoupled: bool,
+}
+
+impl Optimiser for Adam {
+    fn remembers(&self, parameters: usize) -> usize {
+        match parameters {
+            0 => 0,
+            n => 2 * n + 2,
+        }
+    }
+
+    fn is_proportional(&self) -> bool {
+        false
+    }
+
+    fn step(&self, level: Level, step: Step<'_>, memory: &mut [f32]) {
+        let (averages, ones) = memory.split_at_mut(2 * step.params.len());
+        let (mean, square) = averages.split_at_mut(step.params.len());
+        let [ones1, ones2] = ones else { return };
+        let keeps = self.betas.map(|beta| beta as f32);
+        let takes = self.betas.map(|beta| (1.0 - beta) as f32);
+        *ones1 = keeps[0].mul_add(*ones1, takes[0]);
+        *ones2 = keeps[1].mul_add(*ones2, takes[1]);
+        let (decay, keep) = match self.decoupled {
+            true => (0.0, 1.0 - step.rate * step.decay),
+            false => (step.decay, 1.0),
+        };
+        let numbers = vector::Adam {
+            keeps,
+            takes,
+            ones: [*ones1, *ones2],
+            epsilon: self.epsilon,
+            rate: step.rate,
+            keep,
+        };
+        let slope = step.slope(decay);
+        vector::adapt(level, step.params, [mean, square], slope, numbers);
+    }
+}
+
+impl<'a> Step<'a> {
+    /// The mean gradient, with a regulariser.
+    fn slope(&self, decay: f32) -> Slope<'a> {
+        Slope {
+            gradient: self.gradient,
+            scale: 1.0 / self.count,
+            decay,
+        }
+    }
+}
+
 /// The optimisers of a run.
 pub struct Optimisers {
     /// Of θ0 and θ1, at hospitals.
@@ -80,16 +169,29 @@ pub struct Optimisers {
 
 impl Optimisers {
     /// Those that an experiment names.
-    pub fn new(_: &TrainSettings) -> Self {
+    pub fn new(settings: &OptimiserSettings) -> Self {
+        let adam = |decoupled| Adam {
+            betas: [settings.beta1, settings.beta2],
+            epsilon: settings.epsilon as f32,
+            decoupled,
+        };
+        let of = |method| -> Box<dyn Optimiser> {
+            match method {
+                Method::Sgd => Box::new(Sgd),
+                Method::Momentum => Box::new(Momentum {
+                    keep: settings.momentum as f32,
+                }),
+                Method::Adam => Box::new(adam(false)),
+                Method::AdamW => Box::new(adam(true)),
+            }
+        };
         Optimisers {
-            hospital: Box::new(Sgd),
-            edge: Box::new(Sgd),
-            cloud: Box::new(Sgd),
+            hospital: of(settings.hospital),
+            edge: of(settings.edge.into()),
+            cloud: of(settings.cloud.into()),
         }
     }
-}
 
-impl Optimisers {
     /// How many numbers they remember for so many groups.
     pub(crate) fn remembered(&self, w: Widths, groups: u128) -> u128 {
         let of = |optimiser: &dyn Optimiser, numbers: usize| optimiser.remembers(numbers) as u128;
@@ -143,29 +245,40 @@ impl Memories {
     }
 }
 
-/// Steps from a model towards an aggregated one, which becomes the result.
-pub(crate) fn move_on(
-    optimiser: &dyn Optimiser,
-    level: Level,
-    before: &[f32],
-    aggregated: &mut [f32],
-    memory: &mut [f32],
-) {
-    if optimiser.is_plain() {
-        return;
+/// How edges or the cloud move from a model to the aggregate of others.
+#[derive(Clone, Copy)]
+pub(crate) struct Mover<'a> {
+    pub(crate) optimiser: &'a dyn Optimiser,
+    /// The learning rate, and the share of it that is left.
+    pub(crate) rate: (f64, f64),
+    pub(crate) level: Level,
+}
+
+impl Mover<'_> {
+    /// Whether the aggregate is taken as it is.
+    pub(crate) fn adopts(&self) -> bool {
+        self.optimiser.is_plain() && self.rate.0 == 1.0
     }
-    let gradient: Vec<f32> = before
-        .iter()
-        .zip(&*aggregated)
-        .map(|(a, b)| a - b)
-        .collect();
-    aggregated.copy_from_slice(before);
-    let step = Step {
-        params: aggregated,
-        gradient: &gradient,
-        count: 1.0,
-        rate: 1.0,
-        decay: 0.0,
-    };
-    optimiser.step(level, step, memory);
+
+    /// Moves towards an aggregate, of which nothing is left.
+    pub(crate) fn move_on(&self, params: &mut [f32], aggregate: &mut [f32], memory: &mut [f32]) {
+        if self.adopts() {
+            return params.copy_from_slice(aggregate);
+        }
+        for (number, before) in aggregate.iter_mut().zip(&*params) {
+            *number = before - *number;
+        }
+        let rate = match self.optimiser.is_proportional() {
+            true => self.rate.0,
+            false => self.rate.0 * self.rate.1,
+        };
+        let step = Step {
+            params,
+            gradient: aggregate,
+            count: 1.0,
+            rate: rate as f32,
+            decay: 0.0,
+        };
+        self.optimiser.step(self.level, step, memory);
+    }
 }

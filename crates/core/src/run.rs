@@ -47,6 +47,8 @@ pub enum Ending {
 pub struct Interval<'a> {
     /// The run as it is now; saving this saves the run.
     pub state: &'a State,
+    /// η of devices from here on.
+    pub learning_rate: f64,
     /// The groups, with who took part.
     pub groups: &'a [Turnout],
     /// The evaluation, if this interval ended with one.
@@ -178,8 +180,10 @@ where
         if matches!(ending, Some(Ending::Diverged { .. })) {
             return Ok(ending);
         }
+        let Progress { t, segment, .. } = &state.progress;
         let flow = (self.after)(Interval {
             state,
+            learning_rate: self.task.schedule().rate(segment, *t),
             groups,
             evaluation: evaluation.as_ref(),
         })?;
@@ -187,6 +191,11 @@ where
             flow.is_break() && state.progress.t < self.task.experiment.train.iterations;
         Ok(ending.or_else(|| interrupted.then_some(Ending::Interrupted)))
     }
+}
+
+/// What of `[stop]` is reached where a run is now, and this is its evaluation.
+pub fn reached(task: &Task<'_>, progress: &Progress, evaluation: &Evaluation) -> Option<Ending> {
+    judging::reached(task, progress, evaluation)
 }
 
 /// How a run has ended, if a target or a budget has ended it.

@@ -1,6 +1,6 @@
 //! When things happen: a run is a list of segments, each with its own P, Q and η.
 
-use crate::experiment::TrainSettings;
+use crate::experiment::{Fall, TrainSettings};
 use serde::{Deserialize, Serialize};
 
 /// A stretch of a run with one P, one Q and one η, beginning at a global aggregation.
@@ -112,6 +112,71 @@ impl Segment {
     }
 }
 
+/// The learning rates of a party over a run: those of the segments, on the way up at first and perhaps falling along a
+/// cosine. A run in which they are more than the segments' has one segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Schedule {
+    /// The party's own initial rate, if it is not the segment's.
+    initial: Option<f64>,
+    /// Iterations of the way up.
+    warm_up: u64,
+    /// Where the cosine ends, if there is one.
+    cosine: Option<u64>,
+}
+
+impl Schedule {
+    /// That of an experiment's devices.
+    pub fn of(train: &TrainSettings) -> Self {
+        Schedule {
+            initial: None,
+            warm_up: train.warm_up,
+            cosine: (train.schedule == Fall::Cosine).then_some(train.iterations),
+        }
+    }
+
+    /// The same from another initial rate, if one is given.
+    #[must_use]
+    pub fn from(self, initial: Option<f64>) -> Self {
+        Schedule { initial, ..self }
+    }
+
+    /// η_t
+    pub fn rate(&self, segment: &Segment, t: u64) -> f64 {
+        let learning_rate = self.initial.unwrap_or(segment.learning_rate);
+        let rate = Segment {
+            learning_rate,
+            ..*segment
+        }
+        .learning_rate_at(t);
+        match self.cosine {
+            _ if t < self.warm_up => rate * (t + 1) as f64 / self.warm_up as f64,
+            Some(end) => {
+                let gone = (t - self.warm_up) as f64 / end.saturating_sub(self.warm_up) as f64;
+                rate * (0.5 + 0.5 * libm::cos(std::f64::consts::PI * gone.min(1.0)))
+            }
+            None => rate,
+        }
+    }
+
+    /// η_t as a share of the initial rate.
+    pub fn share(&self, segment: &Segment, t: u64) -> f64 {
+        let one = Segment {
+            learning_rate: 1.0,
+            ..*segment
+        };
+        self.from(None).rate(&one, t)
+    }
+
+    /// How far the steps of an interval go along gradients of length 1.
+    pub(crate) fn reach(&self, segment: &Segment, first: u64) -> f64 {
+        let end = first + segment.local_interval;
+        match self.cosine.is_none() && first >= self.warm_up {
+            true => self.rate(segment, first) * segment.local_interval as f64,
+            false => (first..end).map(|t| self.rate(segment, t)).sum(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,6 +251,48 @@ mod tests {
         };
         assert!(long.is_sound(3, 44) && !long.goes_on_from(0, 44));
         assert!(long.leads_from(0, u64::MAX, u64::MAX));
+    }
+
+    #[test]
+    fn rates_rise_and_fall() {
+        let settings = |warm_up, schedule| TrainSettings {
+            iterations: 110,
+            learning_rate: 0.8,
+            warm_up,
+            schedule,
+            ..TrainSettings::default()
+        };
+        let all = |train: &TrainSettings| {
+            let (schedule, segment) = (Schedule::of(train), Segment::first(train));
+            move |t| schedule.rate(&segment, t)
+        };
+        let plain = all(&settings(0, Fall::Halving));
+        assert!((0..=110).all(|t| plain(t) == 0.8));
+        let warm = all(&settings(10, Fall::Halving));
+        assert_eq!([warm(0), warm(4), warm(9), warm(50)], [0.08, 0.4, 0.8, 0.8]);
+        let both = all(&settings(10, Fall::Cosine));
+        assert_eq!(
+            [both(0), both(9), both(10), both(60), both(110)],
+            [0.08, 0.8, 0.8, 0.4, 0.0]
+        );
+        assert!((10..110).all(|t| both(t + 1) < both(t)) && both(109) > 0.0);
+        let cosine = all(&settings(0, Fall::Cosine));
+        assert_eq!((cosine(0), cosine(55), cosine(110)), (0.8, 0.4, 0.0));
+
+        let train = settings(10, Fall::Cosine);
+        let (schedule, segment) = (Schedule::of(&train), Segment::first(&train));
+        let own = schedule.from(Some(0.001));
+        assert_eq!(
+            [own.rate(&segment, 9), own.rate(&segment, 60)],
+            [0.001, 0.0005]
+        );
+        assert_eq!(
+            [own.share(&segment, 4), own.share(&segment, 60)],
+            [0.5, 0.5]
+        );
+        let sum: f64 = (5..10).map(both).sum();
+        assert_eq!(schedule.reach(&segment, 5), sum);
+        assert_eq!(Schedule::default().reach(&segment, 5), 4.0);
     }
 
     #[test]

@@ -8,13 +8,13 @@ use crate::dataset::Dataset;
 use crate::experiment::{Adaptive, Algorithm, Experiment};
 use crate::keys::{Purpose, key};
 use crate::ledger::WORD;
-use crate::local_steps::Descent;
+use crate::local_steps::{Descent, Steps};
 use crate::message_path::Compression;
 use crate::metrics::{Metric, Tally};
 use crate::model::{Architecture, ArchitectureError, Widths};
 use crate::objective::{Objective, Targets, objective_of};
-use crate::optimiser::{Optimiser, Optimisers, Sgd};
-use crate::schedule::Segment;
+use crate::optimiser::{Mover, Optimiser, Optimisers, Sgd};
+use crate::schedule::{Schedule, Segment};
 use crate::selection::{Draw, Selection, Uniform, subset_size};
 use crate::state::Validation;
 use serde::{Deserialize, Serialize};
@@ -113,6 +113,11 @@ pub enum TaskError {
         /// The target.
         key: &'static str,
     },
+    /// Patience without anything to wait for.
+    #[error(
+        "stop.patience waits for a better score on the validation samples, but there are none: set data.validation above 0"
+    )]
+    NoValidation,
     /// A target that is not defined where it is judged.
     #[error(
         "{key} cannot be reached: no {part} samples have the label {label:?}, and without any it is not defined; hold out more samples, or use stop.loss or stop.accuracy"
@@ -185,7 +190,7 @@ impl<'a> Task<'a> {
     /// # Errors
     /// If the data is inconsistent, the networks or the class weights do not fit it, or a group is empty.
     pub fn new(experiment: &'a Experiment, dataset: &'a Dataset) -> Result<Self, TaskError> {
-        let held_out = dataset.validation.len() + dataset.test.len();
+        let held_out = [dataset.validation.len(), dataset.test.len()];
         check_targets(experiment, held_out)?;
         if let Some((part, problem)) = dataset.problem() {
             return Err(TaskError::Samples { part, problem });
@@ -247,7 +252,7 @@ impl<'a> Task<'a> {
             .map(|g| subset_size(train.participation, g.devices()));
         Ok(Task {
             objective: objective_of(train, labels)?,
-            optimisers: Optimisers::new(train),
+            optimisers: Optimisers::new(&experiment.optimiser),
             aggregation: Aggregations::new(&experiment.defence),
             attack: Attack::new(experiment.seed, &experiment.attack, given),
             judges: true,
@@ -290,21 +295,60 @@ impl<'a> Task<'a> {
         (&self.architecture, &*self.objective)
     }
 
+    /// The learning rates of devices.
+    pub fn schedule(&self) -> Schedule {
+        Schedule::of(&self.experiment.train)
+    }
+
     /// How a hospital steps from batch to batch.
     pub(crate) fn hospital_descent(&self) -> Descent<'_> {
-        self.descent(&*self.optimisers.hospital)
+        Descent {
+            optimiser: &*self.optimisers.hospital,
+            ..self.pair_descent()
+        }
     }
 
-    /// How those step who remember nothing: devices, and pairs of JFL.
-    pub(crate) fn plain_descent(&self) -> Descent<'_> {
-        self.descent(&Sgd)
+    /// How a hospital steps for one pair of JFL: it remembers nothing.
+    pub(crate) fn pair_descent(&self) -> Descent<'_> {
+        let own = &self.experiment.optimiser;
+        Descent {
+            schedule: self.schedule().from(own.hospital_rate()),
+            clip: own.hospital_clip,
+            ..self.device_descent()
+        }
     }
 
-    fn descent<'b>(&'b self, optimiser: &'b dyn Optimiser) -> Descent<'b> {
+    /// How a device steps: it remembers nothing.
+    pub(crate) fn device_descent(&self) -> Descent<'_> {
+        let train = &self.experiment.train;
         Descent {
             objective: &*self.objective,
+            optimiser: &Sgd,
+            schedule: self.schedule(),
+            weight_decay: train.weight_decay as f32,
+            combined_weight_decay: train.combined_weight_decay as f32,
+            clip: self.experiment.optimiser.device_clip,
+        }
+    }
+
+    /// How an edge moves to the aggregate of what its devices' steps led to.
+    pub(crate) fn edge_mover(&self, steps: Steps) -> Mover<'_> {
+        let rate = self.experiment.optimiser.edge_rate();
+        self.mover(&*self.optimisers.edge, rate, steps.share(self.schedule()))
+    }
+
+    /// How the cloud moves to the aggregate of the groups' models at `t`.
+    pub(crate) fn cloud_mover(&self, segment: &Segment, t: u64) -> Mover<'_> {
+        let rate = self.experiment.optimiser.cloud_rate();
+        let left = self.schedule().share(segment, t - 1);
+        self.mover(&*self.optimisers.cloud, rate, left)
+    }
+
+    fn mover<'b>(&'b self, optimiser: &'b dyn Optimiser, rate: f64, left: f64) -> Mover<'b> {
+        Mover {
             optimiser,
-            weight_decay: self.experiment.train.weight_decay as f32,
+            rate: (rate, left),
+            level: self.architecture.level(),
         }
     }
 
@@ -419,13 +463,16 @@ impl<'a> Task<'a> {
     }
 }
 
-/// Refuses a target on held-out samples if there are none.
+/// Refuses a target on held-out samples, of validation and of test, if there are none.
 ///
 /// # Errors
 /// The target's key.
-pub fn check_targets(experiment: &Experiment, held_out: usize) -> Result<(), TaskError> {
+pub fn check_targets(experiment: &Experiment, held_out: [usize; 2]) -> Result<(), TaskError> {
+    if experiment.stop.patience.is_some() && held_out[0] == 0 {
+        return Err(TaskError::NoValidation);
+    }
     let mut targets = experiment.stop.targets().map(|(metric, _)| metric);
-    let tested = targets.find(|metric| metric.tested && held_out == 0);
+    let tested = targets.find(|metric| metric.tested && held_out == [0, 0]);
     match tested.and_then(|metric| metric.stop) {
         Some(key) => Err(TaskError::NoTest { key: key.path }),
         None => Ok(()),

@@ -7,7 +7,7 @@ use common::{
     for_seeds, model_bits, run, saved, task, watch,
 };
 use selvedge_core::dataset::Dataset;
-use selvedge_core::experiment::{ClassWeights, Compute, Experiment};
+use selvedge_core::experiment::{Averager, ClassWeights, Compute, Experiment, Fall, Method};
 use selvedge_core::model::Architecture;
 use selvedge_core::run::{self, Ending};
 use selvedge_core::state::{Evaluation, State};
@@ -47,6 +47,11 @@ fn cases() -> Vec<(&'static str, Experiment, Dataset)> {
     small.train.class_weights = ClassWeights::Balanced;
     small.train.halve_every = 5;
     wide.train.weight_decay = 0.01;
+    let mut adam = wide.clone();
+    (adam.train.schedule, adam.train.warm_up) = (Fall::Cosine, 4);
+    let o = &mut adam.optimiser;
+    (o.hospital, o.edge, o.cloud) = (Method::AdamW, Averager::Adam, Averager::Adam);
+    (o.hospital_clip, o.device_clip) = (0.5, 0.1);
     let plan = Plan {
         x1: Shape::Flat(8),
         x2: Shape::Flat(10),
@@ -68,6 +73,7 @@ fn cases() -> Vec<(&'static str, Experiment, Dataset)> {
             ),
         ),
         ("wide", wide, dataset(5, &plan)),
+        ("Adam everywhere", adam, dataset(5, &plan)),
         ("more than 32 positions", above_a_block, data_a),
         ("more than 64 · 32 positions", above_a_wave, data_b),
     ]

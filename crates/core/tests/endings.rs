@@ -4,13 +4,14 @@ mod common;
 
 use common::{
     Log, Plan, Run, TANH, assert_same_state, checked, dataset, experiment, for_seeds, model_bits,
-    run, task, watch,
+    pick, replayed, run, stream, task, watch, within,
 };
 use selvedge_core::dataset::Dataset;
 use selvedge_core::experiment::{Experiment, StopSettings};
 use selvedge_core::run::Ending;
 use selvedge_core::scores::predict;
 use selvedge_core::state::{Evaluation, State};
+use selvedge_core::task::Task;
 
 /// A run that learns, slowly enough to have a history, and its data.
 fn learning(seed: u64) -> (Experiment, Dataset) {
@@ -372,4 +373,58 @@ fn a_break_at_an_interval_is_an_interruption_there() {
         );
         assert_eq!(state.progress.t, until);
     }
+}
+
+#[test]
+fn patience_ends_the_run_at_the_first_evaluation_that_is_that_far_from_the_best() {
+    let mut ended = 0;
+    for_seeds(0..60, |seed| {
+        let mut draw = stream(seed);
+        let mut plan = Plan::of_groups(&[6, 5]);
+        plan.validation = 12;
+        let (mut e, data) = (experiment(seed, [60, 2, 1], TANH), dataset(seed, &plan));
+        e.train.learning_rate = 1.5;
+        e.train.evaluate_every = Some(pick(&mut draw, &[2, 6]));
+        let whole = run(&task(&e, &data));
+        let patience = within(&mut draw, 1..30);
+        e.stop.patience = Some(patience);
+        let cut = run(&task(&e, &data));
+        // What was seen of the whole run tells where the other has to end.
+        let (mut best, mut end) = (0, None);
+        let mut score = f64::NEG_INFINITY;
+        for seen in &whole.log.evaluations {
+            let now = seen.validation.unwrap().score();
+            if now > score || (best == 0 && now >= score) {
+                (best, score) = (seen.t, now);
+            }
+            if seen.t - best >= patience && end.is_none() {
+                end = Some((seen.t, seen.t - best));
+            }
+        }
+        match end {
+            None => assert_eq!(cut.ending, Ending::Finished),
+            Some((t, waited)) => {
+                ended += 1;
+                let reached = Ending::Reached {
+                    key: "stop.patience",
+                    value: waited as f64,
+                };
+                assert_eq!((cut.ending, cut.last.progress.t), (reached, t));
+            }
+        }
+        let evaluated = cut.log.evaluations.len();
+        assert_eq!(cut.log.evaluations, whole.log.evaluations[..evaluated]);
+    });
+    assert!(replayed().is_some() || ended > 20, "{ended}");
+}
+
+#[test]
+fn patience_needs_samples_to_wait_for() {
+    let (mut e, data) = (
+        experiment(1, [6, 2, 1], TANH),
+        dataset(1, &Plan::of_groups(&[4])),
+    );
+    e.stop.patience = Some(5);
+    let refused = Task::new(&e, &data).err().unwrap().to_string();
+    assert!(refused.contains("stop.patience") && refused.contains("data.validation"));
 }

@@ -25,7 +25,7 @@ fn case(seed: u64) -> (Experiment, Dataset) {
     e.train.participation = pick(&mut draw, &[0.2, 0.5, 1.0]);
     let mut plan = Plan::of_groups(&[6, 9, 4]);
     if seed % 2 == 1 {
-        e.train.weight_decay = 0.1;
+        (e.train.weight_decay, e.train.combined_weight_decay) = (0.1, 0.2);
         e.train.class_weights = ClassWeights::Listed(vec![0.5, 1.7]);
         for samples in plan.devices.iter_mut().flatten() {
             *samples = within(&mut draw, 1..5) as usize;
@@ -51,9 +51,12 @@ fn by_differences(world: &World<'_>, drawn_at: (usize, u64), model: &Theta) -> T
         gradient(&model[part], |params| {
             let mut model = model.clone();
             model[part] = params.to_vec();
-            let decay = world.decay / 2.0 * params.iter().map(|x| x * x).sum::<f64>();
-            let decay = if part == 0 { 0.0 } else { decay };
-            losses(world, drawn_at, &model)[part / 2] + decay
+            let decays = [
+                world.task.experiment.train.combined_weight_decay,
+                world.decay,
+            ];
+            let squares: f64 = params.iter().map(|x| x * x).sum();
+            losses(world, drawn_at, &model)[part / 2] + decays[part.min(1)] / 2.0 * squares
         })
     })
 }
@@ -131,13 +134,13 @@ fn its_spread_is_that_of_its_devices() {
         let (e, data) = case(seed);
         let mut task = task(&e, &data);
         let model = task.architecture.initial(seed);
-        let decay = e.train.weight_decay;
+        let decays = [e.train.combined_weight_decay, e.train.weight_decay];
         let subset = [0, 2, 3, 5];
         let all = probe_of(&mut task, 1, &subset, &model);
         let rows = |n: u32| data.groups[1].rows(n).len() as f64;
         let samples: f64 = subset.iter().map(|n| rows(*n)).sum();
         for part in 0..3 {
-            let decay = if part == 0 { 0.0 } else { decay };
+            let decay = decays[part.min(1)];
             let alone: Vec<Vec<f64>> = subset
                 .iter()
                 .map(|n| {

@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::optimisers;
 use common::reference::{Theta, World, descend, hsgd, theta, wide};
 use common::{
     Log, Plan, TANH, absences, assert_near, checked, dataset, distance, experiment, for_seeds,
@@ -79,6 +80,9 @@ fn random_case(seed: u64, draw: &mut Stream) -> (Experiment, Dataset) {
         1 => ClassWeights::Balanced,
         _ => ClassWeights::Listed([0.5, 2.0, 1.3][..classes].to_vec()),
     };
+    if seed % 2 == 1 {
+        optimisers::any(draw, &mut e);
+    }
     let groups = within(draw, 1..5);
     let most = pick(draw, &[1, 3]);
     let devices = (0..groups).map(|_| {

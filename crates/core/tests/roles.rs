@@ -11,6 +11,7 @@ mod forgetful;
 mod gone;
 
 use common::messages::{KINDS, broken, changed, message};
+use common::optimisers;
 use common::seams::{Halfway, Median, Momentum};
 use common::*;
 use selvedge_core::absence::Listed;
@@ -445,6 +446,8 @@ fn any_experiment(stream: &mut Stream, seed: u64) -> (Experiment, Dataset) {
     }
     if stream.below(3) == 0 {
         e.train.adaptive = Adaptive::Gain;
+    } else if stream.below(2) == 0 {
+        optimisers::any(stream, &mut e);
     }
     if stream.below(2) == 0 {
         let rule = |stream: &mut Stream| {
@@ -519,6 +522,9 @@ fn same_as_the_loop(seed: u64, weather: Weather) -> Story {
         match stream.below(6) {
             0 => experiment.stop.set_target("accuracy", 0.6),
             1 => experiment.stop.bytes = Some(1000.0),
+            2 if !dataset.validation.is_empty() => {
+                experiment.stop.patience = Some(within(&mut stream, 1..12));
+            }
             _ => {}
         }
     }

@@ -2,13 +2,14 @@
 
 mod common;
 
+use common::optimisers::Memory;
 use common::reference::{Theta, World, descend, gradient, theta};
 use common::{
     Plan, TANH, absences, assert_near, checked, dataset, experiment, for_seeds, model_bits, pick,
     run, stream, task, within,
 };
 use selvedge_core::dataset::Dataset;
-use selvedge_core::experiment::{ClassWeights, Experiment};
+use selvedge_core::experiment::{Averager, ClassWeights, Experiment};
 use selvedge_core::model::{Architecture, Model};
 use selvedge_core::selection::{Draw, Selection, Uniform};
 use selvedge_nn::{Update, loss::cross_entropy};
@@ -101,8 +102,8 @@ fn centralised_step(e: &Experiment, a: &Architecture, data: &Dataset, at: &mut T
         _ => vec![1.0; data.classes.len()],
     };
     let gradient = whole_gradient(a, data, &weights, at, rows);
-    let decay = e.train.weight_decay;
-    for ((params, gradient), decay) in at.iter_mut().zip(&gradient).zip([0.0, decay, decay]) {
+    let (decay0, decay) = (e.train.combined_weight_decay, e.train.weight_decay);
+    for ((params, gradient), decay) in at.iter_mut().zip(&gradient).zip([decay0, decay, decay]) {
         descend(params, gradient, e.train.learning_rate, decay);
     }
 }
@@ -117,13 +118,24 @@ fn subset_rows(e: &Experiment, data: &Dataset, m: usize, t: u64) -> Rows {
 }
 
 fn weighted(mut e: Experiment) -> Experiment {
-    e.train.weight_decay = 0.03;
+    (e.train.weight_decay, e.train.combined_weight_decay) = (0.03, 0.05);
     e.train.class_weights = ClassWeights::Listed(vec![0.7, 1.6]);
     checked(&e)
 }
 
 #[test]
 fn p_and_q_of_1_are_centralised_sgd_on_the_union_of_the_subsets() {
+    centralised(Averager::Sgd);
+}
+
+/// The pseudo-gradient is η times the gradient on the union.
+#[test]
+fn with_an_optimiser_at_the_cloud_p_and_q_of_1_are_centralised_too() {
+    centralised(Averager::Momentum);
+    centralised(Averager::Adam);
+}
+
+fn centralised(method: Averager) {
     for_seeds(0..10, |seed| {
         let mut draw = stream(seed);
         // Every group selects the same share of its devices, exactly.
@@ -134,6 +146,10 @@ fn p_and_q_of_1_are_centralised_sgd_on_the_union_of_the_subsets() {
             .collect();
         let mut e = weighted(experiment(seed, [30, 1, 1], TANH));
         e.train.participation = 1.0 / part as f64;
+        (e.optimiser.cloud, e.optimiser.momentum) = (method, 0.5);
+        // A difference of models is rounded as they are, and Adam makes small ones large.
+        e.optimiser.epsilon = 0.1;
+        let mut memories: [Memory; 3] = Default::default();
         let data = dataset(seed, &Plan::of_groups(&devices));
         let task = task(&e, &data);
         let run = run(&task);
@@ -144,7 +160,13 @@ fn p_and_q_of_1_are_centralised_sgd_on_the_union_of_the_subsets() {
                 .flat_map(|m| subset_rows(&e, &data, m, t))
                 .collect();
             assert_eq!(union.len(), devices.iter().sum::<usize>() / part as usize);
-            centralised_step(&e, &task.architecture, &data, &mut want, &union);
+            let mut mean = want.clone();
+            centralised_step(&e, &task.architecture, &data, &mut mean, &union);
+            for (part, memory) in memories.iter_mut().enumerate() {
+                let rate = e.optimiser.cloud_rate();
+                let way = (&mut want[part], &mean[part][..]);
+                memory.move_on((&e, method.into()), rate, 1.0, way);
+            }
             let got = theta(&run.log.states[t as usize + 1].theta);
             assert_near(
                 &got,

@@ -20,7 +20,7 @@ use crate::error::{Context, Result, bail};
 use crate::files::{self, BEST, CHECKPOINT, INITIAL, LEFT_OUT, METRICS, MODEL, SEGMENTS, TRACE};
 use crate::lines::Lines;
 use crate::manifest::{Manifest, Timing};
-use crate::{digests, ledger, left_out, trace, trained, weights};
+use crate::{digests, extending, ledger, left_out, trace, trained, weights};
 use selvedge_core::conduct::DeviceConduct;
 use selvedge_core::model::{Architecture, Model};
 use selvedge_core::run::{Ending, Interval};
@@ -222,15 +222,24 @@ impl RunDirectory {
             );
         }
         digests::check_for_resuming(path, &manifest.files)?;
-        let (header, state) = checkpoint::load(&checkpoint_path(path), task)?;
-        if !manifest.has_fingerprint(&header.fingerprint) {
+        let (header, mut state) = checkpoint::load(&checkpoint_path(path), task)?;
+        let is_own = manifest.has_fingerprint(&header.fingerprint);
+        if !is_own && !manifest.has_outgrown(&header.fingerprint) {
             bail!(
                 "{}: the checkpoint and the manifest belong to different experiments",
                 path.display()
             );
         }
+        let t = state.progress.t;
+        if manifest.experiment(path)? != *task.experiment {
+            manifest.extend(path, task.experiment, (t, &header.fingerprint))?;
+        }
+        let goes_on = manifest.has_outgrown(&header.fingerprint);
+        if goes_on {
+            extending::go_on((path, &manifest), task, &mut state.progress)?;
+        }
         manifest.timing = Timing {
-            iterations: state.progress.t,
+            iterations: t,
             seconds: header.real_seconds,
         };
         manifest.cpu.instructions = task.architecture.level().name().into();
@@ -238,6 +247,9 @@ impl RunDirectory {
         let directory = Self::open(path, manifest, &header, lock)?;
         // Before anything grows: whoever reads the run meanwhile must not take that for damage.
         directory.files.manifest.write(path)?;
+        if goes_on {
+            extending::remove_results(path)?;
+        }
         Ok((directory, state))
     }
 

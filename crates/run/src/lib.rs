@@ -26,6 +26,7 @@ pub mod deciding;
 mod digests;
 mod directory;
 mod error;
+pub mod extending;
 pub mod files;
 pub mod follow;
 pub mod format;

@@ -1,8 +1,9 @@
 //! `manifest.json`: what a run is.
 
 use crate::error::{Context, Result, bail};
+use crate::extending::Extension;
 use crate::files::{MANIFEST, is_run, read_json, write_json};
-use crate::format::{bytes, seconds};
+use crate::format::{bytes, count, seconds};
 use selvedge_core::dataset::{Dataset, Group};
 use selvedge_core::experiment::Experiment;
 use selvedge_core::fingerprint::{Fingerprint, was_mixed};
@@ -65,6 +66,9 @@ pub struct Manifest {
     pub timing: Timing,
     /// How it ended, once it has.
     pub ending: Option<EndingInfo>,
+    /// Each time that it was given more than it began with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extended: Vec<Extension>,
     /// The iteration of its best model, once it has ended; runs of 0.2 do not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best: Option<u64>,
@@ -147,7 +151,7 @@ pub struct EndingInfo {
 }
 
 impl EndingInfo {
-    fn new(ending: &Ending, t: u64, data: &DataInfo) -> Self {
+    pub(crate) fn new(ending: &Ending, t: u64, data: &DataInfo) -> Self {
         let (kind, t, key, value) = match ending {
             Ending::Finished => ("finished", t, None, None),
             Ending::Reached { key, value } => ("reached", t, Some((*key).to_owned()), Some(*value)),
@@ -160,6 +164,10 @@ impl EndingInfo {
             ),
         };
         let on = match ending {
+            Ending::Reached {
+                key: "stop.patience",
+                ..
+            } => Some("validation".into()),
             Ending::Reached { key, .. } => {
                 let is_it = |m: &&Metric| m.stop.is_some_and(|stop| stop.path == *key);
                 let metric = Metric::targets().find(is_it);
@@ -185,6 +193,12 @@ impl EndingInfo {
         let value = match key.as_str() {
             "stop.bytes" => bytes(value),
             "stop.seconds" => seconds(value),
+            "stop.patience" => {
+                let waited = count(value as u64);
+                return Some(format!(
+                    "{key}: no better model on the validation samples for {waited} iterations"
+                ));
+            }
             _ => format!("{value:.4}"),
         };
         Some(format!("{key} reached at {value}{}", self.judged()))
@@ -239,6 +253,7 @@ impl Manifest {
                 seconds: 0.0,
             },
             ending: None,
+            extended: Vec::new(),
             best: None,
             files: BTreeMap::new(),
         })

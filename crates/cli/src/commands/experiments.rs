@@ -4,10 +4,11 @@ use super::{print, print_json};
 use crate::Outcome;
 use crate::args::ExperimentsArgs;
 use anyhow::{Context, Result};
-use selvedge_core::experiment::{KEYS, TableSettings, nearest};
+use selvedge_core::experiment::{KEYS, KeyInfo, nearest};
 use selvedge_data::SETS;
 use selvedge_run::presets::{self, PRESETS};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 pub(crate) fn run(args: &ExperimentsArgs) -> Result<Outcome> {
     if let Some(name) = &args.show {
@@ -41,19 +42,17 @@ fn list(json: bool) -> Result<()> {
     print(&lines.collect::<String>())
 }
 
-/// What an experiment that says nothing is resolved to, with the tables that it would leave out.
-pub(crate) fn default_values() -> Result<Value> {
-    let mut defaults = serde_json::to_value(SETS.parse("", &[])?)?;
-    // Experiments that read no table leave this out, and those that nobody steers this.
-    defaults["data"]["table"] = serde_json::to_value(TableSettings::default())?;
-    defaults["train"]["adaptive"] = "off".into();
-    Ok(defaults)
+/// What an experiment that says nothing is resolved to, key by key.
+pub(crate) fn default_values() -> Result<BTreeMap<&'static str, Value>> {
+    let settings = SETS.parse("", &[])?.settings().into_iter();
+    let value = |(key, value): (KeyInfo, _)| Ok((key.path, serde_json::to_value(value)?));
+    settings.map(value).collect()
 }
 
 /// Every key with its type, default, values and meaning.
 fn keys(json: bool) -> Result<()> {
     let defaults = default_values()?;
-    let default = |path: &str| path.split('.').fold(&defaults, |v, word| &v[word]);
+    let default = |path: &str| &defaults[path];
     if json {
         let list = KEYS.iter().map(|k| {
             let values = SETS.values(k);

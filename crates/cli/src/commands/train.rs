@@ -12,12 +12,13 @@ use selvedge_core::absence::Listed;
 use selvedge_core::attack::backdoor;
 use selvedge_core::experiment::{AttackKind, CompressionSettings, Experiment};
 use selvedge_core::run::Ending;
+use selvedge_data::SETS;
 use selvedge_nn::simd::Level;
 use selvedge_run::files::{Claim, MODEL, SEEDS, TRACE, check_free, of_seed};
 use selvedge_run::format::shell;
 use selvedge_run::seeds::Seeds;
 use selvedge_run::trained::{Trained, WhichModel};
-use selvedge_run::{Manifest, Named, Training, absences, has_begun};
+use selvedge_run::{Manifest, Named, Training, absences, extending, has_begun};
 use std::path::{Path, PathBuf};
 
 /// How to run, whatever is run.
@@ -204,9 +205,6 @@ fn plan_of_seed(name: &str, experiment: &Experiment, seed: u64, path: &Path) -> 
 fn plans_to_resume(args: &TrainArgs, path: &Path) -> Result<Vec<Plan>> {
     let given = match args.experiment.experiment {
         Some(_) => Some(load::experiment(&args.experiment)?),
-        None if !args.experiment.set.is_empty() => {
-            bail!("--set cannot be used with --resume: start a new run with --out")
-        }
         None => None,
     };
     if !has_begun(path) {
@@ -216,8 +214,8 @@ fn plans_to_resume(args: &TrainArgs, path: &Path) -> Result<Vec<Plan>> {
             Some(n) => plans_of_seeds(named, path, n),
         };
     }
-    if let Some(note) = Seeds::read(path)? {
-        let experiment = note.experiment(path)?;
+    if let Some(mut note) = Seeds::read(path)? {
+        let mut experiment = note.experiment(path)?;
         if let Some(n) = args.seeds.filter(|n| *n != note.seeds.len() as u64) {
             bail!(
                 "--seeds {n}: {} was started with {}",
@@ -225,7 +223,15 @@ fn plans_to_resume(args: &TrainArgs, path: &Path) -> Result<Vec<Plan>> {
                 note.seeds.len()
             );
         }
-        check_same(given.as_ref(), &experiment, path)?;
+        match &given {
+            Some(given) => check_same(given, &experiment, path)?,
+            None if args.experiment.set.is_empty() => {}
+            None => {
+                experiment = extended(&experiment, &args.experiment.set, path)?;
+                note.experiment = serde_json::to_value(&experiment)?;
+                note.write(path)?;
+            }
+        }
         return Ok(note
             .seeds
             .iter()
@@ -245,8 +251,14 @@ fn plans_to_resume(args: &TrainArgs, path: &Path) -> Result<Vec<Plan>> {
             path.display()
         );
     }
-    let experiment = manifest.experiment(path)?;
-    check_same(given.as_ref(), &experiment, path)?;
+    let begun = manifest.experiment(path)?;
+    let experiment = match &given {
+        Some(given) => {
+            check_same(given, &begun, path)?;
+            begun
+        }
+        None => extended(&begun, &args.experiment.set, path)?,
+    };
     Ok(vec![single(
         Named {
             name: manifest.name,
@@ -257,20 +269,25 @@ fn plans_to_resume(args: &TrainArgs, path: &Path) -> Result<Vec<Plan>> {
 }
 
 /// A run is only gone on with by the experiment that it began with.
-fn check_same(given: Option<&Named>, begun: &Experiment, path: &Path) -> Result<()> {
-    let Some(given) = given.filter(|g| g.experiment != *begun) else {
+fn check_same(given: &Named, begun: &Experiment, path: &Path) -> Result<()> {
+    let Some((began, given)) = extending::difference(begun, &given.experiment) else {
         return Ok(());
     };
-    let (given, begun) = (given.experiment.to_toml(), begun.to_toml());
-    let difference = given.lines().zip(begun.lines()).find(|(a, b)| a != b);
-    let difference = difference.map_or("another experiment".into(), |(a, b)| {
-        format!("`{b}`, not `{a}`")
-    });
     bail!(
-        "{0} was started with {difference}: resume it with --resume {1} alone, or start a new run with --out",
+        "{0} was started with `{began}`, not `{given}`: resume it with --resume {1} alone, or start a new run with --out",
         path.display(),
         shell(path)
     )
+}
+
+/// The experiment that a run began with, given more. What follows from other keys stays as it was.
+fn extended(begun: &Experiment, set: &[String], path: &Path) -> Result<Experiment> {
+    if set.is_empty() {
+        return Ok(begun.clone());
+    }
+    let given = SETS.parse(&begun.to_toml(), set)?;
+    extending::check(begun, &given, path)?;
+    Ok(given)
 }
 
 /// A new folder `runs/NAME`, or with a number behind it if that is taken.

@@ -1,8 +1,8 @@
 //! P, Q and η over a run, why they changed, and which intervals follow from them.
 
 use selvedge_core::adaptive::Change;
-use selvedge_core::experiment::{Algorithm, Experiment};
-use selvedge_core::schedule::Segment;
+use selvedge_core::experiment::{Algorithm, Experiment, Fall};
+use selvedge_core::schedule::{self, Segment};
 use selvedge_run::files::SEGMENTS;
 use selvedge_run::follow::Reader;
 use selvedge_run::segments;
@@ -13,6 +13,9 @@ const MOST_TOLD: usize = 200;
 
 /// Steps that are drawn.
 const MOST_DRAWN: usize = 1000;
+
+/// Stretches in which a learning rate that always changes is drawn.
+const STRETCHES: u64 = 64;
 
 /// Halvings of η that are shown; after them not much is left of it.
 const MOST_HALVINGS: u64 = 64;
@@ -68,6 +71,8 @@ pub(super) struct Schedule {
     segments: Vec<Change>,
     /// Where η is halved, if nobody steers.
     halvings: Vec<Change>,
+    /// How η goes between them, if it does not stay: drawn, not told.
+    course: Vec<Change>,
     iterations: u64,
     /// Whether devices are drawn every P, for all exchanges until the next global aggregation; else every Q.
     draws_every_p: bool,
@@ -82,9 +87,23 @@ impl Schedule {
         if segments.first().is_none_or(|segment| segment.t > 0) {
             segments.insert(0, Change::new(&first, "the experiment's P, Q and η".into()));
         }
+        let schedule = schedule::Schedule::of(train);
+        let at = |t: u64| Change {
+            t,
+            eta: schedule.rate(&first, t),
+            ..segments[0].clone()
+        };
+        let always = train.warm_up > 0 || train.schedule == Fall::Cosine;
+        let stretch = (train.iterations / STRETCHES).max(1);
+        let until = if always {
+            t.min(train.iterations) + 1
+        } else {
+            0
+        };
+        let course = (0..until).step_by(stretch as usize).map(at).collect();
         let halving = |number: u64, every: u64| Change {
             t: number * every,
-            eta: first.learning_rate_at(number * every),
+            eta: schedule.rate(&first, number * every),
             reason: format!("η is halved every {every} iterations"),
             ..segments[0].clone()
         };
@@ -96,8 +115,9 @@ impl Schedule {
             _ => Vec::new(),
         };
         Schedule {
-            segments,
             halvings,
+            course,
+            segments,
             iterations: train.iterations,
             draws_every_p: train.algorithm == Algorithm::Jfl,
         }
@@ -135,13 +155,19 @@ impl Schedule {
 
     pub(super) fn json(&self) -> Value {
         let all: Vec<&Change> = self.segments.iter().chain(&self.halvings).collect();
-        let every = all.len().div_ceil(MOST_DRAWN).max(1);
         let untold = all.len().saturating_sub(MOST_TOLD);
+        let told = all[untold..].to_vec();
+        let mut all = match self.course.is_empty() {
+            true => all,
+            false => self.halvings.iter().chain(&self.course).collect(),
+        };
+        all.sort_by_key(|change| change.t);
+        let every = all.len().div_ceil(MOST_DRAWN).max(1);
         let drawn = all.iter().step_by(every);
         json!({
             "steps": drawn.map(|c| json!([c.t, c.p, c.q, c.eta])).collect::<Vec<_>>(),
             "drawn_every": every,
-            "changes": &all[untold..],
+            "changes": told,
             "untold": untold,
         })
     }
@@ -179,6 +205,19 @@ mod tests {
             schedule.json()["steps"],
             json!([[0, 20, 5, 0.4], [30, 20, 5, 0.2], [60, 20, 5, 0.1]])
         );
+    }
+
+    #[test]
+    fn a_learning_rate_that_always_changes_is_drawn_so() {
+        let experiment = experiment("learning_rate = 0.4\nwarm_up = 10\nschedule = \"cosine\"");
+        let all = Schedule::new(&experiment, &Changes::default(), 100).json();
+        let drawn = all["steps"].as_array().unwrap();
+        let at = |t: usize| drawn[t][3].as_f64().unwrap();
+        assert_eq!(
+            [at(0), at(9), at(10), at(55), at(100)],
+            [0.04, 0.4, 0.4, 0.2, 0.0]
+        );
+        assert_eq!(all["changes"].as_array().unwrap().len(), 1);
     }
 
     #[test]

@@ -145,7 +145,7 @@ pub(super) fn shard(config: &NodeConfig, party: Party) -> Result<(PartyShard, Ve
 }
 
 pub(super) fn check(experiment: &Experiment, loaded: &PartyLoaded) -> Result<()> {
-    check_targets(experiment, loaded.held_out_of_all.iter().sum())?;
+    check_targets(experiment, loaded.held_out_of_all)?;
     if experiment.data.groups != loaded.dataset.groups.len() && experiment.data.set == "shards" {
         bail!(
             "data.groups = {}, but the shards have {} groups",

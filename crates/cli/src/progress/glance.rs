@@ -94,6 +94,7 @@ pub(super) struct Glance<'a> {
     /// Iterations a second, and seconds that are left; nothing before the first interval.
     pub(super) speed: Option<(f64, f64)>,
     pub(super) progress: &'a Progress,
+    pub(super) learning_rate: f64,
     pub(super) last: Option<&'a Evaluation>,
     pub(super) loss: &'a Course,
     pub(super) auc: &'a Course,
@@ -110,7 +111,11 @@ impl Glance<'_> {
         lines.push(self.course(width, "loss", self.last.map(|e| e.loss_train), self.loss));
         lines.push(self.course(width, "AUC", self.last.and_then(|e| e.test.auc), self.auc));
         lines.push(self.sent(width));
-        lines.push(fitted(width, "settings", &settings(self.progress)));
+        lines.push(fitted(
+            width,
+            "settings",
+            &settings(self.progress, self.learning_rate),
+        ));
         lines.push(self.here(width));
         if let Some(why) = why(self.progress) {
             lines.insert(5, fitted(width, "why", &[why]));
@@ -200,9 +205,8 @@ const BAR_LEAST: usize = 8;
 const BAR_MOST: usize = 60;
 
 /// P, Q and η as they are now.
-pub(super) fn settings(progress: &Progress) -> Vec<String> {
+pub(super) fn settings(progress: &Progress, eta: f64) -> Vec<String> {
     let segment = &progress.segment;
-    let eta = segment.learning_rate_at(progress.t.max(segment.start));
     vec![
         format!("P {}", segment.global_interval),
         format!("Q {}", segment.local_interval),

@@ -38,6 +38,7 @@ fn nothing_is_wider_or_higher_than_the_terminal() {
             label: "a name of\u{1b}[2J somebody 漢字",
             total: 120,
             speed: Some((8_665.4, 3.2)),
+            learning_rate: state.progress.segment.learning_rate,
             progress: &state.progress,
             last: found.last(),
             loss: &loss,

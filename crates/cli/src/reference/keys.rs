@@ -6,16 +6,22 @@ use anyhow::Result;
 use selvedge_core::experiment::{KEYS, KeyInfo};
 use selvedge_data::SETS;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// The tables of an experiment, in the order of their keys, and what each is about.
-const TABLES: [(&str, &str); 7] = [
+const TABLES: [(&str, &str); 8] = [
     ("data", "Which rows, and how they are assigned to groups."),
     (
         "data.table",
         "What the columns of your own table mean; [own-table.md](../own-table.md) shows all of them in use.",
     ),
     ("train", "The algorithm and its parameters."),
+    (
+        "optimiser",
+        "How gradients become steps: at hospitals along the mean gradient of a batch, at edges and the cloud along the difference \
+         between a model and the aggregate of others. [Optimisers](../tuning.md#optimisers) says what each tier can do.",
+    ),
     (
         "model",
         "The three networks. A layer is `{ linear = { out = 16 } }`, `{ conv1d = { out, size, stride = 1, padding = 0 } }`, \
@@ -33,7 +39,7 @@ const TABLES: [(&str, &str); 7] = [
     ),
     (
         "stop",
-        "Targets and budgets that end a run early, at a global aggregation.",
+        "Targets, budgets and patience that end a run early, at a global aggregation. They may be changed when a run is resumed.",
     ),
 ];
 
@@ -59,19 +65,18 @@ fn parent(key: &KeyInfo) -> &'static str {
     key.path.rsplit_once('.').map_or("", |(table, _)| table)
 }
 
-fn table<'a>(keys: impl Iterator<Item = &'a KeyInfo>, defaults: &Value) -> String {
+fn table<'a>(keys: impl Iterator<Item = &'a KeyInfo>, defaults: &BTreeMap<&str, Value>) -> String {
     let mut out = String::from(
         "\n| key | type | default | values | meaning |\n| --- | --- | --- | --- | --- |\n",
     );
     for key in keys {
-        let default = key.path.split('.').fold(defaults, |v, word| &v[word]);
         let values = SETS.values(key);
         let _ = writeln!(
             out,
             "| `{}` | {} | {} | {} | {} |",
             key.path,
             values.kind(),
-            shown(default),
+            shown(&defaults[key.path]),
             cell(&values.to_string()),
             cell(&SETS.meaning(key))
         );

@@ -16,7 +16,7 @@ use crate::progress::Bar;
 use anyhow::{Result, bail};
 pub(crate) use predict::Prediction;
 use selvedge_core::dataset::Dataset;
-use selvedge_core::experiment::{Adaptive, Algorithm, Experiment};
+use selvedge_core::experiment::{Adaptive, Algorithm, Experiment, Fall};
 use selvedge_core::metrics::Metric;
 use selvedge_core::schedule::Segment;
 use selvedge_core::task::Task;
@@ -114,6 +114,18 @@ pub(crate) fn check(experiment: &Experiment, goal: &Goal) -> Result<()> {
     if !matches!(algorithm, Algorithm::Hsgd | Algorithm::CHsgd) {
         bail!(
             "train.algorithm = \"{algorithm}\": the bound covers only hsgd and c-hsgd: tune one of these"
+        );
+    }
+    let (train, plain) = (&experiment.train, experiment.optimiser.is_usual());
+    let key = match (plain, train.schedule, train.warm_up) {
+        (false, ..) => Some("[optimiser]"),
+        (_, Fall::Cosine, _) => Some("train.schedule"),
+        (.., 1..) => Some("train.warm_up"),
+        _ => None,
+    };
+    if let Some(key) = key {
+        bail!(
+            "the bound is about plain gradient descent with a learning rate that stays or is halved: tune the experiment without {key}"
         );
     }
     // Targets on held-out samples are tried on those of validation.

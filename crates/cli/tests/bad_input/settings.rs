@@ -354,8 +354,88 @@ fn options_outside_their_range_are_refused() {
     );
     place.refuses(
         &["train", "--resume", "b", "--set", "seed=1"],
-        &["--set", "--out"],
+        &["there is no run in b"],
     );
     place.refuses(&["evaluate"], &["<RUN>"]);
     place.refuses(&["data", "export"], &["--out"]);
+}
+
+#[test]
+fn optimisers_and_schedules_that_do_not_fit() {
+    let place = Place::new("optimisers");
+    let cases: [(&[&str], &[&str]); 13] = [
+        (
+            &["optimiser.hospital=adan"],
+            &["optimiser.hospital=adan", "`adam`"],
+        ),
+        (
+            &["optimiser.edge=adamw"],
+            &["optimiser.edge=adamw", "`momentum`, `adam`"],
+        ),
+        (
+            &["optimiser.cloud_rate=0"],
+            &["optimiser.cloud_rate = 0", "above 0"],
+        ),
+        (
+            &["optimiser.momentum=1"],
+            &["optimiser.momentum = 1", "less than 1"],
+        ),
+        (
+            &["optimiser.epsilon=0"],
+            &["optimiser.epsilon = 0", "at least"],
+        ),
+        (
+            &["optimiser.hospital=adamw"],
+            &["adamw", "train.weight_decay", "\"adam\""],
+        ),
+        (
+            &["train.algorithm=jfl", "optimiser.hospital=adam"],
+            &["--set optimiser.hospital=adam", "jfl", "\"sgd\""],
+        ),
+        (
+            &["train.algorithm=hospital-only", "optimiser.edge=adam"],
+            &["optimiser.edge", "hospital-only", "\"sgd\""],
+        ),
+        (
+            &["train.algorithm=tdcd", "optimiser.cloud=momentum"],
+            &["optimiser.cloud", "tdcd", "\"sgd\""],
+        ),
+        (
+            &["train.adaptive=gain", "optimiser.device_clip=1"],
+            &["train.adaptive", "leave out [optimiser]"],
+        ),
+        (
+            &["train.adaptive=gain", "train.schedule=cosine"],
+            &["train.adaptive chooses η", "train.schedule"],
+        ),
+        (
+            &["train.schedule=cosine", "train.halve_every=100"],
+            &["--set train.halve_every=100", "cosine", "use 0"],
+        ),
+        (
+            &["train.warm_up=1000", "train.iterations=1000"],
+            &["train.warm_up = 1000", "less than", "1000"],
+        ),
+    ];
+    for (set, says) in cases {
+        refuses_set(&place, set, says);
+    }
+    place.refuses(
+        &[
+            "train",
+            "--set",
+            "stop.patience=100",
+            "--set",
+            "data.validation=0",
+        ],
+        &["stop.patience", "data.validation above 0"],
+    );
+    for (set, key) in [
+        ("optimiser.cloud=adam", "[optimiser]"),
+        ("train.warm_up=10", "train.warm_up"),
+        ("train.schedule=cosine", "train.schedule"),
+    ] {
+        let tune = ["tune", "--target", "auc=0.9", "--set", set];
+        place.refuses(&tune, &["plain gradient descent", key]);
+    }
 }

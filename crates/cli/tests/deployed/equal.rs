@@ -32,6 +32,18 @@ fn c_hsgd_with_codecs_everywhere_and_error_feedback() {
     );
 }
 
+/// With Adam at every tier, clipping, a cosine, and an end by patience.
+pub(crate) fn with_adam() -> String {
+    let adam = "schedule = \"cosine\"\nwarm_up = 6\nweight_decay = 0.01\n[optimiser]\nhospital = \"adamw\"\n\
+        edge = \"adam\"\ncloud = \"adam\"\nhospital_clip = 0.5\ndevice_clip = 0.5\n[stop]\npatience = 48\n";
+    FORTY_INTERVALS.to_owned() + adam
+}
+
+#[test]
+fn adam_at_every_tier() {
+    same("up-adam", &with_adam(), &[]);
+}
+
 #[test]
 fn an_adaptive_run() {
     let adaptive = FORTY_INTERVALS.replace("[train]", "[train]\nadaptive = \"gain\"");

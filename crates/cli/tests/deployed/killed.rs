@@ -5,6 +5,7 @@
 use crate::common::Place;
 use crate::common::run::Run;
 use crate::deployment::{FORTY_INTERVALS, Up, place_with_server, simulated};
+use crate::equal::with_adam;
 use std::time::{Duration, Instant};
 
 /// Numbers from a seed.
@@ -30,10 +31,19 @@ pub(crate) fn number(name: &str) -> Option<u64> {
 
 #[test]
 fn killed_at_any_moment_it_ends_the_same() {
-    let Some(place) = place_with_server("up-killed") else {
+    killed("up-killed", FORTY_INTERVALS, 5);
+}
+
+#[test]
+fn killed_with_adam_at_every_tier_it_ends_the_same() {
+    killed("up-killed-adam", &with_adam(), 3);
+}
+
+fn killed(name: &str, experiment: &str, usually: u64) {
+    let Some(place) = place_with_server(name) else {
         return;
     };
-    let expected = simulated(&place, FORTY_INTERVALS, &[]);
+    let expected = simulated(&place, experiment, &[]);
     let began = Instant::now();
     let up = Up::start(&place, "calm", &[]);
     up.processes();
@@ -42,7 +52,7 @@ fn killed_at_any_moment_it_ends_the_same() {
     let length = started.elapsed().as_micros() as u64;
     let seeds = match number("SELVEDGE_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..number("SELVEDGE_KILLS").unwrap_or(5),
+        None => 0..number("SELVEDGE_KILLS").unwrap_or(usually),
     };
     let (mut missed, all) = (0, seeds.end - seeds.start);
     for seed in seeds {

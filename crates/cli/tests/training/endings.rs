@@ -2,7 +2,7 @@
 
 use crate::common::run::{Run, number, same_results};
 use crate::common::{Place, says, words};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|e| panic!("{e} in {text:?}"))
@@ -238,5 +238,168 @@ fn agrees(exact: &Value, line: &Value) {
     assert!(auc <= 1e-3, "{exact} and {line}");
     for key in ["precision", "recall", "f1", "accuracy"] {
         assert_eq!(number(exact, key), number(line, key), "{key}");
+    }
+}
+
+#[test]
+fn patience_ends_a_run_and_more_of_it_goes_on() {
+    let place = Place::new("patience");
+    let set = words("--set train.learning_rate=0.5 --set train.iterations=1000");
+    let patient = |patience: &str| format!("stop.patience={patience}");
+    place.succeeds(&[&["train", "--out", "whole"][..], &set].concat());
+    let short = patient("60");
+    let args = ["train", "--out", "run", "--set", &short];
+    let ran = place.succeeds(&[&args[..], &set].concat());
+    says(
+        &ran.stdout,
+        &["Stopped: stop.patience", "validation samples"],
+    );
+    let (whole, run) = (Run::at(&place, "whole"), Run::at(&place, "run"));
+    let manifest = run.manifest();
+    let (ending, best) = (&manifest["ending"], number(&manifest, "best"));
+    let t = number(ending, "t");
+    assert!(t < 1000.0 && t - best >= 60.0, "{ending}");
+    assert_eq!(
+        (number(ending, "value"), &ending["on"]),
+        (t - best, &"validation".into())
+    );
+    let metrics = run.text("metrics.jsonl");
+    assert!(whole.text("metrics.jsonl").starts_with(&metrics));
+
+    place.refuses(
+        &["train", "--resume", "run", "--set", &patient("50")],
+        &["stop.patience", "in any case"],
+    );
+    assert_eq!(run.manifest(), manifest, "what is refused changes nothing");
+    place.succeeds(&["train", "--resume", "run", "--set", &patient("5000")]);
+    same_results(&whole, &run, "with more patience");
+    let manifest = run.manifest();
+    assert_eq!(manifest["experiment"]["stop"]["patience"], 5000);
+    assert_eq!(
+        manifest["extended"][0]["changes"]["stop.patience"],
+        json!([60, 5000])
+    );
+    assert_eq!(manifest["extended"][0]["ending"]["key"], "stop.patience");
+}
+
+#[test]
+fn a_finished_run_that_is_given_more_is_as_if_it_had_been_that_long() {
+    let place = Place::new("extended");
+    let experiment = "[data]\nvalidation = 0.1\n[train]\nevaluate_every = 50\nhalve_every = 120\n\
+        [optimiser]\nhospital = \"adam\"\nedge = \"momentum\"\nedge_rate = 0.2\ncloud = \"adam\"\n";
+    place.write("my.toml", experiment);
+    let long = |t: u64| format!("train.iterations={t}");
+    place.succeeds(&[
+        "train",
+        "my.toml",
+        "--trace",
+        "--set",
+        &long(400),
+        "--out",
+        "whole",
+    ]);
+    place.succeeds(&[
+        "train",
+        "my.toml",
+        "--trace",
+        "--set",
+        &long(200),
+        "--out",
+        "run",
+    ]);
+    let (whole, run) = (Run::at(&place, "whole"), Run::at(&place, "run"));
+    let before = run.manifest();
+
+    for (set, expected) in [
+        (long(200), "must be more"),
+        (long(100), "must be more"),
+        (long(405), "multiple of train.global_interval"),
+        (
+            "train.learning_rate=0.2".into(),
+            "only train.iterations and the keys of [stop]",
+        ),
+        (
+            "optimiser.cloud=sgd".into(),
+            "only train.iterations and the keys of [stop]",
+        ),
+    ] {
+        // What asks for nothing new just finds the run at its end.
+        if set != long(200) {
+            place.refuses(&["train", "--resume", "run", "--set", &set], &[expected]);
+        }
+    }
+    assert_eq!(run.manifest(), before);
+
+    place.succeeds(&["train", "--resume", "run", "--set", &long(400)]);
+    same_results(&whole, &run, "given more");
+    assert_eq!(run.text("trace.jsonl"), whole.text("trace.jsonl"));
+    let now = run.manifest();
+    assert_eq!(
+        (&now["experiment"], &now["ending"]["t"]),
+        (&whole.manifest()["experiment"], &400.into())
+    );
+    assert_eq!(
+        now["extended"][0]["changes"],
+        json!({ "train.iterations": [200, 400] })
+    );
+    assert_eq!(
+        (
+            &now["extended"][0]["t"],
+            &now["extended"][0]["ending"]["kind"]
+        ),
+        (&200.into(), &"finished".into())
+    );
+    place.succeeds(&["evaluate", "run"]);
+
+    // Killed between what the manifest says and the first checkpoint after it.
+    let killed = Run::at(&place, "killed");
+    place.succeeds(&[
+        "train",
+        "my.toml",
+        "--trace",
+        "--set",
+        &long(200),
+        "--out",
+        "killed",
+    ]);
+    let checkpoint = killed.bytes("checkpoint/state.safetensors");
+    place.succeeds(&["train", "--resume", "killed", "--set", &long(400)]);
+    std::fs::write(killed.file("checkpoint/state.safetensors"), checkpoint).unwrap();
+    place.succeeds(&["train", "--resume", "killed"]);
+    same_results(&whole, &killed, "killed when given more");
+    assert_eq!(killed.manifest()["extended"].as_array().unwrap().len(), 1);
+
+    let cosine = [
+        "train",
+        "my.toml",
+        "--set",
+        "train.schedule=cosine",
+        "--set",
+        "train.halve_every=0",
+    ];
+    place.succeeds(&[&cosine[..], &["--set", &long(100), "--out", "cosine"]].concat());
+    place.refuses(
+        &["train", "--resume", "cosine", "--set", &long(200)],
+        &["cosine", "--out"],
+    );
+}
+
+#[test]
+fn seeds_are_given_more_together() {
+    let place = Place::new("extended-seeds");
+    let train = [
+        "train",
+        "--seeds",
+        "2",
+        "--set",
+        "train.evaluate_every=20",
+        "--set",
+    ];
+    place.succeeds(&[&train[..], &["train.iterations=200", "--out", "whole"]].concat());
+    place.succeeds(&[&train[..], &["train.iterations=100", "--out", "all"]].concat());
+    place.succeeds(&["train", "--resume", "all", "--set", "train.iterations=200"]);
+    for seed in ["seed-42", "seed-43"] {
+        let [whole, found] = ["whole", "all"].map(|d| Run::at(&place, &format!("{d}/{seed}")));
+        same_results(&whole, &found, seed);
     }
 }

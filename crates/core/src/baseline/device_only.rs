@@ -85,7 +85,7 @@ fn device(
     thetas.1.copy_from_slice(&model.theta2);
     let context = (&task.architecture, Side::Device);
     let stepped = Stepped::plain(thetas.0, thetas.1);
-    let descent = task.plain_descent();
+    let descent = task.device_descent();
     tower_steps(context, descent, steps, batch, stepped, workspace);
 }
 

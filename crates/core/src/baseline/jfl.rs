@@ -117,7 +117,8 @@ fn pair_trains(
     theta1.copy_from_slice(&model.theta1);
     theta2.copy_from_slice(&model.theta2);
     let rows = &group.rows[group.starts[position] as usize..group.starts[position + 1] as usize];
-    let (architecture, descent) = (&task.architecture, task.plain_descent());
+    let architecture = &task.architecture;
+    let descents = (task.pair_descent(), task.device_descent());
     let samples = &task.dataset.groups[m].samples;
     let inputs = architecture.device.input().len();
     let first_row = rows[0] as usize;
@@ -146,7 +147,7 @@ fn pair_trains(
             tapes: &hospital_side.tapes,
         };
         let stepped = Stepped::plain(theta0, theta1);
-        hospital_steps(architecture, descent, steps, batch, stepped, hospital);
+        hospital_steps(architecture, descents.0, steps, batch, stepped, hospital);
         let owned = Owned {
             x2: &samples.x2[first_row * inputs..][..rows.len() * inputs],
             y: (&samples.y, first_row..first_row + rows.len()),
@@ -154,6 +155,7 @@ fn pair_trains(
             tapes: &device_side.tapes,
         };
         let thetas = (&start[..], &mut *theta2);
+        let descent = descents.1;
         device_steps(architecture, descent, steps, owned, frozen, thetas, device);
     }
 }

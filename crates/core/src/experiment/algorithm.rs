@@ -112,6 +112,21 @@ impl Algorithm {
         )
     }
 
+    /// Whether a hospital goes on from its own θ0 and θ1, and so has something to remember.
+    pub const fn has_hospitals(self) -> bool {
+        !matches!(self, Algorithm::Jfl | Algorithm::DeviceOnly)
+    }
+
+    /// Whether an edge goes on from its own θ2.
+    pub const fn has_edges(self) -> bool {
+        self.has_hospitals() && !matches!(self, Algorithm::HospitalOnly)
+    }
+
+    /// Whether a cloud averages the models of groups.
+    pub const fn has_a_cloud(self) -> bool {
+        !self.merges_groups()
+    }
+
     /// Whether every step uses embeddings of the same iteration, as where both sides are in one place.
     pub const fn is_never_stale(self) -> bool {
         matches!(self, Algorithm::Centralised | Algorithm::FedAvg)

@@ -17,6 +17,7 @@ mod data;
 mod defence;
 mod derived;
 mod keys;
+mod optimiser;
 mod read;
 mod sets;
 mod settings;
@@ -30,10 +31,11 @@ pub use compression::CompressionSettings;
 pub use data::{DataSettings, Features, SPLITS};
 pub use defence::{DefenceSettings, Rule};
 pub use keys::{KEYS, KeyInfo, nearest, one_of};
+pub use optimiser::{Averager, Method, OptimiserSettings};
 pub use read::ExperimentError;
 pub use sets::{Seen, Sets, Usual};
 pub use settings::{
-    Adaptive, Broadcast, ClassWeights, Compute, ModelSettings, TimeSettings, TrainSettings,
+    Adaptive, Broadcast, ClassWeights, Compute, Fall, ModelSettings, TimeSettings, TrainSettings,
 };
 pub use stop::StopSettings;
 pub use table::{Categorical, TableSettings};
@@ -55,6 +57,11 @@ settings! {
         [
             /// The algorithm and its parameters.
             train: TrainSettings
+        ]
+        [
+            /// How gradients become steps.
+            #[serde(skip_serializing_if = "OptimiserSettings::is_usual")]
+            optimiser: OptimiserSettings
         ]
         [
             /// The three networks.
@@ -108,6 +115,11 @@ impl Experiment {
     /// nothing until it is set.
     pub fn identity(&self) -> String {
         identity(self)
+    }
+
+    /// Every key, with what it is set to or with its default; nothing where it has none.
+    pub fn settings(&self) -> Vec<(KeyInfo, Option<toml::Value>)> {
+        self.entries()
     }
 
     /// The default of a key, which [`identity`](Self::identity) leaves out; none where it has no default.

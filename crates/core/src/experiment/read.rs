@@ -3,7 +3,8 @@
 use super::keys::{KEYS, nearest};
 use super::values::check_values;
 use super::{
-    Adaptive, Algorithm, AttackKind, AttackSettings, Compute, DataSettings, Experiment, Seen, Sets,
+    Adaptive, Algorithm, AttackKind, AttackSettings, Compute, DataSettings, Experiment, Fall,
+    Method, Seen, Sets,
 };
 use crate::message_path::Compression;
 use toml::de::{DeTable, DeValue};
@@ -240,6 +241,8 @@ impl Experiment {
     fn check(&self) -> Result<(), ExperimentError> {
         self.check_intervals()?;
         self.check_adaptive()?;
+        self.check_rates()?;
+        self.check_optimisers()?;
         self.check_defence()?;
         Compression::new(&self.compression)
             .map_err(|(key, problem)| ExperimentError::new(Some(key), problem))?;
@@ -305,6 +308,46 @@ impl Experiment {
         })
     }
 
+    fn check_rates(&self) -> Result<(), ExperimentError> {
+        let t = &self.train;
+        let cosine = t.schedule == Fall::Cosine;
+        require("train.halve_every", !cosine || t.halve_every == 0, || {
+            let halve = t.halve_every;
+            format!(
+                "train.halve_every = {halve}: with train.schedule = \"cosine\" nothing is halved: use 0"
+            )
+        })?;
+        require("train.warm_up", t.warm_up < t.iterations, || {
+            let (warm_up, all) = (t.warm_up, t.iterations);
+            format!("train.warm_up = {warm_up} must be less than train.iterations = {all}")
+        })
+    }
+
+    fn check_optimisers(&self) -> Result<(), ExperimentError> {
+        let (o, algorithm) = (&self.optimiser, self.train.algorithm);
+        let parties = [
+            ("optimiser.hospital", o.hospital, algorithm.has_hospitals()),
+            ("optimiser.edge", o.edge.into(), algorithm.has_edges()),
+            ("optimiser.cloud", o.cloud.into(), algorithm.has_a_cloud()),
+        ];
+        for (key, method, can) in parties {
+            require(key, can || method == Method::Sgd, || {
+                let (key, party) = (key, key.rsplit('.').next().unwrap_or_default());
+                format!(
+                    "{key}: in {algorithm} no {party} remembers anything from step to step: use \"sgd\""
+                )
+            })?;
+        }
+        let decays = self.train.weight_decay > 0.0 || self.train.combined_weight_decay > 0.0;
+        require(
+            "optimiser.hospital",
+            o.hospital != Method::AdamW || decays,
+            || {
+                "optimiser.hospital = \"adamw\" is \"adam\" without weight decay: set train.weight_decay (0.01 is usual), or use \"adam\"".into()
+            },
+        )
+    }
+
     fn check_adaptive(&self) -> Result<(), ExperimentError> {
         let t = &self.train;
         if t.adaptive == Adaptive::Off {
@@ -318,6 +361,15 @@ impl Experiment {
         require("train.halve_every", t.halve_every == 0, || {
             let halve = t.halve_every;
             format!("train.halve_every = {halve}: {key} chooses η, so use 0")
+        })?;
+        let fixed = t.schedule == Fall::Halving && t.warm_up == 0;
+        require("train.schedule", fixed, || {
+            format!("{key} chooses η: leave out train.schedule and train.warm_up")
+        })?;
+        require("train.adaptive", self.optimiser.is_usual(), || {
+            format!(
+                "{key} compares what plain gradient descent promises with what it gains: leave out [optimiser]"
+            )
         })
     }
 }

@@ -15,12 +15,19 @@ settings! {
         local_interval: u64 = 5, POSITIVE, "Q, iterations between local aggregations and exchanges";
         learning_rate: f64 = 0.1, ABOVE_0, "η0, the initial learning rate";
         halve_every: u64 = 0, ANY, "T0, iterations between halvings of the learning rate; 0: never";
+        #[serde(skip_serializing_if = "Fall::is_halving")]
+        schedule: Fall = Fall::Halving, Values::OneOf(&["halving", "cosine"]),
+            "how learning rates fall: halved every train.halve_every iterations, or along a cosine to 0 at train.iterations";
+        #[serde(skip_serializing_if = "is_zero")]
+        warm_up: u64 = 0, ANY, "iterations at the beginning over which learning rates rise to their initial values; 0: none";
         #[serde(skip_serializing_if = "Adaptive::is_off")]
         adaptive: Adaptive = Adaptive::Off, Values::OneOf(&["off", "bound", "gain"]),
             "how P, Q and η are changed while training, starting from the values set in the experiment (hsgd, c-hsgd)";
         participation: f64 = 0.1, SHARE, "α, the share of a group's devices that takes part in an interval";
         selection: String = "uniform".into(), Values::OneOf(&["uniform"]), "how the devices that take part in an interval are drawn";
         weight_decay: f64 = 0.0, Values::Number(Range::AtLeast(0.0)), "λ of the regulariser on the towers";
+        #[serde(skip_serializing_if = "is_zero")]
+        combined_weight_decay: f64 = 0.0, Values::Number(Range::AtLeast(0.0)), "λ of the regulariser on the combined model";
         class_weights: ClassWeights = ClassWeights::None, Values::Other("text or list", "none | balanced | a list with one factor per class"),
             "weight of each class in the loss";
         broadcast: Broadcast = Broadcast::Selected, Values::OneOf(&["selected", "all"]),
@@ -32,6 +39,27 @@ settings! {
         #[serde(skip_serializing_if = "Option::is_none")]
         raw_bytes: Option<u64> = None, ANY,
             "S, size of the raw data in bytes, for algorithms that move raw data; if not set, that of all training samples";
+    }
+}
+
+/// Whether a setting is off; such experiments are written as before it existed.
+fn is_zero<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// How learning rates fall.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fall {
+    /// In steps of a half, or not at all.
+    Halving,
+    /// Along half a cosine, to 0 at T.
+    Cosine,
+}
+
+impl Fall {
+    fn is_halving(&self) -> bool {
+        *self == Fall::Halving
     }
 }
 

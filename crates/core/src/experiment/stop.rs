@@ -1,13 +1,13 @@
 //! The `[stop]` table of an experiment.
 
-use super::keys::{KeyInfo, Table};
-use super::values::ABOVE_0;
+use super::keys::{KeyInfo, Table, written};
+use super::values::{ABOVE_0, POSITIVE};
 use crate::metrics::{METRICS, Metric};
 use serde::de::{Error, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-const BUDGETS: [KeyInfo; 2] = [
+const BUDGETS: [KeyInfo; 3] = [
     KeyInfo {
         path: "stop.bytes",
         values: ABOVE_0,
@@ -17,6 +17,11 @@ const BUDGETS: [KeyInfo; 2] = [
         path: "stop.seconds",
         values: ABOVE_0,
         meaning: "end after this many simulated seconds",
+    },
+    KeyInfo {
+        path: "stop.patience",
+        values: POSITIVE,
+        meaning: "end after this many iterations without a better score on the validation samples (AUC, or the loss where a class is missing)",
     },
 ];
 
@@ -30,6 +35,8 @@ pub struct StopSettings {
     pub bytes: Option<f64>,
     /// Simulated seconds at least this.
     pub seconds: Option<f64>,
+    /// Iterations since the best model on the validation samples at least this.
+    pub patience: Option<u64>,
 }
 
 impl StopSettings {
@@ -39,9 +46,9 @@ impl StopSettings {
         each.filter_map(|(metric, target)| Some((metric, target?)))
     }
 
-    /// Whether there is a budget.
-    pub fn has_budget(&self) -> bool {
-        self.bytes.is_some() || self.seconds.is_some()
+    /// Whether a run may end before T.
+    pub fn is_any(&self) -> bool {
+        *self != StopSettings::default()
     }
 
     /// Ends the run when a metric reaches this value; an unknown name has no effect.
@@ -77,6 +84,7 @@ impl Table for StopSettings {
             .map(|(_, value)| value)
             .chain([self.bytes, self.seconds]);
         all.extend(each.map(|value| value.map(toml::Value::Float)));
+        all.push(written(&self.patience));
     }
 }
 
@@ -106,6 +114,10 @@ impl<'de> Deserialize<'de> for StopSettings {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<StopSettings, A::Error> {
                 let mut stop = StopSettings::default();
                 while let Some(key) = map.next_key::<String>()? {
+                    if key == "patience" {
+                        stop.patience = Some(map.next_value()?);
+                        continue;
+                    }
                     let unknown = || A::Error::custom(format!("unknown field `{key}`"));
                     *stop.place(&key).ok_or_else(unknown)? = map.next_value()?;
                 }

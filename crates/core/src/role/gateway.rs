@@ -94,7 +94,7 @@ impl<'a> Gateway<'a> {
     pub fn failure(&self) -> Option<String> {
         let (t, all) = (self.ended?, self.task.experiment.train.iterations);
         let stop = &self.task.experiment.stop;
-        let may_be_early = stop.targets().next().is_some() || stop.has_budget();
+        let may_be_early = stop.is_any();
         (t < all && !may_be_early).then(|| {
             format!(
                 "edge {} says that the run is over at t = {t} of {all}: it diverged, or the edge has ended it on its own",
@@ -284,7 +284,7 @@ impl<'a> Gateway<'a> {
         self.workspaces.with(|workspace| {
             device_steps(
                 architecture,
-                task.plain_descent(),
+                task.device_descent(),
                 steps,
                 owned,
                 &self.frozen,

@@ -5,6 +5,7 @@ pub mod bills;
 pub mod closed_forms;
 pub mod draws;
 pub mod messages;
+pub mod optimisers;
 pub mod reference;
 pub mod seams;
 
@@ -339,6 +340,12 @@ pub fn assert_same_state(a: &State, b: &State, what: &str) {
         models.map(model_bits).chain(theta0).collect::<Vec<_>>()
     };
     assert!(lost(a) == lost(b), "{what}: residuals differ at t = {t}");
+    let remembered = |s: &State| {
+        let models = s.memories.groups.iter().chain([&s.memories.cloud]);
+        models.map(model_bits).collect::<Vec<_>>()
+    };
+    let same = remembered(a) == remembered(b);
+    assert!(same, "{what}: memories differ at t = {t}");
 }
 
 /// Two runs saw and gave the same, bit for bit.

@@ -1,6 +1,7 @@
 //! HSGD once more, as plainly as it can be said: f64, one iteration at a time, and no backward pass at all. Gradients
 //! are finite differences of the loss.
 
+use super::optimisers::{Memory, rate, shorten};
 use selvedge_core::experiment::ClassWeights;
 use selvedge_core::model::Model;
 use selvedge_core::schedule::Segment;
@@ -262,6 +263,8 @@ struct Group {
     /// Rows of the batch, with the ζ2 that the hospital was sent.
     batch: Vec<(usize, Vec<f64>)>,
     devices: Vec<Device>,
+    /// Of θ0, θ1 and θ2.
+    memories: [Memory; 3],
 }
 
 /// The models right behind the aggregations at `t`.
@@ -284,7 +287,8 @@ pub fn weighted_mean(models: &[(f64, &Theta)]) -> Option<Theta> {
 /// Algorithm 1 over `segments`, iteration by iteration; the models behind every local aggregation.
 pub fn hsgd(task: &Task<'_>, initial: &Model, segments: &[Segment]) -> Vec<Instant> {
     let world = World::new(task);
-    let train = &task.experiment.train;
+    let (e, train) = (task.experiment, &task.experiment.train);
+    let mut remembered: [Memory; 3] = Default::default();
     let mut global = theta(initial);
     let mut groups: Vec<Group> = (0..task.dataset.groups.len())
         .map(|_| Group {
@@ -292,6 +296,7 @@ pub fn hsgd(task: &Task<'_>, initial: &Model, segments: &[Segment]) -> Vec<Insta
             frozen_theta0: vec![],
             batch: vec![],
             devices: vec![],
+            memories: Default::default(),
         })
         .collect();
     let mut instants = Vec::new();
@@ -299,15 +304,27 @@ pub fn hsgd(task: &Task<'_>, initial: &Model, segments: &[Segment]) -> Vec<Insta
         // What ends at t belongs to the segment before.
         let ending = segments.iter().rev().find(|s| s.start < t);
         if let Some(s) = ending.filter(|s| (t - s.start).is_multiple_of(s.local_interval)) {
+            // The share of the learning rate that was left at the last step.
+            let left = rate(train, 1.0, t - 1);
             for (m, group) in groups.iter_mut().enumerate() {
-                local_aggregation(task, t, m, group);
+                local_aggregation(task, t, m, group, left);
             }
             if (t - s.start).is_multiple_of(s.global_interval) {
                 let there = (0..groups.len()).filter(|m| !task.absences.group(t, *m));
                 let devices = |m: usize| task.dataset.groups[m].devices() as f64;
                 let models: Vec<_> = there.map(|m| (devices(m), &groups[m].theta)).collect();
-                global = weighted_mean(&models).unwrap_or(global);
-                groups.iter_mut().for_each(|g| g.theta = global.clone());
+                if let Some(mean) = weighted_mean(&models) {
+                    let (how, rate) = ((e, e.optimiser.cloud.into()), e.optimiser.cloud_rate());
+                    for (part, memory) in remembered.iter_mut().enumerate() {
+                        memory.move_on(how, rate, left, (&mut global[part], &mean[part]));
+                    }
+                }
+                for (m, group) in groups.iter_mut().enumerate() {
+                    group.theta = global.clone();
+                    if task.absences.group(t, m) {
+                        group.memories = Default::default();
+                    }
+                }
             }
             let now = groups.iter().map(|g| g.theta.clone()).collect();
             instants.push(Instant {
@@ -326,12 +343,21 @@ pub fn hsgd(task: &Task<'_>, initial: &Model, segments: &[Segment]) -> Vec<Insta
             .expect("a segment at t = 0");
         let since = t - segment.start;
         let halvings = segment.halve_every.map_or(0, |every| since / every);
-        let rate = segment.learning_rate * 0.5f64.powi(halvings as i32);
+        let own = segment.learning_rate * 0.5f64.powi(halvings as i32);
+        // With several segments, halving counts from the last; nothing else is left of the learning rate then.
+        let rates = [
+            segment.learning_rate,
+            e.optimiser.hospital_rate().unwrap_or(segment.learning_rate),
+        ];
+        let rates = match segments.len() {
+            1 => rates.map(|initial| rate(train, initial, t)),
+            _ => [own; 2],
+        };
         for (m, group) in groups.iter_mut().enumerate() {
             if since.is_multiple_of(segment.local_interval) {
                 exchange(&world, t, m, group);
             }
-            local_step(&world, m, group, rate);
+            local_step(&world, m, group, rates);
         }
     }
     instants
@@ -365,25 +391,31 @@ fn exchange(world: &World<'_>, t: u64, m: usize, group: &mut Group) {
     }
 }
 
-fn local_step(world: &World<'_>, m: usize, group: &mut Group, rate: f64) {
+fn local_step(world: &World<'_>, m: usize, group: &mut Group, [own, hospital]: [f64; 2]) {
     let Group {
         theta: [theta0, theta1, _],
         frozen_theta0,
         batch,
         devices,
+        memories: [memory0, memory1, _],
     } = group;
+    let e = world.task.experiment;
+    let (train, o) = (&e.train, &e.optimiser);
     if !batch.is_empty() {
-        let [g0, g1] = world.hospital_gradient(m, [theta0, theta1], batch);
-        descend(theta0, &g0, rate, 0.0);
-        descend(theta1, &g1, rate, world.decay);
+        let gradients = world.hospital_gradient(m, [theta0, theta1], batch);
+        let [g0, g1] = shorten(gradients, o.hospital_clip);
+        let how = (e, o.hospital);
+        memory0.step(how, theta0, &g0, (hospital, train.combined_weight_decay));
+        memory1.step(how, theta1, &g1, (hospital, world.decay));
     }
     for device in devices {
         let g2 = world.device_gradient(m, &device.theta2, frozen_theta0, &device.rows);
-        descend(&mut device.theta2, &g2, rate, world.decay);
+        let [g2] = shorten([g2], o.device_clip);
+        descend(&mut device.theta2, &g2, own, world.decay);
     }
 }
 
-fn local_aggregation(task: &Task<'_>, t: u64, m: usize, group: &mut Group) {
+fn local_aggregation(task: &Task<'_>, t: u64, m: usize, group: &mut Group, left: f64) {
     let arrived: Vec<&Device> = group
         .devices
         .iter()
@@ -392,7 +424,10 @@ fn local_aggregation(task: &Task<'_>, t: u64, m: usize, group: &mut Group) {
     if arrived.is_empty() {
         return;
     }
-    for (i, mean) in group.theta[2].iter_mut().enumerate() {
-        *mean = arrived.iter().map(|d| d.theta2[i]).sum::<f64>() / arrived.len() as f64;
-    }
+    let sum = |i: usize| arrived.iter().map(|d| d.theta2[i]).sum::<f64>();
+    let numbers = 0..group.theta[2].len();
+    let mean: Vec<f64> = numbers.map(|i| sum(i) / arrived.len() as f64).collect();
+    let e = task.experiment;
+    let (how, rate) = ((e, e.optimiser.edge.into()), e.optimiser.edge_rate());
+    group.memories[2].move_on(how, rate, left, (&mut group.theta[2], &mean));
 }

@@ -19,6 +19,8 @@ fn forgets(seed: u64, parties: impl Fn(&mut Stream, &World<'_>) -> Vec<Party>) -
     // Nor is it known what a group had sent that is left out.
     defence.group_limit = 0.0;
     experiment.attack = AttackSettings::default();
+    let o = &mut experiment.optimiser;
+    (o.hospital, o.edge, o.cloud) = Default::default();
     let experiment = checked(&experiment);
     let own = task(&experiment, &dataset);
     let mut world = World::new(&own, &dataset, &mut stream);

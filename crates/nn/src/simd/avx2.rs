@@ -221,6 +221,16 @@ impl Lanes for Pair {
     }
 
     #[inline(always)]
+    fn sqrt(self) -> Self {
+        unsafe {
+            Pair(
+                Half(_mm256_sqrt_ps(self.0.0)),
+                Half(_mm256_sqrt_ps(self.1.0)),
+            )
+        }
+    }
+
+    #[inline(always)]
     fn min(self, b: Self) -> Self {
         unsafe {
             Pair(

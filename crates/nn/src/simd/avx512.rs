@@ -114,6 +114,11 @@ impl Lanes for Register {
     }
 
     #[inline(always)]
+    fn sqrt(self) -> Self {
+        Register(unsafe { _mm512_sqrt_ps(self.0) })
+    }
+
+    #[inline(always)]
     fn min(self, b: Self) -> Self {
         Register(unsafe { _mm512_min_ps(self.0, b.0) })
     }

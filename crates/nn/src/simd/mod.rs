@@ -76,6 +76,8 @@ pub trait Lanes: Vector {
     fn store(self, out: &mut [f32; LANES]);
     /// `self / b`
     fn div(self, b: Self) -> Self;
+    /// The square root.
+    fn sqrt(self) -> Self;
     /// `if self < b { self } else { b }`: `b` where either is NaN.
     fn min(self, b: Self) -> Self;
     /// 2ⁿ, where n is what adding 1.5·2²³ left in the lowest bits of `self` (see [`crate::math`]).
@@ -225,6 +227,7 @@ mod tests {
                 a.max(b),
                 a.min(b),
                 a.gate(b),
+                a.sqrt(),
                 magic.pow2_of_low_bits(),
                 L::load_some(&self.0[0][..5]),
             ];

@@ -112,6 +112,11 @@ impl Lanes for Plain<LANES> {
     }
 
     #[inline(always)]
+    fn sqrt(self) -> Self {
+        each(|i| self.0[i].sqrt())
+    }
+
+    #[inline(always)]
     fn min(self, b: Self) -> Self {
         each(|i| {
             if self.0[i] < b.0[i] {

@@ -195,8 +195,17 @@ impl Card<'_> {
             Adaptive::Off => "",
             _ => " initially; they were changed during training (segments.jsonl)",
         };
+        let optimisers = match self.run.experiment.optimiser.to_string() {
+            none if none.is_empty() => none,
+            some => format!(", {some}"),
+        };
         let ending = match &manifest.ending {
             Some(ending) => match (ending.kind.as_str(), &ending.key, ending.value) {
+                ("reached", Some(key), Some(waited)) if key == "stop.patience" => format!(
+                    "Training stopped at iteration {} because no model had been better on the validation samples for {} iterations.",
+                    count(ending.t),
+                    count(waited as u64)
+                ),
                 ("reached", Some(key), Some(value)) => format!(
                     "Training stopped at iteration {} because {} was reached{}, at {value:.4}.",
                     count(ending.t),
@@ -219,7 +228,7 @@ impl Card<'_> {
         };
         format!(
             "## Training\n\n\
-             Algorithm `{}`, at most {} iterations, P {}, Q {}, η {}{steered}; {} of a group's devices in each interval. \
+             Algorithm `{}`, at most {} iterations, P {}, Q {}, η {}{steered}{optimisers}; {} of a group's devices in each interval. \
              {ending} Training and evaluation took {} of real time. All settings are in the run's `manifest.json`.\n",
             train.algorithm,
             count(train.iterations),

@@ -38,7 +38,13 @@ fn the_table_of_keys_is_the_keys_there_are() {
     }
     let stop = &mut experiment.stop;
     Metric::targets().for_each(|metric| stop.set_target(metric.name, 0.5));
-    (stop.bytes, stop.seconds) = (some, some);
+    (stop.bytes, stop.seconds, stop.patience) = (some, some, Some(5));
+    let train = &mut experiment.train;
+    (train.schedule, train.warm_up) = (Fall::Cosine, 1);
+    train.combined_weight_decay = 0.5;
+    let optimiser = &mut experiment.optimiser;
+    optimiser.hospital_rate = some;
+    (optimiser.edge_rate, optimiser.cloud_rate) = (some, some);
     // A table that says nothing is not written.
     experiment.data.table.positive = "yes".into();
     (experiment.defence.quarantine, experiment.attack.from) = (1, 1);
