@@ -32,6 +32,8 @@ pub const BEST: &str = "best.safetensors";
 pub const INPUTS: &str = "inputs.json";
 /// The models' outputs for the validation samples.
 pub const VALIDATION: &str = "validation.safetensors";
+/// How the models' probabilities are corrected, in a run whose validation samples nobody has all of.
+pub const CALIBRATION: &str = "calibration.json";
 /// The result of `selvedge evaluate` for a run's model.
 pub const EVALUATION: &str = "evaluation.json";
 /// The state at the end of an interval, and the lock.
@@ -42,8 +44,19 @@ pub const SEEDS: &str = "seeds.json";
 pub const COMPARISON: &str = "comparison.json";
 
 /// What a run consists of, but for its checkpoint.
-pub(crate) const OF_A_RUN: [&str; 11] = [
-    MANIFEST, METRICS, TRACE, SEGMENTS, ABSENCES, LEDGER, INITIAL, MODEL, BEST, INPUTS, VALIDATION,
+pub(crate) const OF_A_RUN: [&str; 12] = [
+    MANIFEST,
+    METRICS,
+    TRACE,
+    SEGMENTS,
+    ABSENCES,
+    LEDGER,
+    INITIAL,
+    MODEL,
+    BEST,
+    INPUTS,
+    VALIDATION,
+    CALIBRATION,
 ];
 
 /// Whether a folder is a run directory.

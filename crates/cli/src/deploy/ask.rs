@@ -68,13 +68,18 @@ pub(crate) fn run(args: &AskArgs, stop: &AtomicBool) -> Result<Option<Prediction
     if asked? == Outcome::Stopped {
         return Ok(None);
     }
+    let calibration = asker.calibration().filter(|_| !args.uncalibrated).cloned();
     let mut answers = vec![None; patients.len()];
     for (place, answer) in order.into_iter().zip(asker.into_answers()) {
-        answers[place] = answer;
+        let correct = |said: Vec<f32>| match &calibration {
+            Some(calibration) => calibration.apply(&said),
+            None => said,
+        };
+        answers[place] = answer.map(correct);
     }
     let ids = patients.into_iter().map(|patient| patient.id);
     Ok(Some(Predictions::new(
-        loaded.dataset.classes.clone(),
+        (loaded.dataset.classes.clone(), calibration),
         ids.zip(answers),
     )))
 }

@@ -59,11 +59,14 @@ impl Cloud<'_> {
         let t = self.state.progress.t;
         outbox.over.push((Phase::Evaluation, t));
         let Some(Measuring {
-            candidate, scores, ..
+            candidate,
+            number,
+            scores,
         }) = self.measuring.take()
         else {
             return;
         };
+        self.measured = Some(number);
         let mut sum = Scores::new(&*self.task.objective);
         for (m, scores) in scores.iter().enumerate() {
             match scores {

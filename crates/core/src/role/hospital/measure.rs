@@ -3,6 +3,7 @@
 use super::super::message::{Message, Portion};
 use super::super::{Outbox, Party};
 use super::Hospital;
+use super::calibrate::Validated;
 use crate::dataset::Samples;
 use crate::message_path::Numbers;
 use crate::model::Model;
@@ -137,9 +138,12 @@ impl Hospital<'_> {
             (&mut scores.validation, validation, &self.held_out[0]),
             (&mut scores.test, test, &self.held_out[1]),
         ];
-        for (scores, part, samples) in held_out {
-            scores.add(&predict(samples, part), &samples.y);
-        }
+        let [validated, _] = held_out.map(|(scores, part, samples)| {
+            let said = predict(samples, part);
+            scores.add(&said, &samples.y);
+            said.probabilities
+        });
+        self.validated = Some(Validated::new(measured.number, validated));
         let message = Message::Evaluated {
             number: measured.number,
             scores: Box::new(scores),
