@@ -129,11 +129,21 @@ impl Summary {
                 count(e.t)
             )?;
         }
-        let on = match self.run.manifest.data.test_samples {
-            0 => "No test samples, so only the training loss is measured",
-            _ => "On the test samples, but for the training loss",
-        };
-        writeln!(out, "{on}.\n{MEANS}.")
+        let data = &self.run.manifest.data;
+        match (data.test_samples, data.validation_samples) {
+            (0, 0) => writeln!(
+                out,
+                "No test samples, so only the training loss is measured."
+            ),
+            (0, _) => writeln!(
+                out,
+                "No test samples: `evaluate` has the metrics on the validation samples, by which the best model was chosen."
+            ),
+            _ => writeln!(
+                out,
+                "On the test samples, but for the training loss.\n{MEANS}."
+            ),
+        }
     }
 
     /// Whose messages were left out, if any were.
