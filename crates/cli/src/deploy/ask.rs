@@ -15,7 +15,7 @@ use selvedge_data::enrol::Asked;
 use selvedge_data::{PartyLoaded, read_party_and_patients};
 use selvedge_net::credentials::random;
 use selvedge_net::drive::{Options, Outcome, Patience, Settings, drive};
-use selvedge_run::format::count;
+use selvedge_run::format::{count, counted};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &AskArgs, stop: &AtomicBool) -> Result<Option<Prediction
         if outbox.news {
             let done = asker.progress().0 as u64;
             bar.update(done, Some(all), || {
-                format!("{}/{} patients", count(done), count(all))
+                format!("{}/{}", count(done), counted(all, "patient"))
             });
         }
         Ok(())
