@@ -106,6 +106,16 @@ fn what_was_not_found_is_said() {
 }
 
 #[test]
+fn a_run_without_a_checkpoint_is_not_resumed_as_if_it_were_simulated() {
+    let (place, _) = both("deployed-resume", |_| None);
+    fs::remove_dir_all(place.join("up/checkpoint")).unwrap();
+    place.refuses(
+        &["train", "--resume", "up"],
+        &["up has no checkpoint/", "selvedge up --resume"],
+    );
+}
+
+#[test]
 fn without_ranges_a_value_in_another_unit_is_still_said() {
     let (place, _) = both("deployed-far", |_| None);
     place.write("new.csv", "id,lab,pulse\na,0.1,0.2\nb,88.4,0.1\n");
