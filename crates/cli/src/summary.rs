@@ -145,11 +145,21 @@ impl Summary {
                 count(e.t)
             )?;
         }
-        let on = match self.run.manifest.data.test_samples {
-            0 => "No test samples, so only the training loss is measured",
-            _ => "On the test samples, but for the training loss",
-        };
-        writeln!(out, "{on}.\n{MEANS}.")
+        let data = &self.run.manifest.data;
+        match (data.test_samples, data.validation_samples) {
+            (0, 0) => writeln!(
+                out,
+                "No test samples, so only the training loss is measured."
+            ),
+            (0, _) => writeln!(
+                out,
+                "No test samples: `evaluate` has the metrics on the validation samples, by which the best model was chosen."
+            ),
+            _ => writeln!(
+                out,
+                "On the test samples, but for the training loss.\n{MEANS}."
+            ),
+        }
     }
 
     /// Whose messages were left out, if any were.
@@ -159,13 +169,14 @@ impl Summary {
             return Ok(());
         }
         writeln!(out, "\nLeft out")?;
-        for ((devices, reason), (messages, parties)) in counts {
-            let who = counted(parties as u64, if devices { "device" } else { "group" });
-            let reason = reason.to_string();
+        for of in counts {
+            let who = if of.devices { "device" } else { "group" };
             writeln!(
                 out,
-                "  {reason:<14}{:>9} × of {who}",
-                count(messages as u64)
+                "  {:<14}{:>9} × of {}",
+                of.reason.to_string(),
+                count(of.messages as u64),
+                counted(of.parties as u64, who)
             )?;
         }
         let defence = &self.run.manifest.experiment["defence"];

@@ -12,8 +12,12 @@ mod categories;
 mod choice;
 #[path = "truth/defaults.rs"]
 mod defaults;
+#[path = "truth/deployed.rs"]
+mod deployed;
 #[path = "truth/digests.rs"]
 mod digests;
+#[path = "truth/doubts.rs"]
+mod doubts;
 #[path = "truth/figures.rs"]
 mod figures;
 #[path = "truth/files.rs"]

@@ -4,6 +4,20 @@
 //! correction p′ = softmax(a · ln p + b) has one number for how sure the model is and one for each class; for two
 //! classes this is Platt's. It is the likeliest one for the validation patients, drawn towards no correction by a prior
 //! of one standard deviation, which a few dozen patients outweigh.
+//!
+//! ```text
+//! Search ── a correction ──► Sums of each group ── added up ──► Search ──► … ──► the likeliest
+//! ```
+//!
+//! A [`Search`] needs of the patients only [`Sums`], so that a cloud can make it with hospitals that keep the patients'
+//! probabilities to themselves. Who has all patients makes the same search with the same sums: the same correction, to
+//! the bit.
+
+mod search;
+mod sums;
+
+pub use search::{MOST_AT_ONCE, MOST_QUESTIONS, Search};
+pub use sums::Sums;
 
 use serde::{Deserialize, Serialize};
 
@@ -16,9 +30,6 @@ const LEAST_SCALE: f64 = 0.01;
 /// With more classes only the scale is fitted: a few patients of each would not tell more.
 const MOST_CLASSES: usize = 50;
 
-/// Newton steps; three to ten are usual.
-const STEPS: usize = 100;
-
 /// A correction of probabilities: softmax(scale · ln p + bias).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
@@ -26,6 +37,24 @@ pub struct Calibration {
     pub scale: f64,
     /// What is added for each class.
     pub bias: Vec<f64>,
+}
+
+/// What was found of a model that groups have measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Found {
+    /// The likeliest correction; nothing if all samples were of one class.
+    pub calibration: Option<Calibration>,
+    /// The validation samples of the groups that took part.
+    pub samples: u64,
+}
+
+/// What was found of the models of a deployed run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Calibrations {
+    /// Of the last model.
+    pub model: Found,
+    /// Of the one that was best on the validation samples, if there is one.
+    pub best: Option<Found>,
 }
 
 impl Calibration {
@@ -50,47 +79,19 @@ impl Calibration {
     /// assert!((corrected[0] - 0.75).abs() < 0.01);
     /// ```
     pub fn fit(probabilities: &[f32], labels: &[u32], classes: usize) -> Option<Self> {
-        let mut seen = vec![false; classes];
-        for label in labels {
-            *seen.get_mut(*label as usize)? = true;
+        let mut search = Search::new(classes);
+        while let Some(next) = search.question() {
+            let of = |correction| Sums::of(correction, probabilities, labels);
+            let sums: Vec<Sums> = next.iter().map(of).collect();
+            search.answered(&sums);
         }
-        if seen.iter().filter(|seen| **seen).count() < 2 {
-            return None;
-        }
-        let biases = match classes <= MOST_CLASSES && seen.iter().all(|seen| *seen) {
-            true => classes,
-            false => 0,
-        };
-        let logs: Vec<f64> = probabilities.iter().map(|p| log(*p)).collect();
-        let mut found = Calibration::none(classes);
-        let mut loss = found.loss(&logs, labels);
-        for _ in 0..STEPS {
-            let Some(step) = found.newton_step(&logs, labels, biases) else {
-                break;
-            };
-            // Halved until it helps: far away the parabola is not the function.
-            let mut share = 1.0;
-            let better = loop {
-                let next = found.moved(&step, share);
-                let its_loss = next.loss(&logs, labels);
-                if its_loss < loss {
-                    break Some((next, its_loss));
-                }
-                share /= 2.0;
-                if share < 1e-9 {
-                    break None;
-                }
-            };
-            let Some((next, its_loss)) = better else {
-                break;
-            };
-            let gain = loss - its_loss;
-            (found, loss) = (next, its_loss);
-            if gain < 1e-12 * loss.abs().max(1.0) {
-                break;
-            }
-        }
-        Some(found)
+        search.found()
+    }
+
+    /// Whether it can be one for so many classes.
+    pub fn is_for(&self, classes: usize) -> bool {
+        let finite = self.bias.iter().all(|bias| bias.is_finite());
+        self.bias.len() == classes && finite && self.scale.is_finite() && self.scale > 0.0
     }
 
     /// Corrected probabilities, row after row.
@@ -122,60 +123,13 @@ impl Calibration {
         row.iter_mut().for_each(|value| *value /= sum);
     }
 
-    fn loss(&self, logs: &[f64], labels: &[u32]) -> f64 {
-        let mut row = vec![0.0; self.bias.len()];
-        let mut loss = (self.scale - 1.0).powi(2) / 2.0;
-        loss += self.bias.iter().map(|b| b * b / 2.0).sum::<f64>();
-        for (said, label) in logs.chunks_exact(row.len()).zip(labels) {
-            row.copy_from_slice(said);
-            self.softmax(&mut row);
-            loss -= libm::log(row[*label as usize].max(LEAST));
-        }
-        loss
+    /// How unlikely it is before anything is known: the prior's part of the loss.
+    fn prior(&self) -> f64 {
+        let biases = self.bias.iter().map(|b| b * b / 2.0).sum::<f64>();
+        (self.scale - 1.0).powi(2) / 2.0 + biases
     }
 
-    /// The way to the bottom of the parabola that touches the loss here.
-    fn newton_step(&self, logs: &[f64], labels: &[u32], biases: usize) -> Option<Vec<f64>> {
-        let (gradient, mut curvature) = self.derivatives(logs, labels, biases);
-        solve(&mut curvature, gradient)
-    }
-
-    /// How the loss changes with the scale and each bias, or none, and how that changes.
-    fn derivatives(&self, logs: &[f64], labels: &[u32], biases: usize) -> (Vec<f64>, Vec<f64>) {
-        let classes = self.bias.len();
-        let free = 1 + biases;
-        let mut gradient = vec![0.0; free];
-        let mut curvature = vec![0.0; free * free];
-        gradient[0] = self.scale - 1.0;
-        for (at, bias) in (1..free).zip(&self.bias) {
-            gradient[at] = *bias;
-        }
-        for at in 0..free {
-            curvature[at * free + at] = 1.0;
-        }
-        let mut row = vec![0.0; classes];
-        for (said, label) in logs.chunks_exact(classes).zip(labels) {
-            row.copy_from_slice(said);
-            self.softmax(&mut row);
-            let mean: f64 = row.iter().zip(said).map(|(p, l)| p * l).sum();
-            let square: f64 = row.iter().zip(said).map(|(p, l)| p * l * l).sum();
-            gradient[0] += mean - said[*label as usize];
-            curvature[0] += square - mean * mean;
-            for k in 0..free - 1 {
-                gradient[1 + k] += row[k] - f64::from(u8::from(*label as usize == k));
-                curvature[1 + k] += row[k] * (said[k] - mean);
-                for j in 0..=k {
-                    let same = if j == k { row[k] } else { 0.0 };
-                    curvature[(1 + k) * free + 1 + j] += same - row[j] * row[k];
-                }
-            }
-        }
-        for k in 1..free {
-            curvature[k * free] = curvature[k];
-        }
-        (gradient, curvature)
-    }
-
+    /// Some way from here against a step of the scale and of each bias, or of the scale alone.
     fn moved(&self, step: &[f64], share: f64) -> Self {
         let mut steps = step[1..].iter();
         let moved = |bias: &f64| bias - share * steps.next().unwrap_or(&0.0);
@@ -188,34 +142,6 @@ impl Calibration {
 
 fn log(p: f32) -> f64 {
     libm::log(f64::from(p).max(LEAST))
-}
-
-/// x of A·x = b, where A is symmetric and positive, given by what lies on and below its diagonal.
-fn solve(a: &mut [f64], mut b: Vec<f64>) -> Option<Vec<f64>> {
-    let n = b.len();
-    for i in 0..n {
-        for j in 0..=i {
-            let sum: f64 = (0..j).map(|k| a[i * n + k] * a[j * n + k]).sum();
-            let rest = a[i * n + j] - sum;
-            if i == j {
-                if rest.is_nan() || rest <= 0.0 {
-                    return None;
-                }
-                a[i * n + i] = rest.sqrt();
-            } else {
-                a[i * n + j] = rest / a[j * n + j];
-            }
-        }
-    }
-    for i in 0..n {
-        let sum: f64 = (0..i).map(|k| a[i * n + k] * b[k]).sum();
-        b[i] = (b[i] - sum) / a[i * n + i];
-    }
-    for i in (0..n).rev() {
-        let sum: f64 = (i + 1..n).map(|k| a[k * n + i] * b[k]).sum();
-        b[i] = (b[i] - sum) / a[i * n + i];
-    }
-    Some(b)
 }
 
 #[cfg(test)]
@@ -268,7 +194,6 @@ mod tests {
     #[test]
     fn the_gradient_is_that_of_the_loss() {
         let (said, truth) = distorted(3, 50);
-        let logs: Vec<f64> = said.iter().map(|p| log(*p)).collect();
         let some = Calibration {
             scale: 0.7,
             bias: vec![0.3, -0.2, 0.1],
@@ -278,14 +203,15 @@ mod tests {
             step[at] = -h;
             some.moved(&step, 1.0)
         };
-        let (gradient, _) = some.derivatives(&logs, &truth, 3);
-        for (at, slope) in gradient.iter().enumerate() {
+        let slopes = |at: &Calibration| Sums::of(at, &said, &truth).derivatives(at, 3).0;
+        let loss = |at: &Calibration| Sums::of(at, &said, &truth).loss(at);
+        for (at, slope) in slopes(&some).iter().enumerate() {
             let h = 1e-5;
-            let difference = moved(at, h).loss(&logs, &truth) - moved(at, -h).loss(&logs, &truth);
+            let difference = loss(&moved(at, h)) - loss(&moved(at, -h));
             assert!((slope - difference / (2.0 * h)).abs() < 1e-5);
         }
         let found = Calibration::fit(&said, &truth, 3).unwrap();
-        let (gradient, _) = found.derivatives(&logs, &truth, 3);
+        let gradient = slopes(&found);
         assert!(gradient.iter().all(|g| g.abs() < 1e-3), "{gradient:?}");
     }
 
@@ -324,5 +250,40 @@ mod tests {
         let found = Calibration::fit(&said, &truth, 3).unwrap();
         assert_eq!(found.bias, [0.0; 3]);
         assert_ne!(found.scale, 1.0);
+    }
+
+    #[test]
+    fn groups_that_add_up_their_sums_find_the_same_to_the_bit() {
+        for (classes, n) in [(2, 1), (2, 40), (3, 200), (60, 150)] {
+            let (said, truth) = distorted(classes, n);
+            let alone = Calibration::fit(&said, &truth, classes);
+            for groups in [2, 3, 7] {
+                let mut search = Search::new(classes);
+                let mut questions = 0;
+                while let Some(next) = search.question().map(<[_]>::to_vec) {
+                    // Dealt out, and added up from the last to the first.
+                    let mut all = vec![Sums::none(classes); next.len()];
+                    for m in (0..groups).rev() {
+                        let mine = |i: &usize| i % groups == m;
+                        let rows: Vec<usize> = (0..n).filter(mine).collect();
+                        let said: Vec<f32> = rows
+                            .iter()
+                            .flat_map(|i| &said[i * classes..][..classes])
+                            .copied()
+                            .collect();
+                        let truth: Vec<u32> = rows.iter().map(|i| truth[*i]).collect();
+                        for (all, next) in all.iter_mut().zip(&next) {
+                            let sums = Sums::of(next, &said, &truth);
+                            assert!(sums.are_of(classes));
+                            all.merge(&sums);
+                        }
+                    }
+                    search.answered(&all);
+                    questions += 1;
+                }
+                assert!(questions <= MOST_QUESTIONS, "{questions}");
+                assert_eq!(search.found(), alone, "{classes} classes, {groups} groups");
+            }
+        }
     }
 }

@@ -260,7 +260,7 @@ mod tests {
             });
             let sent: Vec<Model> = sent.collect();
             let there: Vec<(usize, u64)> = (0..groups)
-                .filter(|m| (*m as u64 + t) % 9 > 0)
+                .filter(|m| !(*m as u64 + t).is_multiple_of(9))
                 .map(|m| (m, 3))
                 .collect();
             verdict = reversals.observe(1, 4.0, (&theta, &sent), &there);

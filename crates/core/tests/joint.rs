@@ -4,6 +4,7 @@
 mod common;
 
 use common::*;
+use selvedge_core::calibration::Calibration;
 use selvedge_core::dataset::{Dataset, Group, Samples};
 use selvedge_core::model::Model;
 use selvedge_core::role::{
@@ -34,6 +35,7 @@ struct World<'a> {
     records: BTreeMap<Party, Vec<u8>>,
     messages: Vec<(Party, Party, Message)>,
     answered: u64,
+    calibration: Calibration,
 }
 
 fn data(seed: u64) -> Dataset {
@@ -66,6 +68,10 @@ impl<'a> World<'a> {
             records: BTreeMap::new(),
             messages: Vec::new(),
             answered: 0,
+            calibration: Calibration {
+                scale: 0.5,
+                bias: vec![0.25, -0.5],
+            },
         };
         world.begin(EDGE);
         world.begin(HOSPITAL);
@@ -119,6 +125,7 @@ impl<'a> World<'a> {
                 segment: self.task.segment(),
                 anew: false,
                 ended: true,
+                calibration: (party == HOSPITAL).then(|| self.calibration.clone()),
             };
             self.hears(party, Party::Cloud, message);
         }
@@ -296,6 +303,8 @@ fn what_a_gateway_is_told_is_what_the_whole_model_says() {
             weather[(seed % 2) as usize],
         );
         assert_eq!(asking.progress(), (11, 11));
+        // Whatever the hospital had to forget, it knows how to correct what the model says.
+        assert_eq!(asking.calibration(), Some(&world.calibration));
         let (answers, expected) = (asking.into_answers(), expected(&world));
         let bits = |all: &[Option<Vec<f32>>]| -> Vec<Option<Vec<u32>>> {
             let bits = |row: &Vec<f32>| row.iter().map(|p| p.to_bits()).collect();
@@ -411,6 +420,7 @@ fn who_may_not_ask_is_refused_and_told_why() {
         gateway: 2,
         unknown: Vec::new(),
         probabilities: Numbers::Dense([0.5, 0.5].into()),
+        calibration: None,
     };
     world.hears(EDGE, HOSPITAL, answer);
     assert!(world.messages.is_empty());
@@ -430,6 +440,7 @@ fn an_asker_takes_no_answer_that_cannot_be_and_knows_who_is_missing() {
         gateway: 0,
         unknown: unknown.to_vec(),
         probabilities: Numbers::Dense(probabilities.into()),
+        calibration: None,
     };
     let again = |asker: &mut Asker<'_>| happens(asker, Event::Retry);
     assert_eq!(again(&mut asker), (false, vec![Message::Fetch]));

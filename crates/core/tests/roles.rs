@@ -15,6 +15,7 @@ use common::optimisers;
 use common::seams::{Halfway, Median, Momentum};
 use common::*;
 use selvedge_core::absence::Listed;
+use selvedge_core::calibration::Calibration;
 use selvedge_core::checks::Reason;
 use selvedge_core::dataset::{Dataset, Group, Samples};
 use selvedge_core::experiment::{
@@ -25,6 +26,7 @@ use selvedge_core::role::{
     Party, Phase, Protocol, Quorum, Role, wire,
 };
 use selvedge_core::run::Ending;
+use selvedge_core::scores::predict;
 use selvedge_core::state::Evaluation;
 use selvedge_core::task::Task;
 use selvedge_nn::random::Stream;
@@ -552,6 +554,7 @@ fn same_as_the_loop(seed: u64, weather: Weather) -> Story {
         model_bits(&state.theta) == model_bits(&looped.last.theta),
         "the models differ: {weather:?}"
     );
+    calibrated_as_by_who_has_all_samples(&task_of_loop, &world, weather.deadline > 0);
     if away == 0 {
         let evaluations: Vec<_> = world.evaluations.values().cloned().collect();
         assert_eq!(evaluations, looped.log.evaluations, "{weather:?}");
@@ -567,6 +570,30 @@ fn same_as_the_loop(seed: u64, weather: Weather) -> Story {
     Story {
         absences: away,
         kills: world.kills,
+    }
+}
+
+/// The groups' sums calibrate the models as all samples together do, to the bit.
+fn calibrated_as_by_who_has_all_samples(task: &Task<'_>, world: &World<'_>, some_left_out: bool) {
+    let found = world.cloud().calibrations().expect("the run is over");
+    let state = world.cloud().state();
+    let samples = &world.data.validation;
+    assert_eq!(found.best.is_some(), state.best.is_some());
+    let each = [
+        (Some(&state.theta), Some(&found.model)),
+        (state.best.as_ref(), found.best.as_ref()),
+    ];
+    for (model, found) in each {
+        let (Some(model), Some(found)) = (model, found) else {
+            continue;
+        };
+        if found.samples != samples.len() as u64 {
+            assert!(some_left_out && found.samples < samples.len() as u64);
+            continue;
+        }
+        let said = predict(task.networks(), model, samples, None).probabilities;
+        let expected = Calibration::fit(&said, samples.y.classes(), 2);
+        assert_eq!(found.calibration, expected);
     }
 }
 

@@ -6,6 +6,7 @@ mod common;
 use common::messages::{KINDS, message};
 use common::*;
 use selvedge_core::adaptive::Report;
+use selvedge_core::calibration::{Calibration, Sums};
 use selvedge_core::ledger::{Direction, Kind, Ledger, Link, Payload};
 use selvedge_core::local_steps::Descended;
 use selvedge_core::objective::Softmax;
@@ -240,6 +241,10 @@ fn hex(bytes: &[u8]) -> String {
 #[test]
 fn the_format_is_as_it_was() {
     let dense = |values: &[f32]| Numbers::Dense(values.into());
+    let correction = || Calibration {
+        scale: 0.5,
+        bias: vec![2.0],
+    };
     let coded = |bytes: &[u8]| Numbers::Frame(bytes.into());
     let segment = Segment {
         start: 4,
@@ -350,9 +355,10 @@ fn the_format_is_as_it_was() {
                 },
                 anew: true,
                 ended: false,
+                calibration: None,
             },
             "090c000000000000000200000000010000000000803f0101000000010106000000000000000400000000000000060000\
-             00000000000200000000000000000000000000e03f000100",
+             00000000000200000000000000000000000000e03f00010000",
         ),
         (
             Message::Evaluate {
@@ -440,8 +446,28 @@ fn the_format_is_as_it_was() {
                 gateway: 2,
                 unknown: vec![1],
                 probabilities: Numbers::Dense([1.0].into()),
+                calibration: Some(correction()),
             },
-            "14050000000000000002000000010000000100000000010000000000803f",
+            "14050000000000000002000000010000000100000000010000000000803f01000000000000e03f0100000000000000\
+             00000040",
+        ),
+        (
+            Message::Calibrate {
+                number: 77,
+                corrections: vec![correction()],
+            },
+            "184d0000000000000001000000000000000000e03f010000000000000000000040",
+        ),
+        (
+            Message::Calibrated {
+                number: 77,
+                corrections: vec![correction()],
+                sums: Some(vec![Sums::none(1)]),
+            },
+            "194d0000000000000001000000000000000000e03f010000000000000000000040010100000001000000000000000000\
+             000006000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000\
+             000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000\
+             000000000000",
         ),
         (
             Message::Refused {
@@ -453,10 +479,10 @@ fn the_format_is_as_it_was() {
         ),
     ];
     assert_eq!(all.len() as u64, KINDS);
-    assert_eq!(VERSION, 2, "these bytes are of version 2");
+    assert_eq!(VERSION, 3, "these bytes are of version 3");
     for (message, stored) in all {
         let bytes = encode(RUN, &message);
-        assert_eq!(hex(&bytes[..HEAD]), "535602efcdab8967452301");
+        assert_eq!(hex(&bytes[..HEAD]), "535603efcdab8967452301");
         assert_eq!(hex(&bytes[HEAD..]), stored, "{message:?}");
         assert_eq!(decode(RUN, &bytes), Ok(message));
     }

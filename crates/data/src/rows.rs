@@ -258,6 +258,7 @@ impl Rows {
             .iter()
             .all(|row| self.named_group(&split, *row).is_some());
         let told = split.notes(&self);
+        let doubts = table::doubts(&self, &split);
         let Rows {
             set,
             hospital,
@@ -274,6 +275,7 @@ impl Rows {
         notes.extend(told);
         notes.extend(untrained);
         notes.extend(unsound);
+        notes.extend(doubts);
         let parts: Vec<&[usize]> = split.parts().collect();
         let shapes = [hospital.shape, device.shape];
         // One side after the other, each given back once it is copied: so a set never takes twice its size.

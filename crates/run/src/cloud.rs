@@ -8,9 +8,10 @@ use crate::again::Again;
 use crate::digests;
 use crate::directory::Files;
 use crate::error::{Context, Result, bail};
-use crate::files::{BEST, EVALUATION, METRICS, MODEL, SEGMENTS, is_run};
+use crate::files::{BEST, CALIBRATION, EVALUATION, METRICS, MODEL, SEGMENTS, is_run, write_json};
 use crate::manifest::{DataInfo, Manifest};
 use selvedge_core::adaptive::Change;
+use selvedge_core::calibration::Calibrations;
 use selvedge_core::run::Ending;
 use selvedge_core::state::{Evaluation, State};
 use selvedge_core::task::Task;
@@ -23,7 +24,7 @@ use std::time::{Duration, Instant};
 const WRITE_EVERY: Duration = Duration::from_secs(2);
 
 /// What a run leaves when it has ended.
-const RESULTS: [&str; 3] = [MODEL, BEST, EVALUATION];
+const RESULTS: [&str; 4] = [MODEL, BEST, EVALUATION, CALIBRATION];
 
 /// The run directory of a cloud.
 pub struct CloudDirectory<'a> {
@@ -122,7 +123,8 @@ impl<'a> CloudDirectory<'a> {
         digests::go_on(&mut self.files.manifest.files);
     }
 
-    /// θ was aggregated, evaluated and judged, with this result.
+    /// θ was aggregated, evaluated and judged, with this result. At the end it is also known how probabilities are
+    /// corrected.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -130,7 +132,7 @@ impl<'a> CloudDirectory<'a> {
         &mut self,
         state: &State,
         evaluations: &[Evaluation],
-        ending: Option<&Ending>,
+        (ending, calibrations): (Option<&Ending>, Option<&Calibrations>),
     ) -> Result<()> {
         for evaluation in evaluations {
             self.metrics.keep(evaluation.t, evaluation)?;
@@ -159,6 +161,9 @@ impl<'a> CloudDirectory<'a> {
         }
         if let Some(ending) = ends {
             let seconds = files.manifest.timing.seconds;
+            if let Some(found) = calibrations.filter(|found| found.model.samples > 0) {
+                write_json(&files.path.join(CALIBRATION), found)?;
+            }
             files.manifest.files = digests::of_end(&files.path)?;
             files.manifest.end(ending, state.progress.t, seconds);
             files.manifest.write(&files.path)?;

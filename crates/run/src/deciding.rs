@@ -88,10 +88,11 @@ impl Deciding {
 
     /// A description for people.
     pub fn about(&self, trained: &Trained) -> Vec<String> {
-        let validated = trained.validation.as_ref().map_or(0, |v| v.labels.len());
+        let validated = trained.calibrated_on;
         let samples = count(validated as u64);
         let mut lines = vec![match (self.calibrated, validated) {
             (true, _) => format!("Probabilities are calibrated on {samples} validation samples"),
+            (false, 0) if trained.manifest.data.validation_samples > 0 => "Probabilities are the model's own: the run does not say how it answers on its validation samples".into(),
             (false, 0) => "Probabilities are the model's own: they cannot be calibrated without validation samples (data.validation)".into(),
             (false, _) if trained.calibration.is_none() => "Probabilities are the model's own: they cannot be calibrated on validation samples of one class".into(),
             (false, _) => "Probabilities are the model's own, not calibrated".into(),
@@ -126,8 +127,7 @@ impl Deciding {
             Some((class, why)) => json!({ "class": class, "why": why }),
             None => Value::Null,
         };
-        value["validation_samples"] =
-            json!(trained.validation.as_ref().map_or(0, |v| v.labels.len()));
+        value["validation_samples"] = json!(trained.calibrated_on);
         value["threshold"] = match &self.operating {
             None => Value::Null,
             // JSON has no infinity: a threshold that nobody reaches.
@@ -148,6 +148,11 @@ fn operating(
     goal: Goal,
 ) -> Result<Operating> {
     let Some((probabilities, labels)) = trained.validated(calibrated) else {
+        if trained.manifest.data.validation_samples > 0 {
+            bail!(
+                "a threshold is chosen on what the model says of each validation sample, which only the hospitals of a deployed run know: leave it out, and choose one on data of your own with `selvedge evaluate`"
+            );
+        }
         bail!(
             "a threshold is chosen on validation samples, but the run has none: train with data.validation above 0, like --set data.validation=0.2"
         );

@@ -201,6 +201,12 @@ impl RunDirectory {
 
     /// Opens a run to go on with it, cutting off what the checkpoint does not know.
     pub(crate) fn resume(path: &Path, task: &Task<'_>, own_seams: bool) -> Result<(Self, State)> {
+        if !path.join(CHECKPOINT).is_dir() {
+            bail!(
+                "{} has no {CHECKPOINT}/ to resume from: a deployment's run is resumed with `selvedge up --resume DIR`, or by starting its nodes again",
+                path.display()
+            );
+        }
         let lock = lock(path)?;
         let mut manifest = Manifest::read(path)?;
         if manifest.own_seams != own_seams {

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Experiment, versions, sizes, how a run ended.
@@ -32,6 +33,8 @@ pub const BEST: &str = "best.safetensors";
 pub const INPUTS: &str = "inputs.json";
 /// The models' outputs for the validation samples.
 pub const VALIDATION: &str = "validation.safetensors";
+/// How the models' probabilities are corrected, in a run whose validation samples nobody has all of.
+pub const CALIBRATION: &str = "calibration.json";
 /// The result of `selvedge evaluate` for a run's model.
 pub const EVALUATION: &str = "evaluation.json";
 /// The state at the end of an interval, and the lock.
@@ -42,8 +45,19 @@ pub const SEEDS: &str = "seeds.json";
 pub const COMPARISON: &str = "comparison.json";
 
 /// What a run consists of, but for its checkpoint.
-pub(crate) const OF_A_RUN: [&str; 11] = [
-    MANIFEST, METRICS, TRACE, SEGMENTS, ABSENCES, LEDGER, INITIAL, MODEL, BEST, INPUTS, VALIDATION,
+pub(crate) const OF_A_RUN: [&str; 12] = [
+    MANIFEST,
+    METRICS,
+    TRACE,
+    SEGMENTS,
+    ABSENCES,
+    LEDGER,
+    INITIAL,
+    MODEL,
+    BEST,
+    INPUTS,
+    VALIDATION,
+    CALIBRATION,
 ];
 
 /// Whether a folder is a run directory.
@@ -154,7 +168,7 @@ pub fn write_whole_with(
     }
     let partial = partial(path);
     let result = (|| {
-        let mut file = File::create(&partial)?;
+        let mut file = create_alone(&partial)?;
         write(&mut file)?;
         file.sync_all()?;
         fs::rename(&partial, path)
@@ -164,6 +178,26 @@ pub fn write_whole_with(
         let _ = fs::remove_file(&partial);
     }
     result.with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Creates a file that no other process writes at the same time: who comes later waits.
+fn create_alone(path: &Path) -> std::io::Result<File> {
+    loop {
+        let file = File::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)?;
+        file.lock()?;
+        // The one before has given it its name by now, or removed it.
+        let id = |about: &fs::Metadata| (about.dev(), about.ino());
+        let is_there = fs::metadata(path)
+            .is_ok_and(|now| file.metadata().is_ok_and(|own| id(&now) == id(&own)));
+        if is_there {
+            file.set_len(0)?;
+            return Ok(file);
+        }
+    }
 }
 
 /// The lock file of the process that trains in a run directory.

@@ -38,28 +38,46 @@ pub(crate) fn of_interval(interval: &Interval<'_>) -> Vec<Absence> {
     all
 }
 
-/// How much a run has left out: for groups and for devices, by reason, how many messages of how many parties.
+/// How much a run has left out for one reason, of groups or of devices.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeftOut {
+    /// Why.
+    pub reason: Reason,
+    /// Whether of devices.
+    pub devices: bool,
+    /// Messages.
+    pub messages: usize,
+    /// Who sent them.
+    pub parties: usize,
+}
+
+/// What a run has left out, by reason.
 ///
 /// # Errors
 /// If the file cannot be read.
-pub fn counts(run: &Path) -> Result<BTreeMap<(bool, Reason), (usize, usize)>> {
+pub fn counts(run: &Path) -> Result<Vec<LeftOut>> {
     let file = run.join(LEFT_OUT);
     if !file.is_file() {
-        return Ok(BTreeMap::new());
+        return Ok(Vec::new());
     }
-    let mut found: BTreeMap<(bool, Reason), (usize, BTreeSet<(usize, Option<u32>)>)> =
-        BTreeMap::new();
+    let mut found: BTreeMap<(bool, Reason), Vec<(usize, Option<u32>)>> = BTreeMap::new();
     for (_, line) in numbered(&read_bytes(&file)?) {
         let Ok(absence) = serde_json::from_slice::<Absence>(line) else {
-            continue;
+            continue; // a line that is being written
         };
         if let Some(reason) = absence.reason {
-            let (messages, parties) = found.entry((absence.device.is_some(), reason)).or_default();
-            *messages += 1;
-            parties.insert((absence.group, absence.device));
+            let of = (absence.device.is_some(), reason);
+            found
+                .entry(of)
+                .or_default()
+                .push((absence.group, absence.device));
         }
     }
-    let count =
-        |(key, (messages, parties)): (_, (usize, BTreeSet<_>))| (key, (messages, parties.len()));
+    let count = |((devices, reason), senders): (_, Vec<_>)| LeftOut {
+        reason,
+        devices,
+        messages: senders.len(),
+        parties: senders.into_iter().collect::<BTreeSet<_>>().len(),
+    };
     Ok(found.into_iter().map(count).collect())
 }

@@ -6,14 +6,15 @@ use crate::digests;
 use crate::directory::Files;
 use crate::error::{Context, Error, Result, bail};
 use crate::files::{
-    BEST, INITIAL, INPUTS, MODEL, VALIDATION, read_bytes, read_json, write_json, write_whole,
+    BEST, CALIBRATION, INITIAL, INPUTS, MODEL, VALIDATION, read_bytes, read_json, write_json,
+    write_whole,
 };
 use crate::format::shell;
 use crate::manifest::Manifest;
 use crate::weights;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
-use selvedge_core::calibration::Calibration;
+use selvedge_core::calibration::{Calibration, Calibrations, Found};
 use selvedge_core::dataset::Samples;
 use selvedge_core::experiment::Experiment;
 use selvedge_core::model::{Architecture, Model};
@@ -63,6 +64,8 @@ pub struct Trained {
     pub validation: Option<Validation>,
     /// The calibration of its probabilities.
     pub calibration: Option<Calibration>,
+    /// The validation samples that it was fitted to, or that were all of one class.
+    pub calibrated_on: usize,
 }
 
 /// Probabilities of the validation patients, row after row, and their labels.
@@ -117,11 +120,17 @@ impl Trained {
         }
         let validation = read_validation(run, name, classes)?;
         // What cannot be read says more of itself than a digest does.
-        let used = [name_of(best), INITIAL, INPUTS, VALIDATION];
+        let found = read_calibration(run, best, classes)?;
+        let used = [name_of(best), INITIAL, INPUTS, VALIDATION, CALIBRATION];
         digests::check(run, &manifest.files, &used)?;
-        let fit = |v: &Validation| Calibration::fit(&v.probabilities, &v.labels, classes);
+        let fit = |v: &Validation| Found {
+            calibration: Calibration::fit(&v.probabilities, &v.labels, classes),
+            samples: v.labels.len() as u64,
+        };
+        let found = validation.as_ref().map(fit).or(found);
         Ok(Trained {
-            calibration: validation.as_ref().and_then(fit),
+            calibrated_on: found.as_ref().map_or(0, |found| found.samples as usize),
+            calibration: found.and_then(|found| found.calibration),
             validation,
             manifest,
             experiment,
@@ -144,16 +153,27 @@ impl Trained {
             ));
         }
         let validated = self.manifest.data.validation_samples;
-        let has_file = self.validation.is_some();
-        if has_file && validated < FEW {
+        let on = self.calibrated_on;
+        if on > 0 && on < FEW {
             told.push(format!(
-                "{validated} validation samples are too few to choose a model, calibrate it or find a threshold reliably"
+                "{on} validation samples are too few to choose a model, calibrate it or find a threshold reliably"
             ));
         }
-        if !has_file && validated > 0 {
+        if on == 0 && validated > 0 {
             told.push(format!(
-                "the run has {validated} validation samples but no {VALIDATION}: probabilities cannot be calibrated (a deployed run never has this file)"
+                "the run has {validated} validation samples, but neither {VALIDATION} nor {CALIBRATION}: probabilities cannot be calibrated (a run that was deployed with 0.2 has neither)"
             ));
+        }
+        if on > 0 && on < validated {
+            told.push(format!(
+                "probabilities are calibrated on {on} of the {validated} validation samples: the hospitals of the others did not answer in time"
+            ));
+        }
+        if self.calibration.is_none() && on > 0 && self.validation.is_none() {
+            told.push(
+                "all validation samples are of one class: the model was chosen by its loss on them, and they cannot calibrate probabilities"
+                    .into(),
+            );
         }
         if let Some(class) = self.only_class_validated() {
             told.push(format!(
@@ -167,7 +187,7 @@ impl Trained {
             );
         }
         let best = self.file.with_file_name(BEST);
-        if has_file && !best.is_file() {
+        if on > 0 && !best.is_file() {
             told.push(format!("the run has no {BEST}: its last model is used"));
         }
         told
@@ -305,6 +325,27 @@ pub(crate) fn write_validation(
         views.push((name, TensorView::new(Dtype::F32, shape.clone(), bytes)?));
     }
     write_whole(&run.join(VALIDATION), &safetensors::serialize(views, None)?)
+}
+
+/// What the groups of a deployed run have found of a model.
+fn read_calibration(run: &Path, best: bool, classes: usize) -> Result<Option<Found>> {
+    let path = run.join(CALIBRATION);
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let all: Calibrations = read_json(&path)?;
+    let found = match best {
+        true => all.best,
+        false => Some(all.model),
+    };
+    let calibration = found.as_ref().and_then(|found| found.calibration.as_ref());
+    if calibration.is_some_and(|calibration| !calibration.is_for(classes)) {
+        bail!(
+            "{}: expected a positive scale and {classes} biases for each model",
+            path.display()
+        );
+    }
+    Ok(found)
 }
 
 fn read_validation(run: &Path, model: &str, classes: usize) -> Result<Option<Validation>> {

@@ -46,6 +46,9 @@ pub(crate) struct AskArgs {
     /// Seconds to wait without an answer before giving up
     #[arg(long, value_name = "SECONDS", default_value_t = 30.0, value_parser = seconds)]
     pub(crate) timeout: f64,
+    /// Print the model's raw probabilities, without calibration on the validation data
+    #[arg(long)]
+    pub(crate) uncalibrated: bool,
     /// Print the result as one JSON object
     #[arg(long)]
     pub(crate) json: bool,

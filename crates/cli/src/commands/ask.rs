@@ -37,6 +37,12 @@ pub(crate) fn run(args: &AskArgs) -> Result<Outcome> {
             "the hospital knows none of these patients: expected those who took part, or patients of a --table that `selvedge node hospital --answer` was given"
         );
     }
+    match (&said.calibration, args.uncalibrated) {
+        (Some(_), _) | (None, true) => {}
+        (None, false) => crate::say(
+            "note: probabilities are the model's own: the run has no validation samples of more than one class to calibrate them on",
+        ),
+    }
     if let Some(out) = &args.out {
         selvedge_run::files::write_whole_with(out, |file| {
             use std::io::Write;

@@ -259,13 +259,17 @@ fn conclude(comparison: &Comparison, folder: &Path, targets: &[Target], json: bo
     }
     let base = SETS.from_json(&comparison.experiment)?;
     print(&format!(
-        "{} · {} iterations · P {}, Q {} · {}, {}, mean ± standard deviation\n\n{text}\n",
+        "{} · {} iterations · P {}, Q {} · {}, {}{}\n\n{text}\n",
         comparison.name,
         count(base.train.iterations),
         base.train.global_interval,
         base.train.local_interval,
         counted(comparison.variants.len() as u64, "variant"),
-        counted(comparison.seeds.len() as u64, "seed")
+        counted(comparison.seeds.len() as u64, "seed"),
+        match comparison.seeds.len() {
+            1 => "",
+            _ => ", mean ± standard deviation",
+        }
     ))?;
     print(&format!(
         "Bytes are per group, every byte counted; a dash marks a target that was not reached.\nFiles   {}\nReport  {}\n",

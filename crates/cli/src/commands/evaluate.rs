@@ -164,7 +164,7 @@ impl Measuring<'_> {
         let n = bits(samples).filter(|row| known.contains(row)).count();
         if n > 0 {
             crate::note(&format!(
-                "{} of {} have the very values of training or validation samples: the model knows these patients, so that figures are too good; leave them out",
+                "{} of {} have the very values of training or validation samples: the model knows them, so that figures are too good; leave them out",
                 count(n as u64),
                 counted(samples.len() as u64, "sample")
             ));

@@ -217,6 +217,14 @@ fn of_patient(Oddity { column, odd, .. }: &Oddity) -> String {
         } => {
             format!("{column} = {value} is outside the training range ({low} to {high})")
         }
+        Odd::Far {
+            value,
+            scale: [mean, _],
+        } => {
+            format!(
+                "{column} = {value} is more than 10 standard deviations from the training mean ({mean:.4})"
+            )
+        }
         Odd::Unseen(value) => format!("{column} = {value} was never measured in training"),
         Odd::Category(category) => format!("{column} = {category:?} is a new category"),
         Odd::Untrained(category) => {
@@ -239,7 +247,7 @@ fn told(patients: &Patients) -> Vec<String> {
         let kind = match oddity.odd {
             Odd::Category(_) => 0,
             Odd::Untrained(_) => 1,
-            Odd::Beyond { .. } => 2,
+            Odd::Beyond { .. } | Odd::Far { .. } => 2,
             Odd::Unseen(_) => 3,
             Odd::Unmeasured => 4,
         };
@@ -268,6 +276,12 @@ fn told(patients: &Patients) -> Vec<String> {
                 range: [low, high],
             } => format!(
                 "{column:?}: {n} of {all} samples {are} outside the training range of {low} to {high}, such as {id:?} with {value}"
+            ),
+            Odd::Far {
+                value,
+                scale: [mean, deviation],
+            } => format!(
+                "{column:?}: {n} of {all} samples {are} more than 10 standard deviations ({deviation:.4}) from the training mean of {mean:.4}, such as {id:?} with {value}"
             ),
             Odd::Unmeasured => format!(
                 "{column:?}: {n} of {all} samples {have} no value, such as {id:?}; in training, all had one"

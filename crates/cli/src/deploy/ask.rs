@@ -16,7 +16,7 @@ use selvedge_data::enrol::Asked;
 use selvedge_data::{PartyLoaded, read_party_and_patients};
 use selvedge_net::credentials::random;
 use selvedge_net::drive::{Options, Outcome, Patience, Settings, drive};
-use selvedge_run::format::count;
+use selvedge_run::format::{count, counted};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &AskArgs, stop: &AtomicBool) -> Result<Option<Prediction
         if outbox.news {
             let done = asker.progress().0 as u64;
             bar.update(done, Some(all), || {
-                format!("{}/{} patients", count(done), count(all))
+                format!("{}/{}", count(done), counted(all, "patient"))
             });
         }
         Ok(())
@@ -71,13 +71,18 @@ pub(crate) fn run(args: &AskArgs, stop: &AtomicBool) -> Result<Option<Prediction
     if asked? == Outcome::Stopped {
         return Ok(None);
     }
+    let calibration = asker.calibration().filter(|_| !args.uncalibrated).cloned();
     let mut answers = vec![None; patients.len()];
     for (place, answer) in order.into_iter().zip(asker.into_answers()) {
-        answers[place] = answer;
+        let correct = |said: Vec<f32>| match &calibration {
+            Some(calibration) => calibration.apply(&said),
+            None => said,
+        };
+        answers[place] = answer.map(correct);
     }
     let ids = patients.into_iter().map(|patient| patient.id);
     Ok(Some(Predictions::new(
-        loaded.dataset.classes.clone(),
+        (loaded.dataset.classes.clone(), calibration),
         ids.zip(answers),
     )))
 }

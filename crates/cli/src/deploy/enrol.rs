@@ -12,6 +12,7 @@ use selvedge_data::PseudonymKey;
 use selvedge_data::enrol::{self, OwnSide, Summary, check_data_folder};
 use selvedge_net::credentials::random;
 use selvedge_net::drive::{DriveError, Options, Outcome, Patience, Settings, drive};
+use selvedge_run::format::counted;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -47,7 +48,10 @@ pub(crate) fn run(file: &Path, wishes: &Wishes<'_>, stop: &AtomicBool) -> Result
         for note in own.notes() {
             notice(note);
         }
-        tell(&format!("has {} patients", own.patients()));
+        tell(&format!(
+            "has {}",
+            counted(own.patients() as u64, "patient")
+        ));
     }
     let mut enrolment = match (party, own) {
         (Party::Hospital(m), Some(own)) => Enrolment::hospital(terms, m, own, &random),
@@ -179,7 +183,13 @@ fn text_of(counts: &Counts) -> String {
         ..
     } = counts;
     let mut text = format!(
-        "{taking_part} patients take part: {training} for training, {validation} for validation, {test} for the test\n"
+        "{} {}: {training} for training, {validation} for validation, {test} for the test\n",
+        counted(*taking_part as u64, "patient"),
+        if *taking_part == 1 {
+            "takes part"
+        } else {
+            "take part"
+        },
     );
     for (count, what) in [
         (counts.only_hospital, "known only to the hospital"),

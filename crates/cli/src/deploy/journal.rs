@@ -132,7 +132,8 @@ impl Journal<'_> {
         }
         match (role, &mut self.run) {
             (Role::Cloud(cloud), Some(run)) if outbox.aggregated => {
-                Ok(run.aggregated(cloud.state(), &outbox.evaluations, outbox.ending.as_ref())?)
+                let end = (outbox.ending.as_ref(), cloud.calibrations());
+                Ok(run.aggregated(cloud.state(), &outbox.evaluations, end)?)
             }
             _ => Ok(()),
         }

@@ -17,6 +17,7 @@ use selvedge_net::identity::RunIdentity;
 use selvedge_net::records::RecordCopy;
 use selvedge_net::transport::{Access, neighbours};
 use selvedge_run::files::read_text;
+use selvedge_run::format::counted;
 use selvedge_run::manifest::DataInfo;
 use std::ops::Range;
 use std::path::Path;
@@ -71,8 +72,8 @@ pub(crate) fn run(
         &mut role,
     ) {
         tell(&format!(
-            "{} patients in its tables do not take part: it can answer for them too",
-            newcomers.len()
+            "{} in its tables not taking part: it can answer for them too",
+            counted(newcomers.len() as u64, "patient")
         ));
         hospital.add_newcomers(newcomers);
     }

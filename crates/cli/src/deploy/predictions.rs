@@ -1,6 +1,7 @@
 //! What was answered: probabilities of the classes for each patient, as CSV and as JSON.
 
 use crate::report::text::csv_cell;
+use selvedge_core::calibration::Calibration;
 use selvedge_core::metrics::argmax;
 use selvedge_core::role::Answer;
 use serde_json::{Map, Value, json};
@@ -8,6 +9,8 @@ use serde_json::{Map, Value, json};
 /// Answers, and who is unknown.
 pub(crate) struct Predictions {
     classes: Vec<String>,
+    /// How probabilities are corrected, if they are.
+    pub(crate) calibration: Option<Calibration>,
     answered: Vec<(String, Vec<f32>)>,
     /// Ids of those whom the hospital does not know.
     pub(crate) unknown: Vec<String>,
@@ -15,11 +18,12 @@ pub(crate) struct Predictions {
 
 impl Predictions {
     pub(super) fn new(
-        classes: Vec<String>,
+        (classes, calibration): (Vec<String>, Option<Calibration>),
         answers: impl Iterator<Item = (String, Answer)>,
     ) -> Self {
         let mut predictions = Predictions {
             classes,
+            calibration,
             answered: Vec::new(),
             unknown: Vec::new(),
         };
@@ -59,6 +63,7 @@ impl Predictions {
         };
         json!({
             "classes": self.classes,
+            "calibration": self.calibration,
             "patients": self.answered.iter().map(one).collect::<Vec<_>>(),
             "unknown": self.unknown,
         })
@@ -94,7 +99,10 @@ mod tests {
             ("a,\"b\"".to_owned(), Some(p.to_vec())),
             ("c".to_owned(), None),
         ];
-        let said = Predictions::new(vec!["no".into(), "yes, ill".into()], answers.into_iter());
+        let said = Predictions::new(
+            (vec!["no".into(), "yes, ill".into()], None),
+            answers.into_iter(),
+        );
         let csv = said.csv();
         let lines: Vec<&str> = csv.lines().collect();
         assert_eq!(

@@ -4,6 +4,7 @@ use crate::common::process::{Live, Ran};
 use crate::common::run::{Run, same_results};
 use crate::common::{Place, selvedge};
 use selvedge_net::broker::{BrokerError, Program};
+use selvedge_run::trained::{Trained, WhichModel};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -151,6 +152,13 @@ impl Ended {
         same_results(simulated, &self.run, what);
         let ending = |run: &Run| run.manifest()["ending"].clone();
         assert_eq!(ending(simulated), ending(&self.run), "{what}");
+        for which in [WhichModel::Last, WhichModel::Best] {
+            let [a, b] = [simulated, &self.run].map(|run| Trained::open(&run.file(""), which));
+            let (a, b) = (a.unwrap(), b.unwrap());
+            assert!(a.calibration.is_some(), "{what}");
+            assert_eq!(a.calibration, b.calibration, "{what}");
+            assert_eq!(a.calibrated_on, b.calibrated_on, "{what}");
+        }
     }
 
     /// Nobody was taken for flooding, and records needed a fraction of their quota.

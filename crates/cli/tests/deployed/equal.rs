@@ -82,3 +82,25 @@ fn ten_hospitals_of_real_patients() {
     ended.is(&expected, "ESR");
     ended.stays_within_bounds("ESR");
 }
+
+#[test]
+fn what_is_said_of_the_data_is_said_of_a_deployment_too() {
+    let Some(place) = place_with_server("up-notes") else {
+        return;
+    };
+    let table: String = (0..40)
+        .map(|n| format!("p{n},{},{},{}\n", n % 7, n % 5, ["no", "yes"][n % 2]))
+        .collect();
+    place.write("t.csv", format!("id,lab,pulse,label\n{table}"));
+    place.write(
+        "t.toml",
+        "[data]\nset = \"table\"\npath = \"t.csv\"\ngroups = 1\ntest = 0\n[data.table]\nid = \"id\"\nlabel = \"label\"\n\
+         hospital = [\"lab\"]\ndevice = [\"pulse\"]\n[train]\niterations = 10\n",
+    );
+    let ran = place.succeeds(&["up", "t.toml", "--out", "up"]);
+    assert!(
+        ran.stderr.contains("no rows are held out for testing"),
+        "{}",
+        ran.stderr
+    );
+}

@@ -12,6 +12,7 @@ use selvedge_core::scores::predict;
 use selvedge_core::task::Task;
 use selvedge_data::SETS;
 use selvedge_data::{PartyShard, read_party};
+use selvedge_run::trained::{Trained, WhichModel};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -41,6 +42,7 @@ fn ask(place: &Place, config: &str, more: &[&str]) -> Ran {
 
 /// The model of a run, and what it says of all samples: bits, row by row.
 struct Simulated {
+    trained: Trained,
     experiment: Experiment,
     model: BTreeMap<String, Vec<f32>>,
 }
@@ -49,6 +51,7 @@ impl Simulated {
     fn new(run: &Run, experiment: &str) -> Self {
         let tensors = run.tensors("model.safetensors").into_iter();
         Simulated {
+            trained: Trained::open(&run.file(""), WhichModel::Last).unwrap(),
             experiment: SETS.parse(experiment, &[]).unwrap(),
             model: tensors
                 .map(|(name, tensor)| (name, tensor.values))
@@ -57,7 +60,7 @@ impl Simulated {
     }
 
     /// Of the test samples, and of each group's own.
-    fn says(&self) -> (Vec<Vec<u32>>, Vec<Vec<Vec<u32>>>) {
+    fn says(&self, calibrated: bool) -> (Vec<Vec<u32>>, Vec<Vec<Vec<u32>>>) {
         let data = &self.experiment.data;
         let dataset = selvedge_data::load(data, self.experiment.seed, None).unwrap();
         let task = Task::new(&self.experiment, &dataset).unwrap();
@@ -67,7 +70,8 @@ impl Simulated {
         }
         let says = |samples: &Samples| -> Vec<Vec<u32>> {
             let said = predict(task.networks(), &model, samples, None);
-            let rows = said.probabilities.chunks_exact(dataset.classes.len());
+            let said = self.trained.corrected(said.probabilities, calibrated);
+            let rows = said.chunks_exact(dataset.classes.len());
             rows.map(|row| row.iter().map(|p| p.to_bits()).collect())
                 .collect()
         };
@@ -95,7 +99,9 @@ fn a_deployment_answers_as_the_simulation_predicts_whoever_is_killed() {
         return;
     };
     let run = simulated(&place, FORTY_INTERVALS, &[]);
-    let (test, groups) = Simulated::new(&run, FORTY_INTERVALS).says();
+    let simulated = Simulated::new(&run, FORTY_INTERVALS);
+    let ((test, groups), (raw, _)) = (simulated.says(true), simulated.says(false));
+    assert_ne!(test, raw);
     let mut up = Up::start(&place, "up", &["--gateways", "2", "--answer"]);
     let log = |name: &str| place.join(format!("up/{name}/log"));
     let parties = [
@@ -121,13 +127,21 @@ fn a_deployment_answers_as_the_simulation_predicts_whoever_is_killed() {
         let config = format!("up/group-{group}/gateway-0/node.toml");
         let told = ask(&place, &config, &["--part", "test"]).succeeded();
         let told = predictions(&told.stdout);
+        pseudonyms.extend(told.iter().map(|(id, _)| id.clone()));
         let bits: Vec<Vec<u32>> = told.iter().map(|(_, bits)| bits.clone()).collect();
         let expected: Vec<Vec<u32>> = places
             .iter()
             .map(|row| test[*row as usize].clone())
             .collect();
         assert_eq!(bits, expected, "group {group}");
-        pseudonyms.extend(told.into_iter().map(|(id, _)| id));
+        let told = ask(&place, &config, &["--part", "test", "--uncalibrated"]).succeeded();
+        let told = predictions(&told.stdout).into_iter().map(|(_, bits)| bits);
+        let bits: Vec<Vec<u32>> = told.collect();
+        let expected: Vec<_> = places
+            .iter()
+            .map(|row| raw[*row as usize].clone())
+            .collect();
+        assert_eq!(bits, expected, "group {group}, not calibrated");
         // The other gateway has no held-out rows, but its own devices'.
         let config = format!("up/group-{group}/gateway-1/node.toml");
         place.refuses(
@@ -165,6 +179,7 @@ fn a_deployment_answers_as_the_simulation_predicts_whoever_is_killed() {
     let p = first["probabilities"]["0"].as_f64().unwrap() as f32;
     assert_eq!(p.to_bits(), predictions(&before)[0].1[0]);
     assert_eq!(told["unknown"], serde_json::json!([]));
+    assert!(told["calibration"]["scale"].is_number());
     // What cannot be asked.
     place.refuses(
         &["ask", "--config", config, "--patient", "nobody"],

@@ -23,13 +23,15 @@ enum Skew {
     Empty(&'static str),
     /// All predictions will be alike: values say nothing and one class is rare.
     Rare,
-    /// One group has one row in the test.
-    OneOfGroup(&'static str),
+    /// One group has one row in the part.
+    OneOfGroup(&'static str, &'static str),
+    /// The group has none of this class in the part.
+    ClassMissingOfGroup(&'static str, &'static str, usize),
     None,
 }
-use Skew::{ClassMissing, Empty, GroupOfOneClass, OneOfGroup, OneRow, Rare};
+use Skew::{ClassMissing, ClassMissingOfGroup, Empty, GroupOfOneClass, OneOfGroup, OneRow, Rare};
 
-const SKEWS: [Skew; 14] = [
+const SKEWS: [Skew; 18] = [
     Skew::None,
     ClassMissing("validation", 0),
     ClassMissing("validation", 1),
@@ -43,8 +45,15 @@ const SKEWS: [Skew; 14] = [
     Empty("validation"),
     Empty("test"),
     Rare,
-    OneOfGroup("south"),
+    OneOfGroup("south", "test"),
+    OneOfGroup("west", "train"),
+    OneOfGroup("north", "validation"),
+    ClassMissingOfGroup("south", "train", 1),
+    ClassMissingOfGroup("west", "validation", 0),
 ];
+
+/// So many tables have two or three of these at once.
+const MIXED: usize = 6;
 
 struct Row {
     id: String,
@@ -54,7 +63,7 @@ struct Row {
     label: usize,
 }
 
-fn rows(classes: usize, skew: Skew, random: &mut Random) -> Vec<Row> {
+fn rows(classes: usize, skews: &[Skew], random: &mut Random) -> Vec<Row> {
     let mut rows: Vec<Row> = (0..140)
         .map(|n| {
             let values = [0; 3].map(|_| random.next() - 0.5);
@@ -68,6 +77,13 @@ fn rows(classes: usize, skew: Skew, random: &mut Random) -> Vec<Row> {
             }
         })
         .collect();
+    for skew in skews {
+        skewed(&mut rows, classes, *skew, random);
+    }
+    rows
+}
+
+fn skewed(rows: &mut Vec<Row>, classes: usize, skew: Skew, random: &mut Random) {
     let mut kept = 0;
     match skew {
         Skew::None => {}
@@ -92,12 +108,14 @@ fn rows(classes: usize, skew: Skew, random: &mut Random) -> Vec<Row> {
                 row.values = [random.next(), random.next(), random.next()];
             }
         }
-        OneOfGroup(site) => rows.retain(|row| {
-            kept += usize::from(row.part == "test" && row.site == site);
-            row.part != "test" || row.site != site || kept == 1
+        OneOfGroup(site, part) => rows.retain(|row| {
+            kept += usize::from(row.part == part && row.site == site);
+            row.part != part || row.site != site || kept == 1
         }),
+        ClassMissingOfGroup(site, part, class) => {
+            rows.retain(|row| row.part != part || row.site != site || row.label != class);
+        }
     }
-    rows
 }
 
 fn csv(rows: &[Row]) -> String {
@@ -206,18 +224,24 @@ fn no_undefined_figure_is_printed() {
             if classes == 3 && matches!(skew, Rare) {
                 continue;
             }
-            let refused = check(classes, skew, &mut random);
+            let refused = check(classes, &[skew], &mut random);
             refusals.extend(refused.map(|why| format!("{classes} {skew:?}: {why}")));
         }
     }
     assert!(refusals.is_empty(), "{refusals:#?}");
+    for _ in 0..MIXED {
+        let any = |random: &mut Random| SKEWS[(random.next() * SKEWS.len() as f64) as usize];
+        let skews: Vec<Skew> = (0..3).map(|_| any(&mut random)).collect();
+        // A table that is refused is refused for what it is, which is seen to in there.
+        check(2, &skews, &mut random);
+    }
 }
 
 /// Tries every command, unless training is refused; then why it is.
-fn check(classes: usize, skew: Skew, random: &mut Random) -> Option<String> {
-    let what = format!("{classes} classes, {skew:?}");
+fn check(classes: usize, skews: &[Skew], random: &mut Random) -> Option<String> {
+    let what = format!("{classes} classes, {skews:?}");
     let place = Place::new("figures");
-    let rows = rows(classes, skew, random);
+    let rows = rows(classes, skews, random);
     place.write("t.csv", csv(&rows));
     place.write("t.toml", experiment(classes));
     let trained = place.selvedge(&words("train t.toml --out run"));
@@ -244,6 +268,16 @@ fn check(classes: usize, skew: Skew, random: &mut Random) -> Option<String> {
     ] {
         let ran = place.succeeds(&words(call));
         nothing_undefined(&(ran.stdout + &ran.stderr), &format!("{what}: {call}"));
+    }
+    if skews.len() > 1 {
+        for call in [
+            "sweep t.toml --over train.local_interval=1,5 --seeds 1 --out swp --set train.iterations=20",
+            "train t.toml --seeds 2 --out seeds --set train.iterations=20",
+            "data stats t.toml --out stats.json",
+        ] {
+            let ran = place.succeeds(&words(call));
+            nothing_undefined(&(ran.stdout + &ran.stderr), &format!("{what}: {call}"));
+        }
     }
     for page in [
         "run/e.html",

@@ -32,8 +32,7 @@ impl DefenceSettings {
     /// of the devices and two hospitals of ten gain nothing (docs/defences.md has the measurements).
     pub fn of_a_consortium() -> Self {
         DefenceSettings {
-            devices: Rule::GeometricMedian,
-            device_limit: 20.0,
+            device_limit: 30.0,
             group_limit: 15.0,
             reversal: 4.0,
             scores: 6.0,

@@ -4,6 +4,7 @@ use super::joint::{About, MOST_ASKED, Why};
 use super::message::Message;
 use super::wire::{self, WireError};
 use super::{Doing, Event, Outbox, Packet, Party, Protocol, Unread};
+use crate::calibration::Calibration;
 use crate::exchange::Embeddings;
 use crate::message_path::Numbers;
 use crate::model::Architecture;
@@ -61,6 +62,8 @@ pub struct Asker<'a> {
     /// When the model was aggregated last, and its θ2.
     model: Option<(u64, Vec<f32>)>,
     questions: Vec<Question>,
+    /// How what the model says is corrected, as the hospital knows it.
+    calibration: Option<Calibration>,
     in_vain: u32,
     failed: Option<AskError>,
 }
@@ -108,6 +111,7 @@ impl<'a> Asker<'a> {
             first,
             model: None,
             questions: patients.iter().flat_map(split).collect(),
+            calibration: None,
             in_vain: 0,
             failed: None,
         }
@@ -169,15 +173,24 @@ impl<'a> Asker<'a> {
                 number,
                 unknown,
                 probabilities,
+                calibration,
                 ..
             } => {
                 let classes = self.architecture.combined.output();
+                let corrected = calibration.as_ref();
+                if corrected.is_some_and(|found| !found.is_for(classes.len())) {
+                    return Ok(false);
+                }
                 let Some(place) = self.place(*number) else {
                     return Ok(false);
                 };
                 self.in_vain = 0;
                 let question = &mut self.questions[place];
-                Ok(question.take_answer(classes, unknown, probabilities))
+                let taken = question.take_answer(classes, unknown, probabilities);
+                if taken {
+                    self.calibration.clone_from(calibration);
+                }
+                Ok(taken)
             }
             // Nobody is told of a question that was not asked; before the model is known there is none.
             Message::Refused { number, why, .. }
@@ -210,7 +223,12 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// The answers, in the order of the patients.
+    /// How what the model says is corrected, if the run has found out.
+    pub fn calibration(&self) -> Option<&Calibration> {
+        self.calibration.as_ref()
+    }
+
+    /// The answers, in the order of the patients: what the model says.
     pub fn into_answers(self) -> Vec<Answer> {
         let answers = |q: Question| q.answers.unwrap_or_else(|| vec![None; q.about.len()]);
         self.questions.into_iter().flat_map(answers).collect()

@@ -2,6 +2,7 @@
 
 use super::joint::{About, Why};
 use crate::adaptive::Report;
+use crate::calibration::{Calibration, Sums};
 use crate::ledger::Ledger;
 use crate::message_path::Numbers;
 use crate::schedule::Segment;
@@ -127,6 +128,8 @@ pub enum Message {
         anew: bool,
         /// Whether the run is over.
         ended: bool,
+        /// For hospitals, once it is: how probabilities of this θ are corrected.
+        calibration: Option<Calibration>,
     },
     /// Cloud → hospital and edge: evaluate this model. It changes nothing in them.
     Evaluate {
@@ -159,6 +162,22 @@ pub enum Message {
         number: u64,
         /// The scores.
         scores: Box<Scores>,
+    },
+    /// Cloud → hospital: what would these corrections do to what the model says of the group's validation samples?
+    Calibrate {
+        /// Which model.
+        number: u64,
+        /// The corrections.
+        corrections: Vec<Calibration>,
+    },
+    /// Hospital → cloud: sums over the group's validation samples, nothing about a single one.
+    Calibrated {
+        /// Which model.
+        number: u64,
+        /// Of which corrections.
+        corrections: Vec<Calibration>,
+        /// The sums of each; nothing if it has not measured that model, or has forgotten it.
+        sums: Option<Vec<Sums>>,
     },
     /// Where a hospital and an edge are, from either to the other or to the cloud. With both, it is a complaint: they are
     /// not at the same iteration, so one of them has lost its record; or, if they are, one of them cannot follow what
@@ -223,8 +242,10 @@ pub enum Message {
         gateway: u32,
         /// Unknown patients: positions in the question, in order.
         unknown: Vec<u32>,
-        /// A row for each of the others, one after the other.
+        /// A row for each of the others, one after the other: what the model says.
         probabilities: Numbers,
+        /// How that is corrected, if the run has found out.
+        calibration: Option<Calibration>,
     },
     /// Edge or hospital → gateway: there is no answer.
     Refused {
@@ -254,6 +275,8 @@ impl Message {
             Message::Embed { .. } => "embed",
             Message::Embedded { .. } => "embedded",
             Message::Evaluated { .. } => "evaluated",
+            Message::Calibrate { .. } => "calibrate",
+            Message::Calibrated { .. } => "calibrated",
             Message::Astray { .. } => "astray",
             Message::Return { .. } => "return",
             Message::End => "end",
@@ -287,6 +310,7 @@ impl Message {
             segment,
             anew: true,
             ended: false,
+            calibration: None,
         };
         Some((from, global, ledger))
     }
@@ -312,6 +336,8 @@ impl Message {
                 | Message::Embed { .. }
                 | Message::Embedded { .. }
                 | Message::Evaluated { .. }
+                | Message::Calibrate { .. }
+                | Message::Calibrated { .. }
         )
     }
 }

@@ -11,6 +11,7 @@
 
 use super::message::{Counted, Message, Portion};
 use crate::adaptive::Report;
+use crate::calibration::{Calibration, Calibrations, Found};
 use crate::checks::{Reach, Reason};
 use crate::conduct::Conduct;
 use crate::ledger::{Direction, Entry, Kind, Ledger, Link};
@@ -25,7 +26,7 @@ use crate::state::{Evaluation, Validation, Without};
 use std::sync::Arc;
 
 /// The format of messages: the protocol that parties speak.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 
 /// The format of records. Records of format 1 do not state it.
 pub const RECORD_VERSION: u8 = 4;
@@ -483,14 +484,14 @@ impl Wire for Vec<f32> {
     }
 }
 
-/// Numbers at the end of a record that earlier versions did not have: nothing is written if there are none, and nothing
-/// is there where the record ends.
+/// A value at the end of a record that earlier versions did not have: nothing is written if it is empty, and nothing is
+/// there where the record ends.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Appended(pub(crate) Vec<f32>);
+pub(crate) struct Appended<T>(pub(crate) T);
 
-impl Wire for Appended {
+impl<T: Wire + Default + PartialEq> Wire for Appended<T> {
     fn put(&self, out: &mut Vec<u8>) {
-        if !self.0.is_empty() {
+        if self.0 != T::default() {
             self.0.put(out);
         }
     }
@@ -659,6 +660,12 @@ impl Wire for Tally {
     }
 }
 
+fields!(Calibration { scale, bias });
+fields!(Found {
+    calibration,
+    samples
+});
+fields!(Calibrations { model, best });
 fields!(HeldOut { losses, tally });
 fields!(Scores {
     training,
@@ -708,7 +715,7 @@ messages! {
     6 Models { t, theta2 },
     7 HospitalModel { t, theta0, theta1, report },
     8 EdgeModel { t, theta2, counted },
-    9 Global { t, parts, since, segment, anew, ended },
+    9 Global { t, parts, since, segment, anew, ended, calibration },
     10 Evaluate { number, parts },
     11 Embed { number, theta2 },
     12 Embedded { number, part, rows, zeta2 },
@@ -719,8 +726,10 @@ messages! {
     17 Trained { t, theta2 },
     18 Question { number, t, gateway, about, zeta2 },
     19 Passed { number },
-    20 Answer { number, gateway, unknown, probabilities },
+    20 Answer { number, gateway, unknown, probabilities, calibration },
     21 Refused { number, gateway, why },
     22 Astray { edge, hospital, global },
     23 Return { from, t, parts, segment, ledger },
+    24 Calibrate { number, corrections },
+    25 Calibrated { number, corrections, sums },
 }

@@ -2,6 +2,7 @@
 
 use super::{pick, within};
 use selvedge_core::adaptive::Report;
+use selvedge_core::calibration::{Calibration, Sums};
 use selvedge_core::ledger::{Direction, Kind, Ledger, Link, Payload};
 use selvedge_core::local_steps::Descended;
 use selvedge_core::metrics::LossSum;
@@ -12,7 +13,7 @@ use selvedge_core::scores::{HeldOut, Scores};
 use selvedge_nn::random::Stream;
 
 /// How many kinds of messages there are.
-pub const KINDS: u64 = 23;
+pub const KINDS: u64 = 25;
 
 /// Whole numbers: small ones, the ends of their range, any.
 pub fn whole(stream: &mut Stream) -> u64 {
@@ -177,6 +178,14 @@ fn about(stream: &mut Stream) -> About {
     }
 }
 
+/// What may be a correction of probabilities.
+fn correction(stream: &mut Stream) -> Calibration {
+    Calibration {
+        scale: double(stream),
+        bias: (0..within(stream, 1..4)).map(|_| double(stream)).collect(),
+    }
+}
+
 /// Any message of a kind, below [`KINDS`].
 pub fn message(stream: &mut Stream, kind: u64) -> Message {
     let t = whole(stream);
@@ -230,6 +239,7 @@ pub fn message(stream: &mut Stream, kind: u64) -> Message {
             segment: segment(stream),
             anew: stream.below(2) == 0,
             ended: stream.below(2) == 0,
+            calibration: perhaps(stream, correction),
         },
         9 => Message::Evaluate {
             number: t,
@@ -272,6 +282,7 @@ pub fn message(stream: &mut Stream, kind: u64) -> Message {
             gateway: small(stream),
             unknown: list(stream, small),
             probabilities: numbers(stream),
+            calibration: perhaps(stream, correction),
         },
         20 => Message::Astray {
             edge: perhaps(stream, whole),
@@ -285,6 +296,26 @@ pub fn message(stream: &mut Stream, kind: u64) -> Message {
             segment: segment(stream),
             ledger: ledger(stream),
         },
+        22 => Message::Calibrate {
+            number: t,
+            corrections: list(stream, correction),
+        },
+        23 => {
+            let corrections = list(stream, correction);
+            let sums = |correction: &Calibration, stream: &mut Stream| {
+                let classes = correction.bias.len();
+                let said: Vec<f32> = (0..4 * classes).map(|_| stream.uniform()).collect();
+                let class = |_| stream.below(classes as u64) as u32;
+                let truth: Vec<u32> = (0..4).map(class).collect();
+                Sums::of(correction, &said, &truth)
+            };
+            let all = |stream: &mut Stream| corrections.iter().map(|c| sums(c, stream)).collect();
+            Message::Calibrated {
+                number: t,
+                sums: perhaps(stream, all),
+                corrections,
+            }
+        }
         _ => Message::Refused {
             number: t,
             gateway: small(stream),
@@ -341,6 +372,7 @@ pub fn changed(stream: &mut Stream, message: &Message) -> Message {
             segment,
             anew,
             ended,
+            calibration,
         } => {
             near(stream, t);
             any(stream, segment);
@@ -348,6 +380,7 @@ pub fn changed(stream: &mut Stream, message: &Message) -> Message {
             *since = perhaps(stream, whole);
             *anew = stream.below(2) == 0;
             *ended = stream.below(8) == 0;
+            *calibration = perhaps(stream, correction);
         }
         Message::Astray {
             edge,
@@ -411,6 +444,18 @@ pub fn changed(stream: &mut Stream, message: &Message) -> Message {
             other(stream, zeta2);
         }
         Message::Answer { probabilities, .. } => other(stream, probabilities),
+        Message::Calibrate {
+            number,
+            corrections: asked,
+        }
+        | Message::Calibrated {
+            number,
+            corrections: asked,
+            ..
+        } => {
+            near(stream, number);
+            *asked = list(stream, correction);
+        }
         Message::Passed { number } | Message::Refused { number, .. } => near(stream, number),
         Message::End | Message::Done | Message::Fetch => {}
     }
@@ -576,6 +621,21 @@ pub fn broken(stream: &mut Stream, message: &Message) -> Message {
             1 => scores.training.add(0.5),
             2 => scores.test.losses.add(0.5),
             _ => scores.validation = HeldOut::new(&Softmax::new(3)),
+        },
+        Message::Calibrate { corrections, .. } => match (choice, one_of(stream, corrections)) {
+            (0, Some(correction)) => correction.scale = -1.0,
+            (1, Some(correction)) => correction.bias.push(0.0),
+            _ => *corrections = vec![Calibration::none(2); 9],
+        },
+        Message::Calibrated {
+            number,
+            corrections,
+            sums,
+        } => match (stream.below(4), sums) {
+            (0, _) => *number = number.wrapping_add(1),
+            (1, Some(sums)) => sums.push(Sums::none(2)),
+            (2, Some(sums)) => *sums = vec![Sums::none(3); sums.len()],
+            _ => corrections.push(Calibration::none(2)),
         },
         Message::Trained { theta2, .. } => of_other_length(stream, theta2),
         Message::Question { about, zeta2, .. } => match (choice, about) {

@@ -5,6 +5,9 @@ use crate::rows::Rows;
 use crate::statistics::{Scale, SideStatistics};
 use std::collections::HashSet;
 
+/// So many deviations from the mean are far: at most one training value in a hundred can be, whatever the column.
+const FAR: f64 = 10.0;
+
 /// Something of a patient that is unlike training.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Oddity {
@@ -25,6 +28,13 @@ pub enum Odd {
         value: f32,
         /// The least and the greatest value in training.
         range: [f32; 2],
+    },
+    /// A value many deviations from the mean of training, where nobody may know the range.
+    Far {
+        /// The value; of several the one that is found first.
+        value: f32,
+        /// The mean and the standard deviation in training.
+        scale: [f64; 2],
     },
     /// A value in a column that was never measured in training.
     Unseen(f32),
@@ -56,12 +66,11 @@ pub(super) fn oddities(
     }
     for (number, name) in ["hospital", "device"].into_iter().enumerate() {
         let (statistics, side) = inputs.sides()[number];
-        beyond(
-            &measured[number],
-            (name, statistics),
-            &side.ranges,
-            &mut oddities,
-        );
+        let of_side = (name, statistics);
+        match side.ranges.is_empty() {
+            true => far(&measured[number], of_side, &mut oddities),
+            false => beyond(&measured[number], of_side, &side.ranges, &mut oddities),
+        }
         untrained(&measured[number], statistics, side, &mut oddities);
         unmeasured(&measured[number], (name, statistics), side, &mut oddities);
     }
@@ -86,9 +95,6 @@ fn beyond(
     oddities: &mut Vec<Oddity>,
 ) {
     let wide = statistics.shape.iter().product::<usize>().max(1);
-    if ranges.is_empty() {
-        return;
-    }
     for (row, values) in values.chunks_exact(wide).enumerate() {
         for (column, range) in ranges.iter().enumerate() {
             // One of several categories, or whether something was measured, has no range.
@@ -114,6 +120,35 @@ fn beyond(
                     None => Odd::Unseen(*value),
                 },
             });
+        }
+    }
+}
+
+/// Finds values that are many deviations from the mean: of each row and column the first. In a deployed run only means
+/// and deviations are known, since a least and a greatest value are single patients'.
+fn far(values: &[f32], (side, statistics): (&str, &SideStatistics), oddities: &mut Vec<Oddity>) {
+    let wide = statistics.shape.iter().product::<usize>().max(1);
+    let columns = statistics.names.len().max(1);
+    for (row, values) in values.chunks_exact(wide).enumerate() {
+        for column in 0..columns {
+            let scale = statistics.scales.get(column);
+            let Some(scale) = scale.filter(|scale| **scale != Scale::IDENTITY) else {
+                continue;
+            };
+            let is_far =
+                |value: &&f32| (f64::from(**value) - scale.mean).abs() > FAR * scale.deviation;
+            let mut own = values[column..].iter().step_by(columns);
+            if let Some(value) = own.find(is_far) {
+                let name = statistics.names.get(column);
+                oddities.push(Oddity {
+                    row,
+                    column: name.map_or_else(|| format!("the {side} side"), String::clone),
+                    odd: Odd::Far {
+                        value: *value,
+                        scale: [scale.mean, scale.deviation],
+                    },
+                });
+            }
         }
     }
 }

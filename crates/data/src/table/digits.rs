@@ -33,6 +33,11 @@ impl Digits {
     pub(super) fn lost(&self, column: &str) -> Option<String> {
         let (low, high) = (self.low, self.high);
         (low < high && self.lost > MOST_LOST * (high - low)).then(|| {
+            if low.abs().max(high.abs()) < f64::from(f32::MIN_POSITIVE) {
+                return format!(
+                    "{column:?}: numbers between {low:e} and {high:e} are too small to be told apart: use a larger unit"
+                );
+            }
             format!(
                 "{column:?}: numbers between {low} and {high} differ in digits that are lost, since about seven are kept: subtract {low} from all of them"
             )
@@ -57,5 +62,12 @@ mod tests {
         assert!(!lost(&[0.1, 0.2, 0.30001]));
         assert!(!lost(&[1e9 + 1.0, 1e9 + 1.0]), "none to lose");
         assert!(!lost(&[]));
+        let mut tiny = Digits::default();
+        [4e-300, 5e-300].map(|n: f64| tiny.note(n, n as f32));
+        let said = tiny.lost("x").unwrap();
+        assert_eq!(
+            said,
+            "\"x\": numbers between 4e-300 and 5e-300 are too small to be told apart: use a larger unit"
+        );
     }
 }

@@ -13,6 +13,7 @@
 
 mod columns;
 mod digits;
+mod doubts;
 mod fill;
 mod joining;
 mod seen;
@@ -31,6 +32,7 @@ use crate::sets::{DataSet, Source};
 use crate::settings::{check_values, wrong};
 pub(crate) use columns::Holder as Side;
 use columns::{Holder, Plan};
+pub(crate) use doubts::doubts;
 use fill::{Grid, Places};
 pub(crate) use seen::keep_trained;
 use selvedge_core::experiment::{Categorical, DataSettings, Seen, TableSettings, Usual};

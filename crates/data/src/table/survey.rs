@@ -1,6 +1,7 @@
 //! The first pass over all files: who is there, with which label, and what is known of them.
 
 use super::columns::{File, Holder, Layout, Plan, in_natural_order, list};
+use super::doubts::alike;
 use super::joining;
 use super::source::{Open, Source};
 use crate::DataError;
@@ -306,9 +307,15 @@ impl Survey {
         Ok(self.label_names.len() as u32 - 1)
     }
 
-    /// Refuses a quantity, or a name of each row, as a label.
+    /// Refuses a quantity, a name of each row, or two ways to write a class, as a label.
     fn check_labels(&self, plan: &Plan<'_>) -> Result<(), DataError> {
         let (names, rows) = (&self.label_names, self.labels.len());
+        if let Some((a, b)) = alike(names.iter().map(String::as_str)) {
+            return Err(plan.files[0].problem(format!(
+                "the column {:?} has {a:?} and {b:?}, which would be two classes: write them alike or, if they are two, list all in data.table.labels",
+                plan.settings.label
+            )));
+        }
         if names.len() <= FEW_CLASSES {
             return Ok(());
         }

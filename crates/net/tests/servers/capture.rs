@@ -7,6 +7,7 @@ use crate::{send_until_heard, stream_of};
 use async_nats::{Client, Subscriber, jetstream};
 use futures_util::StreamExt;
 use selvedge_core::adaptive::Report;
+use selvedge_core::calibration::{Calibration, Sums};
 use selvedge_core::objective::Softmax;
 use selvedge_core::role::wire::encode;
 use selvedge_core::role::{Counted, Message, Numbers, Portion};
@@ -155,6 +156,10 @@ fn conversation(random: &mut Random) -> Vec<(&'static str, &'static str, Message
         all.extend(from_gateway.map(|message| (gateway, EDGE, message)));
     }
     let large = random.numbers(PIECE / 4 + 1000);
+    let correction = Calibration {
+        scale: 0.5,
+        bias: vec![0.25, -0.25],
+    };
     all.extend([
         (
             EDGE,
@@ -203,6 +208,23 @@ fn conversation(random: &mut Random) -> Vec<(&'static str, &'static str, Message
             },
         ),
         (
+            CLOUD,
+            HOSPITAL,
+            Message::Calibrate {
+                number: random.next(),
+                corrections: vec![correction.clone()],
+            },
+        ),
+        (
+            HOSPITAL,
+            CLOUD,
+            Message::Calibrated {
+                number: random.next(),
+                sums: Some(vec![Sums::of(&correction, &[0.25, 0.75], &[1])]),
+                corrections: vec![correction],
+            },
+        ),
+        (
             EDGE,
             CLOUD,
             Message::EdgeModel {
@@ -223,6 +245,7 @@ fn conversation(random: &mut Random) -> Vec<(&'static str, &'static str, Message
                 segment: random.segment(),
                 anew: false,
                 ended: false,
+                calibration: None,
             },
         ));
         all.push((

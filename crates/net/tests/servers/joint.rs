@@ -93,6 +93,7 @@ async fn a_question_and_its_answer_are_nobody_elses() {
         gateway: 0,
         unknown: Vec::new(),
         probabilities: Numbers::Dense([0.25, 0.75].into()),
+        calibration: None,
     };
     says((&gateway, g), (&mut at_edge, e), &Message::Fetch).await;
     says((&gateway, g), (&mut at_edge, e), &question).await;

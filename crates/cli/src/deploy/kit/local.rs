@@ -35,7 +35,8 @@ pub(crate) fn create(folder: &Path, wishes: &Wishes<'_>) -> Result<Deployment> {
     write::whole(folder, |partial| {
         let Experiment { data, seed, .. } = wishes.experiment;
         let (shards, key) = (partial.join("shards"), write::new_pseudonyms()?);
-        cut(data, *seed, wishes.data_dir, &key, &shards)?;
+        let cut = cut(data, *seed, wishes.data_dir, &key, &shards)?;
+        cut.notes.iter().for_each(|note| crate::note(note));
         let consortium = consortium(wishes, &shards)?;
         let stock = Stock {
             shards: Some(&shards),

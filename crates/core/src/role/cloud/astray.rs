@@ -9,7 +9,7 @@ impl Cloud<'_> {
     /// A party has uploaded for an aggregation that is none yet, or has heard of an end: this cloud's record is of before.
     pub(super) fn is_behind(&self, party: Party, m: usize, t: u64, outbox: &mut Outbox) {
         let own = self.state.progress.t;
-        if self.measuring.is_some() || t > self.task.experiment.train.iterations {
+        if self.is_measuring() || t > self.task.experiment.train.iterations {
             return;
         }
         outbox.notices.push(format!(
@@ -39,7 +39,7 @@ impl Cloud<'_> {
             return self.is_behind(party, m, from.max(global), outbox);
         }
         // Nobody can be further than the next aggregation.
-        if self.measuring.is_some() || !is_complaint || !(t..=self.next()).contains(&from) {
+        if self.is_measuring() || !is_complaint || !(t..=self.next()).contains(&from) {
             return;
         }
         outbox.notices.push(format!(

@@ -54,11 +54,18 @@ impl Cloud<'_> {
 
     /// The deadline of an evaluation is over.
     pub(super) fn miss_scores(&mut self) {
-        let Some(measuring) = &self.measuring else {
-            return;
+        let missing: Vec<usize> = match (&self.measuring, &self.calibrating) {
+            (Some(measuring), _) => {
+                let scores = measuring.scores.iter().enumerate();
+                let missing = scores.filter(|(_, scores)| scores.is_none());
+                missing.map(|(m, _)| m).collect()
+            }
+            (None, Some(calibrating)) => calibrating.missing().collect(),
+            (None, None) => return,
         };
-        for (scores, missed) in measuring.scores.iter().zip(&mut self.missed) {
-            missed.scores = missed.scores.saturating_add(u32::from(scores.is_none()));
+        for m in missing {
+            let missed = &mut self.missed[m].scores;
+            *missed = missed.saturating_add(1);
         }
     }
 
@@ -74,6 +81,12 @@ impl Cloud<'_> {
     pub(super) fn waits_for_scores(&self, m: usize) -> bool {
         let missing = |all: &super::Measuring| all.scores[m].is_none();
         self.measuring.as_ref().is_some_and(missing) && self.missed[m].scores < MOST_MISSED
+    }
+
+    /// Whether it waits for what a correction does to a group's samples.
+    pub(super) fn waits_for_sums(&self, m: usize) -> bool {
+        let missing = |all: &super::Calibrating| all.missing().any(|missing| missing == m);
+        self.calibrating.as_ref().is_some_and(missing) && self.missed[m].scores < MOST_MISSED
     }
 
     /// The parties that it does not wait for.

@@ -60,11 +60,14 @@ impl Cloud<'_> {
         let t = self.state.progress.t;
         outbox.over.push((Phase::Evaluation, t));
         let Some(Measuring {
-            candidate, scores, ..
+            candidate,
+            number,
+            scores,
         }) = self.measuring.take()
         else {
             return;
         };
+        self.measured = Some(number);
         let quarantined = self.state.progress.quarantined_groups(self.task);
         let reported = scores
             .into_iter()

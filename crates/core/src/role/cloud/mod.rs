@@ -1,9 +1,13 @@
 //! The cloud: averages the groups that are there, has θ evaluated when that is due, and announces it.
 //!
+//! Once the run is over it finds out, with the hospitals, how probabilities are to be corrected ([`calibrate`]), and
+//! announces that too.
+//!
 //! Its record is what it announces: θ, and so the decision which groups are in it, with the segment, the evaluation,
 //! the ledger and all else that a run is.
 
 mod astray;
+mod calibrate;
 mod gone;
 mod measure;
 mod record;
@@ -11,6 +15,7 @@ mod record;
 use super::message::{Counted, Message};
 use super::{Absence, Doing, Event, Outbox, Party, Phase, Quorum, is_enough, quorum};
 use crate::adaptive::{self, Report};
+use crate::calibration::Calibrations;
 use crate::cloud::{Announced, gather, leave_out};
 use crate::judging::{self, Candidate, Judged, Judging};
 use crate::ledger::{Kind, Ledger};
@@ -20,6 +25,7 @@ use crate::run::{Ending, ended};
 use crate::scores::Scores;
 use crate::state::{Evaluation, Progress, State};
 use crate::task::Task;
+use calibrate::Calibrating;
 use gone::Missed;
 
 /// The cloud and its state.
@@ -36,6 +42,11 @@ pub struct Cloud<'a> {
     /// Of each group.
     missed: Vec<Missed>,
     measuring: Option<Measuring>,
+    /// By which number θ was measured, if it was.
+    measured: Option<u64>,
+    calibrating: Option<Calibrating>,
+    /// How probabilities of the run's models are corrected, once it has ended.
+    calibrations: Option<Calibrations>,
     last: Last,
     ending: Option<Ending>,
     /// Which hospitals and edges know that the run is over.
@@ -83,6 +94,9 @@ impl<'a> Cloud<'a> {
             overdue: false,
             missed: vec![Missed::default(); groups],
             measuring: None,
+            measured: None,
+            calibrating: None,
+            calibrations: None,
             last: Last {
                 present: vec![true; groups],
                 frames: None,
@@ -98,6 +112,11 @@ impl<'a> Cloud<'a> {
     /// The model of the last aggregation, and everything else about the run.
     pub fn state(&self) -> &State {
         &self.state
+    }
+
+    /// How probabilities of the run's models are corrected, once it has ended.
+    pub fn calibrations(&self) -> Option<&Calibrations> {
+        self.calibrations.as_ref()
     }
 
     /// How the run has ended, once it has.
@@ -128,10 +147,10 @@ impl<'a> Cloud<'a> {
     }
 
     pub(super) fn stage(&self) -> (&'static str, u64) {
-        let name = match (&self.ending, &self.measuring) {
+        let name = match (&self.ending, self.is_measuring()) {
             (Some(_), _) => "over",
-            (None, Some(_)) => "evaluation",
-            (None, None) => "gathering",
+            (None, true) => "evaluation",
+            (None, false) => "gathering",
         };
         (name, self.state().progress.t)
     }
@@ -154,6 +173,9 @@ impl<'a> Cloud<'a> {
             );
             let (all, left) = (measuring.scores.len(), missing.len());
             format!("{} of {all} groups have measured θ", all - left)
+        } else if let Some(calibrating) = &self.calibrating {
+            missing.extend(calibrating.missing().map(Party::Hospital));
+            "the hospitals calibrate the models".into()
         } else {
             for (m, upload) in self.uploads.iter().enumerate() {
                 missing.extend(upload.hospital.is_none().then_some(Party::Hospital(m)));
@@ -175,17 +197,18 @@ impl<'a> Cloud<'a> {
     pub fn handle(&mut self, event: Event, outbox: &mut Outbox) {
         match event {
             Event::Received(party, message) => self.received(party, message, outbox),
-            Event::Deadline(Phase::Global, t) if t == self.next() && self.measuring.is_none() => {
+            Event::Deadline(Phase::Global, t) if t == self.next() && !self.is_measuring() => {
                 self.overdue = self.ending.is_none();
                 self.miss_uploads();
                 self.aggregate_if_due(outbox);
             }
             Event::Deadline(Phase::Evaluation, t)
-                if t == self.state.progress.t && self.measuring.is_some() =>
+                if t == self.state.progress.t && self.is_measuring() =>
             {
                 self.overdue = true;
                 self.miss_scores();
                 self.judge_if_due(outbox);
+                self.search_if_due(outbox);
             }
             Event::Deadline(..) => {}
             Event::Appeared(party @ (Party::Hospital(m) | Party::Edge(m))) => {
@@ -197,7 +220,7 @@ impl<'a> Cloud<'a> {
                     Party::Hospital(_) => Party::Edge(m),
                     _ => Party::Hospital(m),
                 };
-                if self.measuring.is_some() {
+                if self.is_measuring() {
                     self.repeat(other, m, outbox);
                 }
             }
@@ -213,6 +236,7 @@ impl<'a> Cloud<'a> {
         for m in 0..self.uploads.len() {
             let [hospital, edge] = match (&self.measuring, &self.ending) {
                 (Some(measuring), _) => [measuring.scores[m].is_none(); 2],
+                (None, None) if self.calibrating.is_some() => [true; 2],
                 (None, Some(_)) => self.told[m].map(|told| !told),
                 (None, None) => {
                     let upload = &self.uploads[m];
@@ -239,6 +263,12 @@ impl<'a> Cloud<'a> {
         {
             self.send_model(party, measuring.number, outbox);
         }
+        self.ask_of_corrections(party, m, outbox);
+    }
+
+    /// Whether it waits for what groups measure.
+    fn is_measuring(&self) -> bool {
+        self.measuring.is_some() || self.calibrating.is_some()
     }
 
     fn received(&mut self, party: Party, message: Message, outbox: &mut Outbox) {
@@ -256,7 +286,7 @@ impl<'a> Cloud<'a> {
                 self.heard(m, side);
                 if t < self.next() || self.ending.is_some() {
                     // While the aggregated θ is measured there is nothing to announce yet.
-                    let waits = self.measuring.is_some() && t == self.state.progress.t;
+                    let waits = self.is_measuring() && t == self.state.progress.t;
                     if !waits {
                         self.announce(party, m, false, outbox);
                     }
@@ -282,6 +312,7 @@ impl<'a> Cloud<'a> {
                     None => self.task.dataset.groups[m].row_count(),
                 };
                 let fits = scores.are_of(classes, training, self.task.given.held_out_counts(m));
+                self.has_model(m, number, outbox);
                 let Some(measuring) = self.measuring.as_mut() else {
                     return;
                 };
@@ -295,6 +326,17 @@ impl<'a> Cloud<'a> {
                     }
                     self.judge_if_due(outbox);
                 }
+            }
+            (
+                0,
+                Message::Calibrated {
+                    number,
+                    corrections,
+                    sums,
+                },
+            ) => {
+                self.has_measured(m);
+                self.calibrated(m, (number, &corrections), sums, outbox);
             }
             (side, Message::Done) if self.ending.is_some() => self.told[m][side] = true,
             (_, Message::Done) => {
@@ -362,7 +404,7 @@ impl<'a> Cloud<'a> {
     }
 
     fn aggregate_if_due(&mut self, outbox: &mut Outbox) {
-        if self.measuring.is_some() || self.ending.is_some() {
+        if self.is_measuring() || self.ending.is_some() {
             return;
         }
         let complete = self.complete();
@@ -383,6 +425,7 @@ impl<'a> Cloud<'a> {
         let complete = self.complete();
         let mut there: Vec<usize> = (0..complete.len()).filter(|m| complete[*m]).collect();
         let (since, next) = (self.state.progress.aggregated, self.next());
+        self.measured = None;
         let progress = &mut self.state.progress;
         progress.t = next;
         let quarantined = progress.quarantined_groups(self.task);
@@ -440,17 +483,21 @@ impl<'a> Cloud<'a> {
 
     /// The parts of θ that a party needs, as they are.
     fn whole(&self, party: Party) -> Vec<Numbers> {
-        let theta = &self.state.theta;
-        match party {
-            Party::Hospital(_) => {
-                vec![Numbers::dense(&theta.theta0), Numbers::dense(&theta.theta1)]
-            }
-            _ => vec![Numbers::dense(&theta.theta2)],
+        parts_for(party, &self.state.theta)
+    }
+
+    /// This aggregation is judged. If it is the last, that is kept, and the models have yet to be calibrated.
+    fn conclude(&mut self, judged: Judged, outbox: &mut Outbox) {
+        if judged.ending.is_none() && self.usual_ending().is_none() {
+            return self.decide(judged, outbox);
         }
+        self.last.evaluation.clone_from(&judged.evaluation);
+        self.begin_to_calibrate(judged, outbox);
+        outbox.record = Some(self.record());
     }
 
     /// Everything about this aggregation is known: it is kept, and announced.
-    fn conclude(&mut self, judged: Judged, outbox: &mut Outbox) {
+    fn decide(&mut self, judged: Judged, outbox: &mut Outbox) {
         let Judged { evaluation, ending } = judged;
         self.last.evaluation = evaluation;
         if matches!(ending, Some(Ending::Diverged { .. })) {
@@ -496,7 +543,7 @@ impl<'a> Cloud<'a> {
         } = self.state.progress;
         // Before the first aggregation there is nothing to tell, and while θ is measured it may not be the one.
         let over = self.ending.is_some();
-        if self.measuring.is_some() || (aggregated == 0 && !over) {
+        if self.is_measuring() || (aggregated == 0 && !over) {
             return;
         }
         // Who was in this aggregation has the θ that it began with.
@@ -513,7 +560,21 @@ impl<'a> Cloud<'a> {
             segment,
             anew: !self.last.present[m] || self.last.restored,
             ended: over,
+            calibration: match party {
+                Party::Hospital(_) => self.calibration_of_last(),
+                _ => None,
+            },
         };
         outbox.send(party, message);
+    }
+}
+
+/// The parts of a model that a party needs, as they are.
+fn parts_for(party: Party, model: &Model) -> Vec<Numbers> {
+    match party {
+        Party::Hospital(_) => {
+            vec![Numbers::dense(&model.theta0), Numbers::dense(&model.theta1)]
+        }
+        _ => vec![Numbers::dense(&model.theta2)],
     }
 }

@@ -1,9 +1,11 @@
 //! What the cloud keeps: as bytes, and back.
 
-use super::super::wire::{self, Reader, Sketches, Wire, WireError, fields};
+use super::super::wire::{self, Appended, Reader, Sketches, Wire, WireError, fields};
 use super::super::{Outbox, is_possible};
+use super::calibrate::Ended;
 use super::{Cloud, Last, Upload};
 use crate::cloud::KINDS;
+use crate::judging::Judged;
 use crate::ledger::{Kind, Ledger};
 use crate::message_path::{Leg, Numbers};
 use crate::model::Model;
@@ -40,6 +42,7 @@ impl Cloud<'_> {
                 .flatten()
                 .all(|model| same(model, &like.theta))
             || !self.can_be(&progress, record.diverged.is_some())
+            || !self.can_be_end(record.ended.0.as_ref())
             || !self.can_be_announced(&record, &theta, progress.t)
         {
             return Err(wrong());
@@ -54,6 +57,7 @@ impl Cloud<'_> {
         self.state.memories.cloud = record.memory;
         self.counted = record.counted;
         (self.measuring, self.overdue) = (None, false);
+        (self.measured, self.calibrating) = (None, None);
         self.uploads = vec![Upload::default(); groups];
         self.last = Last {
             present: record.present,
@@ -66,6 +70,19 @@ impl Cloud<'_> {
             Some((t, learning_rate)) => Some(Ending::Diverged { t, learning_rate }),
             None => self.usual_ending(),
         };
+        self.calibrations = None;
+        match record.ended.0 {
+            Some(Ended::Calibrating(stage)) => {
+                let judged = Judged {
+                    evaluation: self.last.evaluation.clone(),
+                    ending: self.ending.take(),
+                };
+                self.calibrate(judged, stage, outbox);
+                return Ok(());
+            }
+            Some(Ended::Found(calibrations)) => self.calibrations = Some(calibrations),
+            None => {}
+        }
         self.tell(outbox);
         Ok(())
     }
@@ -126,11 +143,16 @@ impl Cloud<'_> {
             frames: self.last.frames.clone(),
             since: self.last.since,
             restored: self.last.restored,
-            diverged: match self.ending {
-                Some(Ending::Diverged { t, learning_rate }) => Some((t, learning_rate)),
+            diverged: match self
+                .calibrating
+                .as_ref()
+                .map_or(&self.ending, |c| c.ending())
+            {
+                Some(Ending::Diverged { t, learning_rate }) => Some((*t, *learning_rate)),
                 _ => None,
             },
             sketches: Sketches(self.state.reversals.to_bytes()),
+            ended: Appended(self.kept_of_end()),
         })
     }
 }
@@ -152,6 +174,8 @@ struct Record {
     diverged: Option<(u64, f64)>,
     /// Of the groups' steps, where they are watched.
     sketches: Sketches,
+    /// Once the run has ended: how probabilities are corrected, or how far that is known.
+    ended: Appended<Option<Ended>>,
 }
 
 fields!(Record {
@@ -166,7 +190,8 @@ fields!(Record {
     since,
     restored,
     diverged,
-    sketches
+    sketches,
+    ended
 });
 
 /// θ, the last good, the safe and the best model, each kept once: mostly they are the same.

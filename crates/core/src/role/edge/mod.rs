@@ -55,7 +55,7 @@ struct Held {
     /// What compression has lost of uploads.
     residual: Vec<f32>,
     /// Its copy of the hospital's θ0, where it keeps one.
-    copy: Appended,
+    copy: Appended<Vec<f32>>,
     /// What the optimiser remembers.
     memory: Vec<f32>,
     counted: Counted,

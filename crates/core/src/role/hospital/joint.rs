@@ -37,6 +37,7 @@ impl Hospital<'_> {
                     gateway,
                     unknown,
                     probabilities: Numbers::dense(&probabilities),
+                    calibration: self.calibration.clone(),
                 }
             }
             Err(why) => Message::Refused {

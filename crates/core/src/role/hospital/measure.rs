@@ -3,6 +3,7 @@
 use super::super::message::{Message, Portion};
 use super::super::{Outbox, Party};
 use super::Hospital;
+use super::calibrate::Validated;
 use crate::dataset::Samples;
 use crate::message_path::Numbers;
 use crate::model::Model;
@@ -10,11 +11,13 @@ use crate::scores::{Scores, predict_embedded};
 
 /// A model that is measured. Embeddings may come before the model itself.
 pub(super) struct Measured {
-    number: u64,
+    pub(super) number: u64,
     model: Option<Model>,
     /// For each part, its rows, and ζ2 of those that have come.
     parts: [(Vec<u32>, Vec<f32>, Vec<bool>); 3],
     scores: Option<Message>,
+    /// What it says of the validation samples, once there are scores.
+    pub(super) validated: Option<Validated>,
 }
 
 impl Hospital<'_> {
@@ -62,6 +65,7 @@ impl Hospital<'_> {
                 model: None,
                 parts: [training, all(validation), all(test)].map(room),
                 scores: None,
+                validated: None,
             }
         };
         let new = new();
@@ -138,9 +142,12 @@ impl Hospital<'_> {
             (&mut scores.validation, validation, &self.held_out[0]),
             (&mut scores.test, test, &self.held_out[1]),
         ];
-        for (scores, part, samples) in held_out {
-            scores.add(&predict(samples, part), &samples.y);
-        }
+        let [validated, _] = held_out.map(|(scores, part, samples)| {
+            let said = predict(samples, part);
+            scores.add(&said, &samples.y);
+            said.probabilities
+        });
+        measured.validated = Some(Validated::new(validated));
         let message = Message::Evaluated {
             number: measured.number,
             scores: Box::new(scores),

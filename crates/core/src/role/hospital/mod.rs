@@ -5,14 +5,16 @@
 //! everything.
 
 mod astray;
+mod calibrate;
 mod joint;
 mod measure;
 
 use super::joint::Newcomers;
 use super::message::Message;
-use super::wire::{self, Reader, Wire, WireError, fields};
+use super::wire::{self, Appended, Reader, Wire, WireError, fields};
 use super::{Absence, Doing, Event, HeldOutSamples, Outbox, Party, Phase, is_possible};
 use crate::adaptive::Report;
+use crate::calibration::Calibration;
 use crate::checks::{Reach, squared_length};
 use crate::conduct::Conduct;
 use crate::dataset::{self};
@@ -49,7 +51,12 @@ pub struct Hospital<'a> {
     measured: Vec<Measured>,
     /// Whom it answers for besides those who take part.
     newcomers: Option<Newcomers>,
+    /// How what the trained model says is corrected.
+    calibration: Option<Calibration>,
 }
+
+/// What it holds, the batch of the interval that begins, and what it was told at the end.
+type Record = ((Held, Option<ByPosition>), Appended<Option<Calibration>>);
 
 /// What it holds between two intervals.
 #[derive(Clone)]
@@ -144,6 +151,7 @@ impl<'a> Hospital<'a> {
             early: None,
             measured: Vec::new(),
             newcomers: None,
+            calibration: None,
             task,
         }
     }
@@ -153,7 +161,7 @@ impl<'a> Hospital<'a> {
     /// # Errors
     /// If it is not a record of this hospital.
     pub fn restore(&mut self, record: &[u8], outbox: &mut Outbox) -> Result<(), WireError> {
-        let (held, batch): (Held, Option<ByPosition>) = wire::read_record(record)?;
+        let ((held, batch), Appended(calibration)): Record = wire::read_record(record)?;
         let lengths = |h: &Held| {
             [
                 &h.theta0, &h.theta1, &h.global0, &h.global1, &h.copy, &h.lost0, &h.lost1,
@@ -171,9 +179,13 @@ impl<'a> Hospital<'a> {
                 leads && batch.is_some() && t - held.global_t < segment.global_interval
             }
         };
-        if lengths(&held) != lengths(&self.held) || !in_time {
+        if lengths(&held) != lengths(&self.held)
+            || !in_time
+            || !self.can_be_of(calibration.as_ref())
+        {
             return Err(WireError::Short("a record of this run and its networks"));
         }
+        self.calibration = calibration;
         let before = std::mem::replace(&mut self.held, held);
         if let Some(batch) = batch {
             if !self.interval(&batch, outbox) {
@@ -267,6 +279,15 @@ impl<'a> Hospital<'a> {
                     zeta2,
                 },
             ) if from == edge => self.embedded(number, part, &rows, &zeta2, outbox),
+            Event::Received(
+                Party::Cloud,
+                Message::Calibrate {
+                    number,
+                    corrections,
+                },
+            ) => {
+                self.calibrate(number, corrections, outbox);
+            }
             Event::Received(
                 from,
                 Message::Question {
@@ -518,8 +539,15 @@ impl<'a> Hospital<'a> {
     fn can_adopt(&self, message: &Message) -> bool {
         let possible = match message {
             Message::Global {
-                t, segment, ended, ..
-            } => is_possible(self.task, (*t, segment), *ended),
+                t,
+                segment,
+                ended,
+                calibration,
+                ..
+            } => {
+                is_possible(self.task, (*t, segment), *ended)
+                    && self.can_be_of(calibration.as_ref())
+            }
             _ => false,
         };
         possible && self.read_global(message).is_some()
@@ -532,6 +560,7 @@ impl<'a> Hospital<'a> {
                 segment,
                 anew,
                 ended,
+                calibration,
                 ..
             },
             Some([theta0, theta1]),
@@ -560,8 +589,10 @@ impl<'a> Hospital<'a> {
             self.interval(&zeta2, outbox);
         }
         if *ended {
+            self.calibration.clone_from(calibration);
             let mut record = wire::record(&self.held);
             false.put(&mut record);
+            Appended(self.calibration.clone()).put(&mut record);
             outbox.record = Some(record);
             outbox.send(Party::Cloud, Message::Done);
         }
