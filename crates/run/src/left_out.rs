@@ -60,7 +60,8 @@ pub fn counts(run: &Path) -> Result<Vec<LeftOut>> {
     if !file.is_file() {
         return Ok(Vec::new());
     }
-    let mut found: BTreeMap<(bool, Reason), Vec<(usize, Option<u32>)>> = BTreeMap::new();
+    type Sender = (usize, Option<u32>);
+    let mut found: BTreeMap<(bool, Reason), Vec<Sender>> = BTreeMap::new();
     for (_, line) in numbered(&read_bytes(&file)?) {
         let Ok(absence) = serde_json::from_slice::<Absence>(line) else {
             continue; // a line that is being written
@@ -73,7 +74,7 @@ pub fn counts(run: &Path) -> Result<Vec<LeftOut>> {
                 .push((absence.group, absence.device));
         }
     }
-    let count = |((devices, reason), senders): (_, Vec<_>)| LeftOut {
+    let count = |((devices, reason), senders): (_, Vec<Sender>)| LeftOut {
         reason,
         devices,
         messages: senders.len(),
