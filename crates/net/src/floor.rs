@@ -208,10 +208,20 @@ pub fn measure(plan: &Plan) -> Result<Measured, FloorError> {
             Ok(())
         }));
     }
+    let mut wrong = Vec::new();
     for thread in threads {
-        thread
+        let ended = thread
             .join()
-            .map_err(|_| failed("a thread has panicked"))??;
+            .map_err(|_| failed("a thread has panicked"))
+            .flatten();
+        wrong.extend(ended.err());
+    }
+    // Who hears nothing waits for somebody else who has failed.
+    if let Some(cause) = wrong
+        .into_iter()
+        .min_by_key(|error| error.to_string().contains("hears nothing"))
+    {
+        return Err(cause);
     }
     let measured = measured.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(measured.clone())
