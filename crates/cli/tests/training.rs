@@ -5,6 +5,8 @@
 
 mod common;
 
+#[path = "training/attacks.rs"]
+mod attacks;
 #[path = "training/bench.rs"]
 mod bench;
 #[path = "training/commands.rs"]

@@ -1,10 +1,13 @@
 //! A hostile client: a real connection with the real key of one party, that says as much as it can.
 
-use crate::deployment::read;
+use crate::common::run::{Run, number};
+use crate::deployment::{FORTY_INTERVALS, LONG, Up, place_with_server, read, simulated};
+use crate::kit::{addresses, status};
 use async_nats::{Client, ConnectOptions};
 use futures_util::StreamExt;
-use selvedge_core::role::Message;
 use selvedge_core::role::wire::encode;
+use selvedge_core::role::{Message, Numbers};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -131,4 +134,84 @@ impl Flooder {
             flood
         })
     }
+}
+
+/// Sends the cloud θ0 and θ1 that are not numbers, as a hospital, whenever it has come further. So often until it is over.
+fn sends_nan(folder: &Path, cloud: SocketAddr, sizes: [usize; 2], period: u64) -> u64 {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let client = connect(&folder.join("group-0/hospital"), "hospital").await;
+        let (run, _) = overheard(&client, "group.0.edge.hospital").await;
+        let [theta0, theta1] = sizes.map(|count| Numbers::Dense(vec![f32::NAN; count].into()));
+        let (began, mut sent, mut last) = (Instant::now(), 0, None);
+        while began.elapsed() < LONG && sent < 40 {
+            let Some(t) = status(cloud)["doing"]["t"].as_u64() else {
+                break;
+            };
+            if last == Some(t) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                continue;
+            }
+            let message = Message::HospitalModel {
+                t: t + period,
+                theta0: theta0.clone(),
+                theta1: theta1.clone(),
+                report: None,
+            };
+            let bytes = encode(run, &message);
+            let said = client.publish("up.0.hospital.cloud", bytes.into()).await;
+            said.unwrap();
+            client.flush().await.unwrap();
+            (sent, last) = (sent + 1, Some(t));
+        }
+        sent
+    })
+}
+
+#[test]
+fn a_hospital_that_sends_what_is_not_a_number_is_left_out_and_named() {
+    let Some(place) = place_with_server("up-nan") else {
+        return;
+    };
+    let experiment = FORTY_INTERVALS.replace("iterations = 80", "iterations = 800");
+    let experiment = experiment.replace("groups = 2", "groups = 3");
+    let expected = simulated(&place, &experiment, &[]);
+    let sizes = ["n0", "n1"].map(|n| expected.manifest()["sizes"][n].as_u64().unwrap() as usize);
+    let up = Up::start(&place, "up", &[]);
+    up.processes();
+    let folder = up.folder();
+    let cloud = addresses(&folder).1["cloud"];
+    assert!(sends_nan(&folder, cloud, sizes, 4) > 10);
+    let ended = up.ends();
+    let auc = |run: &Run| number(run.metrics().last().unwrap(), "auc");
+    let (honest, attacked) = (auc(&expected), auc(&ended.run));
+    assert!(attacked > honest - 0.05, "{attacked} beside {honest}");
+    let absences = read(&folder.join("run/absences.jsonl"));
+    let is_named = |line: &str| {
+        let parts = [
+            r#""phase":"global""#,
+            r#""group":0"#,
+            r#""reason":"not-finite""#,
+        ];
+        parts.iter().all(|part| line.contains(part))
+    };
+    let left_out = absences.lines().filter(|line| is_named(line)).count();
+    assert!(left_out > 10, "{absences}");
+    let log = read(&folder.join("cloud/log"));
+    assert!(log.contains("group 0 is left out, not finite"), "{log}");
+    // What it has decided can be replayed, to the bit.
+    place.succeeds(&[
+        "train",
+        "experiment.toml",
+        "--replay",
+        "up",
+        "--out",
+        "replayed",
+    ]);
+    let replayed = Run::at(&place, "replayed");
+    let model = |run: &Run| std::fs::read(run.file("model.safetensors")).unwrap();
+    assert!(model(&replayed) == model(&ended.run));
 }

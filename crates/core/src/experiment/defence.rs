@@ -34,7 +34,7 @@ impl DefenceSettings {
         DefenceSettings {
             device_limit: 30.0,
             group_limit: 15.0,
-            reversal: 3.0,
+            reversal: 4.0,
             scores: 6.0,
             download: 20.0,
             quarantine: 5,

@@ -79,6 +79,7 @@ fn offsets_that_do_not_fit_are_refused() {
         name: "group".into(),
         devices: 3,
         rows: 6,
+        held_out: None,
     };
     assert_eq!(read_offsets(&file, &described).unwrap(), [0, 2, 4, 6]);
     fs::remove_dir_all(&folder).unwrap();

@@ -102,11 +102,25 @@ impl Cloud<'_> {
         self.calibrate(judged, stage, outbox);
     }
 
+    /// Whose scores were left out is not asked either.
     fn first_stage(&self, of_last: Option<Found>) -> Stage {
+        let mut takes_part = vec![true; self.uploads.len()];
+        for m in self.state.progress.quarantined_groups(self.task) {
+            takes_part[m] = false;
+        }
+        let left_out = self.last.evaluation.iter().flat_map(|last| &last.without);
+        for without in left_out.filter(|without| without.reason.is_some()) {
+            if let Some(takes_part) = takes_part.get_mut(without.group as usize) {
+                *takes_part = false;
+            }
+        }
+        if !takes_part.contains(&true) {
+            takes_part.fill(true);
+        }
         Stage {
             of_last,
             search: Search::new(self.classes()),
-            takes_part: vec![true; self.uploads.len()],
+            takes_part,
         }
     }
 
@@ -216,7 +230,16 @@ impl Cloud<'_> {
             }
             return;
         };
-        if sums.len() != corrections.len() || !sums.iter().all(|sums| sums.are_of(classes)) {
+        let patients = self
+            .task
+            .given
+            .held_out_counts(m)
+            .map(|[validation, _]| validation as u64);
+        let fits = |sums: &Sums| {
+            let all = patients.is_none_or(|patients| patients == sums.samples());
+            sums.are_of(classes) && all
+        };
+        if sums.len() != corrections.len() || !sums.iter().all(fits) {
             return;
         }
         if calibrating.sums.iter().all(Option::is_none) {
