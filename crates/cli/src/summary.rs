@@ -28,6 +28,7 @@ pub(crate) struct Summary {
 impl Summary {
     /// One JSON object.
     pub(crate) fn json(&self) -> Value {
+        let (groups, devices) = self.quarantined();
         json!({
             "run": self.path.display().to_string(),
             "name": self.run.manifest.name,
@@ -38,6 +39,7 @@ impl Summary {
             "ledger": self.run.state.progress.ledger.entries(),
             "timing": self.run.manifest.timing,
             "backdoor": self.backdoor,
+            "quarantined": groups.len() + devices,
         })
     }
 
@@ -162,6 +164,16 @@ impl Summary {
         }
     }
 
+    /// The groups in quarantine, and how many devices are.
+    fn quarantined(&self) -> (Vec<u32>, usize) {
+        let defence = &self.run.manifest.experiment["defence"];
+        let after = defence["quarantine"].as_u64().unwrap_or_default();
+        let state = &self.run.state;
+        let groups = state.progress.conduct.quarantined(after).collect();
+        let devices = state.devices.iter().map(|held| held.quarantined(after));
+        (groups, devices.sum())
+    }
+
     /// Whose messages were left out, if any were.
     fn write_left_out(&self, out: &mut String) -> std::fmt::Result {
         let counts = left_out::counts(&self.path).unwrap_or_default();
@@ -179,17 +191,10 @@ impl Summary {
                 counted(of.parties as u64, who)
             )?;
         }
-        let defence = &self.run.manifest.experiment["defence"];
-        let after = defence["quarantine"].as_u64().unwrap_or_default();
-        let state = &self.run.state;
-        let groups = state.progress.conduct.quarantined(after);
-        let groups: Vec<String> = groups.map(|m| format!("group {m}")).collect();
-        let devices = state.devices.iter().map(|held| held.quarantined(after));
-        let devices = match devices.sum() {
-            0 => None,
-            some => Some(counted(some as u64, "device")),
-        };
-        let all: Vec<String> = groups.into_iter().chain(devices).collect();
+        let (groups, devices) = self.quarantined();
+        let groups = groups.into_iter().map(|m| format!("group {m}"));
+        let devices = (devices > 0).then(|| counted(devices as u64, "device"));
+        let all: Vec<String> = groups.chain(devices).collect();
         match all.is_empty() {
             true => Ok(()),
             false => writeln!(out, "  in quarantine: {}", all.join(", ")),

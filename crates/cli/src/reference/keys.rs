@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// The tables of an experiment, in the order of their keys, and what each is about.
-const TABLES: [(&str, &str); 8] = [
+const TABLES: [(&str, &str); 10] = [
     ("data", "Which rows, and how they are assigned to groups."),
     (
         "data.table",
@@ -32,6 +32,15 @@ const TABLES: [(&str, &str); 8] = [
     (
         "compression",
         "How `c-hsgd` and `c-tdcd` compress messages. Other algorithms send everything uncompressed.",
+    ),
+    (
+        "defence",
+        "What is done about parties that send what they should not: [Defences](../defences.md) says what each key is worth.",
+    ),
+    (
+        "attack",
+        "Hostile parties, to try out defences in a simulation. Who is hostile follows from the seed; the first hospitals of that \
+         order are, and the first edges.",
     ),
     (
         "time",

@@ -41,8 +41,12 @@ fn with_defences_a_few_hostile_parties_change_little_and_are_told() {
             says(&said, &["Left out", "in quarantine: "]);
         }
     }
-    let (open, _) = train(&place, "open", &["attack.hospitals=2", "attack.kind=huge"]);
-    assert!(open < 0.7, "without defences it is spoiled: {open}");
+    let (open, _) = train(
+        &place,
+        "open",
+        &["attack.hospitals=2", "attack.kind=reverse"],
+    );
+    assert!(open < 0.8, "without defences it is spoiled: {open}");
 }
 
 #[test]
@@ -57,8 +61,10 @@ fn honest_runs_are_the_same_with_defences() {
 #[test]
 fn who_reports_perfect_scores_is_left_out_of_evaluations_and_that_is_said() {
     let place = Place::new("lying");
-    let lying = ["attack.hospitals=2", "attack.kind=metrics"];
-    let honest = train(&place, "honest", &[]).0;
+    // Of few patients it could not be told.
+    let many = "data.devices=1000";
+    let lying = ["attack.hospitals=2", "attack.kind=metrics", many];
+    let honest = train(&place, "honest", &[many]).0;
     let believed = train(&place, "believed", &lying).0;
     let settings = [&lying[..], &DEFENCES].concat();
     let (auc, said) = train(&place, "defended", &settings);
