@@ -132,7 +132,7 @@ pub(crate) struct TrainArgs {
     /// Write trace.jsonl: who took part in each interval
     #[arg(long)]
     pub(crate) trace: bool,
-    /// Resume the run in this directory; with --set train.iterations=N, or another key of [stop], one that has ended goes
+    /// Resume the run in this directory; with --set train.iterations=N, or a stop.* key, one that has ended goes
     /// on
     #[arg(long, value_name = "DIR")]
     pub(crate) resume: Option<PathBuf>,
@@ -496,6 +496,9 @@ pub(crate) struct NodeArgs {
     /// Delete an earlier run's records from the server; that run can then no longer be resumed
     #[arg(long)]
     pub(crate) forget: bool,
+    /// Hear somebody in quarantine again: a group at the cloud, a device at a hospital or an edge; can be repeated
+    #[arg(long, value_name = "N")]
+    pub(crate) pardon: Vec<u32>,
     #[command(flatten)]
     pub(crate) answer: AnswerArgs,
 }

@@ -1,6 +1,6 @@
 //! What is held against parties: how often they have sent what had to be left out.
 //!
-//! An offence counts [`OFFENCE`], and each time that a party sends what can be used, 1 is forgotten. So who offends now and
+//! An offence counts ten, and each time that a party sends what can be used, 1 is forgotten. So who offends now and
 //! then, as an honest party with an odd patient may, is never far from zero; who keeps offending ends in quarantine, and
 //! is not heard again in this run.
 
@@ -59,6 +59,11 @@ impl Conduct {
     pub(crate) fn offended(&mut self, who: u32) {
         let score = self.scores.entry(who).or_default();
         *score = score.saturating_add(OFFENCE);
+    }
+
+    /// What is held against one is forgotten.
+    pub(crate) fn pardon(&mut self, who: u32) {
+        self.scores.remove(&who);
     }
 
     /// One has sent what could be used.

@@ -22,7 +22,12 @@ pub(crate) fn run_node(args: &NodeArgs) -> Result<Outcome> {
         stays: args.answer.answer,
         tables: &args.answer.table,
     };
-    let wishes = (args.log, args.forget, answering);
+    let wishes = node::Wishes {
+        format: args.log,
+        forget: args.forget,
+        pardon: &args.pardon,
+        answering,
+    };
     let ended = node::run(args.kind, &args.config, wishes, stop)?;
     Ok(match ended {
         selvedge_net::drive::Outcome::Over => Outcome::Done,

@@ -23,14 +23,34 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+/// What somebody wants of a party.
+pub(crate) struct Wishes<'a> {
+    pub(crate) format: LogFormat,
+    pub(crate) forget: bool,
+    /// Those in quarantine who are to be heard again.
+    pub(crate) pardon: &'a [u32],
+    pub(crate) answering: Answering<'a>,
+}
+
 /// Runs a party until the run is over, or somebody wants it to stop.
 pub(crate) fn run(
     kind: Kind,
     file: &Path,
-    (format, forget, answering): (LogFormat, bool, Answering<'_>),
+    wishes: Wishes<'_>,
     stop: &AtomicBool,
 ) -> Result<Outcome> {
+    let Wishes {
+        format,
+        forget,
+        pardon,
+        answering,
+    } = wishes;
     answering.check(kind)?;
+    if kind == Kind::Devices && !pardon.is_empty() {
+        bail!(
+            "--pardon: a gateway holds nothing against anybody: give it to the cloud (a group), or to a hospital or an edge (a device)"
+        );
+    }
     let mut config = NodeConfig::read(file)?;
     let in_config = || format!("{} is invalid", file.display());
     let party = config.party(kind).with_context(in_config)?;
@@ -65,6 +85,7 @@ pub(crate) fn run(
         _ => ranges,
     };
     let mut role = role(&task, party, &loaded, &ranges, &config);
+    role.pardon(pardon);
     let known = (&loaded.statistics, &patients);
     let tell = |text: &str| crate::say(&log_line(format, party, "info", text));
     if let (Some(newcomers), Role::Hospital(hospital)) = (

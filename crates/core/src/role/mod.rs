@@ -103,6 +103,20 @@ fn is_possible(task: &Task<'_>, (t, segment): (u64, &Segment), ended: bool) -> b
     }
 }
 
+impl Role<'_> {
+    /// Those in quarantine whom a party is to hear again, once it has read its record: groups at the cloud, devices at
+    /// a hospital or an edge. A gateway holds nothing against anybody.
+    pub fn pardon(&mut self, who: &[u32]) {
+        let pardoned = match self {
+            Role::Cloud(role) => &mut role.pardoned,
+            Role::Hospital(role) => &mut role.pardoned,
+            Role::Edge(role) => &mut role.pardoned,
+            Role::Gateway(_) => return,
+        };
+        pardoned.extend_from_slice(who);
+    }
+}
+
 /// Held-out samples of one party: validation, then test. A hospital has x1, a gateway x2.
 pub type HeldOutSamples = [Samples; 2];
 

@@ -51,6 +51,8 @@ pub struct Cloud<'a> {
     ending: Option<Ending>,
     /// Which hospitals and edges know that the run is over.
     told: Vec<[bool; 2]>,
+    /// Groups that are to be heard again, whatever its record holds against them.
+    pub(super) pardoned: Vec<u32>,
 }
 
 #[derive(Clone, Default)]
@@ -106,6 +108,7 @@ impl<'a> Cloud<'a> {
             },
             ending: None,
             told: vec![[false; 2]; groups],
+            pardoned: Vec::new(),
         }
     }
 

@@ -50,6 +50,10 @@ impl Cloud<'_> {
         let reversals = Reversals::from_bytes(&record.sketches.0, groups);
         self.state.reversals = reversals.ok_or_else(wrong)?;
         self.state.progress = progress;
+        let conduct = &mut self.state.progress.conduct;
+        self.pardoned
+            .iter()
+            .for_each(|group| conduct.pardon(*group));
         self.state.groups = vec![theta.clone(); groups];
         (self.state.theta, self.state.good) = (theta, good);
         (self.state.safe, self.state.best) = (safe, best);

@@ -38,6 +38,8 @@ pub struct Edge<'a> {
     /// Which gateways know that the run is over.
     told: Vec<bool>,
     missed: Missed,
+    /// Devices that are to be heard again, whatever its record holds against them.
+    pub(super) pardoned: Vec<u32>,
     /// The model that is being measured, and its θ2.
     measured: Option<(u64, Numbers)>,
 }
@@ -147,6 +149,7 @@ impl<'a> Edge<'a> {
             group,
             told: vec![false; gateways.len()],
             missed: Missed::by(gateways.len()),
+            pardoned: Vec::new(),
             measured: None,
             gateways,
             held_out: None,
@@ -218,6 +221,9 @@ impl<'a> Edge<'a> {
             return Err(WireError::Short("a record of this run and its networks"));
         }
         self.held = held;
+        for device in &self.pardoned {
+            self.held.conduct.pardon(*device);
+        }
         self.note_absences(outbox);
         match self.held.ended {
             true => self.end(outbox),

@@ -51,6 +51,8 @@ pub struct Hospital<'a> {
     measured: Vec<Measured>,
     /// Whom it answers for besides those who take part.
     newcomers: Option<Newcomers>,
+    /// Devices that are to be heard again, whatever its record holds against them.
+    pub(super) pardoned: Vec<u32>,
     /// How what the trained model says is corrected.
     calibration: Option<Calibration>,
 }
@@ -151,6 +153,7 @@ impl<'a> Hospital<'a> {
             early: None,
             measured: Vec::new(),
             newcomers: None,
+            pardoned: Vec::new(),
             calibration: None,
             task,
         }
@@ -193,6 +196,10 @@ impl<'a> Hospital<'a> {
                 return Err(WireError::Short("a batch of this interval"));
             }
             outbox.record = None;
+        }
+        // The interval above was computed as it was before.
+        for device in &self.pardoned {
+            self.held.conduct.pardon(*device);
         }
         if self.held.ended {
             outbox.send(Party::Cloud, Message::Done);
