@@ -1,5 +1,6 @@
 //! What a party has sent, received, refused and waited for: for `/metrics`, and for whoever measures.
 
+use selvedge_core::protocol::Absence;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -37,6 +38,9 @@ pub struct Counters {
     pub records: u64,
     /// Bytes of them.
     pub record_bytes: u64,
+    /// What was left out for what it was, by whose it was and why: a group's number, or devices in general.
+    #[serde(default)]
+    pub left_out: BTreeMap<String, u64>,
     /// What was dropped of senders that sent too much, by sender.
     #[serde(default)]
     pub dropped: BTreeMap<String, Dropped>,
@@ -119,9 +123,20 @@ impl Counters {
         *self.refused.entry(why.into()).or_default() += 1;
     }
 
-    /// Counts an absence in a phase.
-    pub fn absent(&mut self, phase: &str) {
-        *self.absences.entry(phase.into()).or_default() += 1;
+    /// Counts an absence.
+    pub fn absent(&mut self, absence: &Absence) {
+        let phase = format!("{:?}", absence.phase).to_lowercase();
+        *self.absences.entry(phase).or_default() += 1;
+        if let Some(reason) = absence.reason {
+            let whose = match absence.device {
+                Some(_) => "devices".into(),
+                None => format!("group {}", absence.group),
+            };
+            *self
+                .left_out
+                .entry(format!("{whose}, {reason}"))
+                .or_default() += 1;
+        }
     }
 
     /// Counts a message that was sent.
@@ -228,6 +243,15 @@ impl Counters {
         let (name, mut help) = ("absences_total", "Absences noted, by phase.");
         for (phase, count) in &self.absences {
             let labels = format!("{{phase=\"{phase}\"}}");
+            put(name, "counter", help, &labels, *count as f64);
+            help = "";
+        }
+        let (name, mut help) = (
+            "left_out_total",
+            "Messages that arrived and were not used, by whose they were and why.",
+        );
+        for (what, count) in &self.left_out {
+            let labels = format!("{{what=\"{what}\"}}");
             put(name, "counter", help, &labels, *count as f64);
             help = "";
         }

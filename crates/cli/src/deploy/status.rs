@@ -6,7 +6,7 @@ use selvedge_core::role::Party;
 use selvedge_net::broker::ask;
 use selvedge_net::counters::Dropped;
 use selvedge_net::drive::{Presence, Snapshot};
-use selvedge_run::format::{bytes, score};
+use selvedge_run::format::{bytes, counted, score};
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -101,6 +101,9 @@ fn write(snapshot: &Snapshot, out: &mut String) -> std::fmt::Result {
             .map(|(why, count)| format!("{count} {why}"))
             .collect();
         writeln!(out, "Refused {}", refused.join(", "))?;
+    }
+    for (whose, messages) in &counters.left_out {
+        writeln!(out, "Left out {whose}: {}", counted(*messages, "message"))?;
     }
     for (from, dropped) in &counters.dropped {
         let Dropped {

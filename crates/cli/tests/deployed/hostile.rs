@@ -185,6 +185,10 @@ fn a_hospital_that_sends_what_is_not_a_number_is_left_out_and_named() {
     let folder = up.folder();
     let cloud = addresses(&folder).1["cloud"];
     assert!(sends_nan(&folder, cloud, sizes, 4) > 10);
+    let counted = &status(cloud)["counters"]["left_out"]["group 0, not finite"];
+    assert!(counted.as_u64() > Some(10), "{counted}");
+    let said = place.succeeds(&["status", "up"]).stdout;
+    assert!(said.contains("Left out group 0, not finite: "), "{said}");
     let ended = up.ends();
     let auc = |run: &Run| number(run.metrics().last().unwrap(), "auc");
     let (honest, attacked) = (auc(&expected), auc(&ended.run));

@@ -463,7 +463,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
                     None => format!("group {}", absence.group),
                 };
                 let phase = format!("{:?}", absence.phase).to_lowercase();
-                self.counters.absent(&phase);
+                self.counters.absent(absence);
                 let what = match absence.reason {
                     None => "is absent".into(),
                     Some(reason) => format!("is left out, {reason},"),
