@@ -243,7 +243,7 @@ fn ctrl_c_takes_the_block_away_and_saves() {
         .spawn()
         .unwrap();
     let mut keyboard = child.stdin.take().unwrap();
-    std::thread::sleep(Duration::from_millis(1500));
+    std::thread::sleep(Duration::from_millis(3000));
     keyboard.write_all(b"\x03").unwrap();
     let ended = child.wait_with_output().unwrap();
     drop(keyboard);

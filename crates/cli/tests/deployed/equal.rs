@@ -1,6 +1,7 @@
 //! What is deployed is what is simulated: model, metrics and ledger.
 
 use crate::deployment::{FORTY_INTERVALS, Up, place_with_server, simulated};
+use selvedge_core::experiment::DefenceSettings;
 
 fn same(name: &str, experiment: &str, more: &[&str]) {
     let Some(place) = place_with_server(name) else {
@@ -37,6 +38,20 @@ pub(crate) fn with_adam() -> String {
     let adam = "schedule = \"cosine\"\nwarm_up = 6\nweight_decay = 0.01\n[optimiser]\nhospital = \"adamw\"\n\
         edge = \"adam\"\ncloud = \"adam\"\nhospital_clip = 0.5\ndevice_clip = 0.5\n[stop]\npatience = 48\n";
     FORTY_INTERVALS.to_owned() + adam
+}
+
+/// With all that `provision` writes for a consortium.
+pub(crate) fn defended() -> String {
+    let defences = DefenceSettings::of_a_consortium();
+    format!(
+        "{FORTY_INTERVALS}[defence]\n{}",
+        toml::to_string(&defences).unwrap()
+    )
+}
+
+#[test]
+fn with_the_defences_of_a_consortium() {
+    same("up-defended", &defended(), &["--gateways", "2"]);
 }
 
 #[test]

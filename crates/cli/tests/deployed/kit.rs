@@ -83,8 +83,16 @@ pub(crate) struct Kit {
 }
 
 impl Kit {
-    /// Cuts the set of `experiment.toml` and makes the kit `kit` from it.
+    /// Cuts the set of `experiment.toml` and makes the kit `kit` from it. Where the experiment says nothing of defences, the
+    /// kit has none, as the simulation that it is compared with.
     pub(crate) fn of_shards(place: &Place, consortium: &str) -> Self {
+        let experiment = read(&place.join("experiment.toml"));
+        if !experiment.contains("[defence]") {
+            place.write(
+                "experiment.toml",
+                experiment + "\n[defence]\nquarantine = 0\n",
+            );
+        }
         place.write("consortium.toml", consortium);
         place.succeeds(&["data", "split", "experiment.toml", "--out", "shards"]);
         let args = ["provision", "consortium.toml", "--out", "kit"];

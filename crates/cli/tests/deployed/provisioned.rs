@@ -327,3 +327,29 @@ fn a_revoked_party_is_off_and_one_with_a_new_key_goes_on() {
         "with keys revoked and replaced",
     );
 }
+
+#[test]
+fn a_consortium_without_defences_of_its_own_gets_the_usual_ones() {
+    let place = Place::new("kit-defences");
+    let description = consortium(1, &[("north", 1), ("south", 1)]);
+    place.write("consortium.toml", description);
+    let kit_of = |experiment: &str, out: &str| {
+        place.write("experiment.toml", experiment);
+        let said = place.succeeds(&["provision", "consortium.toml", "--out", out]);
+        (
+            said.stdout,
+            read(&place.join(out).join("cloud/experiment.toml")),
+        )
+    };
+    let (said, experiment) = kit_of(TABLE, "usual");
+    assert!(
+        said.contains("has no [defence], so the usual ones"),
+        "{said}"
+    );
+    assert!(experiment.contains("device_limit = 30"), "{experiment}");
+    let own = format!("{TABLE}[defence]\ndevices = \"median\"\n");
+    let (said, experiment) = kit_of(&own, "own");
+    assert!(!said.contains("[defence]"), "{said}");
+    assert!(experiment.contains("devices = \"median\""), "{experiment}");
+    assert!(!experiment.contains("device_limit = 30"), "{experiment}");
+}
