@@ -196,6 +196,21 @@ pub enum Holders {
     Counted(Vec<[usize; 2]>),
 }
 
+impl Holders {
+    /// Those of these rows of each group: of validation, and of the test.
+    pub fn of(rows: Vec<[Vec<u32>; 2]>) -> Self {
+        let groups = rows.len() as u32;
+        let in_turn = |(group, own): (u32, &[Vec<u32>; 2])| {
+            let is_its_turn = |row: &u32| row % groups == group;
+            own.iter().flatten().all(is_its_turn)
+        };
+        match (0..).zip(&rows).all(in_turn) {
+            true => Holders::InTurn,
+            false => Holders::Listed(rows),
+        }
+    }
+}
+
 /// A data set, split.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dataset {

@@ -318,7 +318,7 @@ impl Rows {
             groups: groups.collect(),
             validation,
             test,
-            holders: Holders::Listed(held_out),
+            holders: Holders::of(held_out),
         };
         let mut ids_of = |rows: &&[usize]| -> Vec<String> {
             rows.iter()

@@ -177,11 +177,25 @@ fn an_index_that_does_not_fit_is_refused() {
             "21",
             &["hospital.npz", "40 rows of 21"],
         ),
-        ("/test", "2", &["hospital.npz", "test_rows", "below 2"]),
-        ("/validation", "1", &["validation_rows", "below 1"]),
+        ("/test", "2", &["26 test rows", "expected 2"]),
+        ("/validation", "1", &["validation rows", "expected 1"]),
     ] {
         let change = |index: &mut serde_json::Value| {
             *index.pointer_mut(pointer).unwrap() = json(value);
+        };
+        with(&change, parts);
+    }
+    // Earlier versions did not say how many held-out rows each group has.
+    for (part, rows, parts) in [
+        ("test", 2, &["hospital.npz", "test_rows", "below 2"][..]),
+        ("validation", 1, &["validation_rows", "below 1"]),
+    ] {
+        let change = |index: &mut serde_json::Value| {
+            index[part] = rows.into();
+            let groups = index["groups"].as_array_mut().unwrap();
+            for group in groups {
+                group.as_object_mut().unwrap().remove("held_out");
+            }
         };
         with(&change, parts);
     }

@@ -72,7 +72,7 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<L
             .map_err(|problem| common.wrong_index(problem))
     };
     let dataset = Dataset {
-        holders: Holders::Listed(holders),
+        holders: Holders::of(holders),
         name: index.set.clone(),
         hospital: shapes[0],
         device: shapes[1],
