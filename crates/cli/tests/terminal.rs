@@ -235,7 +235,7 @@ fn a_dumb_terminal_gets_plain_lines() {
 fn ctrl_c_takes_the_block_away_and_saves() {
     let place = Place::new("terminal-interrupted");
     let more = "train size-esr --threads 1 --set train.iterations=100000 --out run";
-    let mut command = in_terminal(&place, (100, 30), "", more);
+    let mut command = in_terminal(&place, (120, 30), "", more);
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -243,12 +243,12 @@ fn ctrl_c_takes_the_block_away_and_saves() {
         .spawn()
         .unwrap();
     let mut keyboard = child.stdin.take().unwrap();
-    std::thread::sleep(Duration::from_millis(3000));
+    std::thread::sleep(Duration::from_millis(2000));
     keyboard.write_all(b"\x03").unwrap();
     let ended = child.wait_with_output().unwrap();
     drop(keyboard);
     assert_eq!(ended.status.code(), Some(130));
-    let screen = Screen::show(100, &ended.stdout);
+    let screen = Screen::show(120, &ended.stdout);
     let text = screen.text();
     assert!(!screen.wrapped && screen.drawn > 2, "{text}");
     assert!(

@@ -7,7 +7,7 @@ use crate::common::memory::{disk, memory};
 use crate::common::process::Live;
 use crate::common::run::{Run, same_results};
 use crate::common::{Place, copy};
-use crate::deployment::{FORTY_INTERVALS, LONG, place_with_server, simulated};
+use crate::deployment::{FORTY_INTERVALS, LONG, place_alone, simulated};
 use crate::hostile::Flooder;
 use crate::killed::{Random, number};
 use crate::kit::{Kit, consortium};
@@ -322,7 +322,7 @@ fn signal(pid: u32, name: &str) {
 
 #[test]
 fn any_faults_in_any_order_and_the_run_ends_the_same() {
-    let Some(place) = place_with_server("faults") else {
+    let Some(place) = place_alone("faults") else {
         return;
     };
     let (count, seed) = (

@@ -4,7 +4,7 @@
 //! `SELVEDGE_FLOOD_SECONDS=20` floods for longer than a moment (`tools/flood`).
 
 use crate::common::memory::memory;
-use crate::deployment::{FORTY_INTERVALS, LONG, Up, place_with_server, read, simulated};
+use crate::deployment::{FORTY_INTERVALS, LONG, Up, place_alone, read, simulated};
 use crate::hostile::{Flood, Flooder};
 use crate::kit::{addresses, status};
 use serde_json::Value;
@@ -214,7 +214,7 @@ fn experiment(iterations: u64) -> String {
 
 #[test]
 fn who_floods_is_cut_off_and_the_run_ends_the_same() {
-    let Some(place) = place_with_server("up-flooded") else {
+    let Some(place) = place_alone("up-flooded") else {
         return;
     };
     let time = time();
@@ -258,7 +258,7 @@ fn busy_for(time: Duration) {
 #[test]
 #[ignore = "takes minutes: tools/flood runs it"]
 fn others_go_on_while_somebody_floods() {
-    let Some(place) = place_with_server("up-flooded-others") else {
+    let Some(place) = place_alone("up-flooded-others") else {
         return;
     };
     let time = time();

@@ -39,7 +39,7 @@ async fn overheard(client: &Client, subject: &str) -> (u64, u64) {
             }
         }
     };
-    let heard = tokio::time::timeout(Duration::from_secs(10), wait).await;
+    let heard = tokio::time::timeout(Duration::from_secs(30), wait).await;
     heard.expect("a neighbour greets")
 }
 

@@ -4,7 +4,9 @@
 use crate::common::disk::Disk;
 use crate::common::run::{Run, same_results};
 use crate::common::{Place, copy};
-use crate::deployment::{FORTY_INTERVALS, LONG, Up, place_with_server, read, simulated};
+use crate::deployment::{
+    FORTY_INTERVALS, LONG, Up, place_alone, place_with_server, read, simulated,
+};
 use crate::kit::{Kit, consortium};
 use selvedge_net::broker::ask;
 use std::fs;
@@ -180,7 +182,7 @@ fn a_partys_own_folder_is_lost_or_restored_and_the_run_ends_the_same() {
 /// A server's disk fills up, is full for a while, and is freed. Meanwhile the party says what is wrong.
 #[test]
 fn a_full_disk_is_told_and_heals_when_there_is_room_again() {
-    let Some(place) = place_with_server("full-store") else {
+    let Some(place) = place_alone("full-store") else {
         return;
     };
     let mut running = Running::begin(&place);

@@ -15,7 +15,6 @@ seed = 5
 set = "synthetic"
 groups = 1
 devices = 12
-validation = 0.25
 [train]
 iterations = 1500
 global_interval = 2
