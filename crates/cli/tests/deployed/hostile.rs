@@ -1,7 +1,7 @@
 //! A hostile client: a real connection with the real key of one party, that says as much as it can.
 
 use crate::common::run::{Run, number};
-use crate::deployment::{FORTY_INTERVALS, LONG, Up, place_with_server, read, simulated};
+use crate::deployment::{FORTY_INTERVALS, LONG, Up, place_alone, read, simulated};
 use crate::kit::{addresses, status};
 use async_nats::{Client, ConnectOptions};
 use futures_util::StreamExt;
@@ -173,10 +173,10 @@ fn sends_nan(folder: &Path, cloud: SocketAddr, sizes: [usize; 2], period: u64) -
 
 #[test]
 fn a_hospital_that_sends_what_is_not_a_number_is_left_out_and_named() {
-    let Some(place) = place_with_server("up-nan") else {
+    let Some(place) = place_alone("up-nan") else {
         return;
     };
-    let experiment = FORTY_INTERVALS.replace("iterations = 80", "iterations = 800");
+    let experiment = FORTY_INTERVALS.replace("iterations = 80", "iterations = 2400");
     let experiment = experiment.replace("groups = 2", "groups = 3");
     let expected = simulated(&place, &experiment, &[]);
     let sizes = ["n0", "n1"].map(|n| expected.manifest()["sizes"][n].as_u64().unwrap() as usize);
