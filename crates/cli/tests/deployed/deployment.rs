@@ -189,6 +189,7 @@ impl Ended {
         for which in [WhichModel::Last].into_iter().chain(best) {
             let [a, b] = [simulated, &self.run].map(|run| Trained::open(&run.file(""), which));
             let (a, b) = (a.unwrap(), b.unwrap());
+            assert_eq!(a.calibration.is_some(), has_best, "{what}");
             assert_eq!(a.calibration, b.calibration, "{what}");
             assert_eq!(a.calibrated_on, b.calibrated_on, "{what}");
         }

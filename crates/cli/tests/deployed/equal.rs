@@ -2,7 +2,6 @@
 
 use crate::deployment::{FORTY_INTERVALS, Up, place_with_server, simulated};
 use selvedge_core::experiment::DefenceSettings;
-use selvedge_run::trained::{Trained, WhichModel};
 
 fn same(name: &str, experiment: &str, more: &[&str]) {
     let Some(place) = place_with_server(name) else {
@@ -11,8 +10,6 @@ fn same(name: &str, experiment: &str, more: &[&str]) {
     let expected = simulated(&place, experiment, &[]);
     let ended = Up::start(&place, "up", more).ends();
     ended.is(&expected, name);
-    let trained = Trained::open(&expected.file(""), WhichModel::Last).unwrap();
-    assert!(trained.calibration.is_some(), "{name}");
     ended.stays_within_bounds(name);
     let payload = ended.said["payload_bytes"].as_u64().unwrap();
     assert!(payload > 0 && !ended.said["servers"].as_array().unwrap().is_empty());

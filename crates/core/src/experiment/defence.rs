@@ -28,8 +28,8 @@ const SHARE_OF_HOSTILE: Values = Values::Number(Range::Within(0.0, 0.49));
 const LIMIT: Values = Values::Number(Range::AtLeast(0.0));
 
 impl DefenceSettings {
-    /// Those of a consortium whose experiment says nothing of defences: honest parties lose nothing by them, and a tenth
-    /// of the devices and two hospitals of ten gain nothing (docs/defences.md has the measurements).
+    /// Those of a consortium whose experiment says nothing of defences: they stop what is crude and
+    /// cost honest parties next to nothing (docs/defences.md has the measurements, and what gets through).
     pub fn of_a_consortium() -> Self {
         DefenceSettings {
             device_limit: 30.0,
