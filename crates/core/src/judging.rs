@@ -187,7 +187,7 @@ fn report(task: &Task<'_>, state: &State, m: usize) -> Scores {
     for (part, (scores, samples)) in held_out.into_iter().enumerate() {
         let rows = dataset.held_out_rows(part, m);
         let said = predict(networks, theta, samples, Some(&rows));
-        scores.add(&said, &samples.y.of(&rows));
+        scores.add(networks.1, &said, &samples.y.of(&rows));
     }
     match &task.attack {
         Some(attack) => attack.of_scores(state.progress.t, m, scores),
@@ -206,7 +206,8 @@ fn conclude(task: &Task<'_>, state: &mut State, scores: &Scores) -> Evaluation {
     let loss_train = scores.training.mean();
     let HeldOut { losses, tally } = &scores.validation;
     let measured = losses.samples() > 0;
-    let validation = measured.then(|| Validation::new(losses.mean(), &tally.metrics()));
+    let validation =
+        measured.then(|| Validation::new(losses.mean(), &task.objective.metrics(tally)));
     let is_finite = |on: &Validation| loss_train.is_finite() && on.loss_validation.is_finite();
     if let Some(on) = validation.filter(is_finite) {
         let now = Best {
@@ -228,7 +229,7 @@ fn conclude(task: &Task<'_>, state: &mut State, scores: &Scores) -> Evaluation {
         eta: task.schedule().rate(&progress.segment, progress.t),
         loss_train,
         loss_test: (test.losses.samples() > 0).then(|| test.losses.mean()),
-        test: test.tally.metrics(),
+        test: task.objective.metrics(&test.tally),
         bytes_paper: per_group(progress.ledger.paper()),
         bytes_exact: per_group(progress.ledger.exact() as f64),
         seconds: progress.clock.seconds(),

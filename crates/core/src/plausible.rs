@@ -3,12 +3,13 @@
 //!
 //! A hospital that reports what it likes must not end a run at a target, choose its best model, or make it look diverged.
 //! Whose losses are not finite is left out, unless most are not. And with `defence.scores`, so is who differs from the
-//! others by more than chance and the usual differences between hospitals explain. Four figures are compared, each in
+//! others by more than chance and the usual differences between hospitals explain. Figures are compared, each in
 //! standard deviations of chance:
 //!
 //! - right answers, given how many patients of each class there are;
 //! - how high its patients score beside those of all, given the same;
-//! - the mean loss of its held-out patients, and that of its training patients.
+//! - the mean loss of its held-out patients, and that of its training patients;
+//! - for quantities and survival, in place of the first two, mean errors.
 //!
 //! A hospital that lies within these bounds is believed.
 
@@ -100,12 +101,26 @@ fn are_unlike(limit: f64, reports: &[(usize, Scores)]) -> Vec<bool> {
     };
     let losses: Vec<LossSum> = held_out.iter().map(|(_, losses)| *losses).collect();
     let training: Vec<LossSum> = reports.iter().map(|(_, s)| s.training).collect();
-    let figures = [
+    let mean_of = |sums: &[LossSum]| {
+        mean_errors(
+            &sums
+                .iter()
+                .map(|sum| (sum.total(), sum.samples()))
+                .collect::<Vec<_>>(),
+        )
+    };
+    let mut figures = vec![
         of(right_answers),
         of(placement),
-        mean_losses(&losses),
-        mean_losses(&training),
+        mean_of(&losses),
+        mean_of(&training),
     ];
+    // Of quantities and survival curves there are no right answers, but errors.
+    let errors: Vec<Vec<(f64, u64)>> = held_out.iter().map(|(tally, _)| tally.errors()).collect();
+    for place in 0..errors[0].len() {
+        let each: Vec<(f64, u64)> = errors.iter().map(|own| own[place]).collect();
+        figures.push(mean_errors(&each));
+    }
     for figure in figures {
         let usual = median(&figure);
         let apart: Vec<f64> = figure.iter().map(|x| (x - usual).abs()).collect();
@@ -143,10 +158,11 @@ fn right_answers(own: &Tally, all: &Tally) -> f64 {
 /// The same of how high its patients score in their own class, and how low in others.
 fn placement(own: &Tally, all: &Tally) -> f64 {
     let (mut higher, mut variance) = (0.0, 0.0);
-    for class in 0..all.classes() {
+    for class in all.scored() {
         let ([own, own_others], [all, all_others]) = (own.scores(class), all.scores(class));
-        let against =
-            |ours: &[u64], theirs: &[u64]| area(ours.iter().copied().zip(theirs.iter().copied()));
+        let against = |ours: &[u64], theirs: &[u64]| {
+            area(&mut ours.iter().copied().zip(theirs.iter().copied()))
+        };
         let Some(usual) = against(all, all_others) else {
             continue;
         };
@@ -165,12 +181,13 @@ fn placement(own: &Tally, all: &Tally) -> f64 {
     higher / libm::sqrt(f64::max(variance, 1.0))
 }
 
-/// How far mean losses are from the median one. A loss deviates from its mean by about that mean.
-fn mean_losses(sums: &[LossSum]) -> Vec<f64> {
-    let there = sums.iter().filter(|sum| sum.samples() > 0);
-    let usual = median(&there.map(LossSum::mean).collect::<Vec<_>>());
-    let apart = |sum: &LossSum| match sum.samples() > 0 && usual > 0.0 {
-        true => (sum.mean() / usual - 1.0) * libm::sqrt(sum.samples() as f64),
+/// How far mean losses or errors are from the median one. One deviates from its mean by about that mean.
+fn mean_errors(sums: &[(f64, u64)]) -> Vec<f64> {
+    let mean = |(total, count): &(f64, u64)| total / *count as f64;
+    let there = sums.iter().filter(|(_, count)| *count > 0);
+    let usual = median(&there.map(mean).collect::<Vec<_>>());
+    let apart = |sum: &(f64, u64)| match sum.1 > 0 && usual > 0.0 {
+        true => (mean(sum) / usual - 1.0) * libm::sqrt(sum.1 as f64),
         false => 0.0,
     };
     sums.iter().map(apart).collect()

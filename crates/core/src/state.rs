@@ -8,6 +8,7 @@ use crate::experiment::Adaptive;
 use crate::ledger::{Kind, Ledger};
 use crate::message_path::{Compression, Leg};
 use crate::metrics::Metrics;
+pub use crate::metrics::Validation;
 use crate::model::{Model, Widths};
 use crate::optimiser::Memories;
 use crate::reversal::Reversals;
@@ -228,40 +229,9 @@ pub struct Without {
 }
 
 impl Validation {
-    /// The loss and the metrics over some samples.
-    pub(crate) fn new(loss: f64, metrics: &Metrics) -> Self {
-        Validation {
-            loss_validation: loss,
-            auc_validation: metrics.auc,
-            precision_validation: metrics.precision,
-            recall_validation: metrics.recall,
-            f1_validation: metrics.f1,
-            accuracy_validation: metrics.accuracy.unwrap_or_default(),
-        }
-    }
-
-    /// The score by which the best model is chosen, higher is better: AUC or, where a class is missing, the loss,
-    /// negative, which is below every AUC.
+    /// The score by which the best model is chosen, higher is better: AUC or, where there is none, the loss, negative,
+    /// which is below every AUC.
     pub fn score(&self) -> f64 {
         self.auc_validation.unwrap_or(-self.loss_validation)
     }
-}
-
-/// An evaluation on the validation samples.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Validation {
-    /// Mean loss.
-    pub loss_validation: f64,
-    /// AUC.
-    pub auc_validation: Option<f64>,
-    /// Precision.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub precision_validation: Option<f64>,
-    /// Recall.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub recall_validation: Option<f64>,
-    /// F1.
-    pub f1_validation: Option<f64>,
-    /// Accuracy.
-    pub accuracy_validation: f64,
 }

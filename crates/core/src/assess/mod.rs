@@ -183,7 +183,7 @@ impl Scored {
 
     fn auc(&self, class: usize, weights: &[u32]) -> Option<f64> {
         let tied = self.rankings[class].tied();
-        crate::metrics::area(tied.map(|tied| self.split(tied, class, weights)))
+        crate::metrics::area(&mut tied.map(|tied| self.split(tied, class, weights)))
     }
 
     /// The area under the curve of precision over recall, by steps.

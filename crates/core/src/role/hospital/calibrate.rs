@@ -7,15 +7,15 @@ use crate::calibration::{Calibration, MOST_AT_ONCE, MOST_QUESTIONS, Sums};
 
 /// What a model says of the validation samples.
 pub(super) struct Validated {
-    probabilities: Vec<f32>,
+    answers: Vec<f32>,
     /// What was asked.
     asked: Vec<Vec<Calibration>>,
 }
 
 impl Validated {
-    pub(super) fn new(probabilities: Vec<f32>) -> Self {
+    pub(super) fn new(answers: Vec<f32>) -> Self {
         Validated {
-            probabilities,
+            answers,
             asked: Vec::new(),
         }
     }
@@ -44,8 +44,8 @@ impl Hospital<'_> {
                     }
                     validated.asked.push(corrections.clone());
                 }
-                let labels = self.held_out[0].y.classes();
-                let of = |correction| Sums::of(correction, &validated.probabilities, labels);
+                let truth = &self.held_out[0].y;
+                let of = |correction| Sums::of(correction, &validated.answers, truth);
                 Some(corrections.iter().map(of).collect())
             }
         };
@@ -57,9 +57,9 @@ impl Hospital<'_> {
         outbox.send(Party::Cloud, message);
     }
 
-    /// Whether a correction, if there is one, is for this run's classes.
+    /// Whether a correction, if there is one, is for this run's outcome.
     pub(super) fn can_be_of<'c>(&self, correction: impl Into<Option<&'c Calibration>>) -> bool {
-        let classes = self.task.architecture.combined.output().len();
-        correction.into().is_none_or(|found| found.is_for(classes))
+        let layout = self.task.objective.layout();
+        correction.into().is_none_or(|found| found.is_for(layout))
     }
 }
