@@ -19,6 +19,7 @@ fn main() -> Result<(), Error> {
         name: "signs".into(),
         hospital: Shape::Flat(1),
         device: Shape::Flat(1),
+        outcome: Outcome::Class,
         classes: vec!["well".into(), "ill".into()],
         groups: vec![group("north", 0..300), group("south", 300..600)],
         validation: patients(600..700),

@@ -207,7 +207,7 @@ mod tests {
                 .zip(0..)
                 .map(|(l, k)| 2.0 * l + f64::from(k))
                 .collect();
-            right.softmax(&mut wrong);
+            right.correct(&mut wrong);
             said.extend(wrong.iter().map(|p| *p as f32));
         }
         (said, truth)

@@ -60,6 +60,7 @@ impl DeviceCost {
 mod tests {
     use super::*;
     use crate::experiment::Experiment;
+    use crate::outcome::Kind;
     use crate::task::Sizes;
     use selvedge_nn::Shape;
 

@@ -3,7 +3,8 @@
 //! Readers and generators (crate `selvedge-data`) fill these types; nothing in them says where the numbers came from.
 
 use crate::fingerprint::{Fingerprint, was_mixed};
-use crate::outcome::{Outcome, Target, Targets};
+pub use crate::outcome::Outcome;
+use crate::outcome::{Target, Targets};
 use rayon::prelude::*;
 use selvedge_nn::{Shape, random::Key};
 

@@ -599,8 +599,8 @@ fn calibrated_as_by_who_has_all_samples(task: &Task<'_>, world: &World<'_>, some
             assert!(some_left_out && found.samples < samples.len() as u64);
             continue;
         }
-        let said = predict(task.networks(), model, samples, None).probabilities;
-        let expected = Calibration::fit(&said, samples.y.classes(), 2);
+        let said = predict(task.networks(), model, samples, None).answers;
+        let expected = Calibration::fit(&said, &samples.y, task.objective.layout());
         assert_eq!(found.calibration, expected);
     }
 }

@@ -16,6 +16,7 @@
 //! # Ok::<(), selvedge_data::DataError>(())
 //! ```
 
+mod asked;
 pub mod enrol;
 mod error;
 mod esr;
@@ -111,6 +112,7 @@ impl From<Dataset> for Loaded {
             statistics: Statistics {
                 set: dataset.name.clone(),
                 rows: dataset.training_samples(),
+                outcome: dataset.outcome.clone(),
                 classes: dataset.classes.clone(),
                 hospital,
                 device,
@@ -150,7 +152,7 @@ pub fn load_with_notes(
         Some((set, _)) if matches!(set.source, Source::Shards) => shards::read(settings, data_dir),
         _ => read_or_generate(settings, seed, data_dir).map(Dealt::scale),
     }?;
-    settings::check_positive(settings, &loaded.dataset.classes)?;
+    settings::check_positive(settings, &loaded.dataset)?;
     Ok(loaded)
 }
 

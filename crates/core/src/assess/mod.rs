@@ -242,7 +242,7 @@ fn by_argmax(confusion: &[Vec<u64>]) -> [f64; 4] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::Tally;
+    use crate::metrics::{Layout, Tally};
     use selvedge_nn::random::Key;
 
     /// Probabilities that lean towards the label.
@@ -265,7 +265,7 @@ mod tests {
     fn measures_are_those_of_the_tally() {
         for classes in [2, 5] {
             let (rows, labels) = said(1, 400, classes);
-            let mut tally = Tally::new(classes);
+            let mut tally = Tally::new(Layout::classes(classes));
             tally.add(&rows, &labels);
             let expected = tally.exact_metrics(&rows, &labels);
             let scored = Scored::new(

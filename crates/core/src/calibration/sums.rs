@@ -10,36 +10,26 @@ const UNIT: f64 = 1.0 / (1u128 << 64) as f64;
 /// How a correction does for some samples, and how that changes with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sums {
-    /// How many samples.
-    samples: u64,
-    /// Samples of each class, or without and with each label as far as that is known.
+    /// Samples of each class; or without and with each label as far as that is known, and then all.
     answers: Vec<u64>,
     /// In units: the loss; how it changes with the scale and with each bias; and how that changes: what lies on and
     /// below the diagonal, row after row.
     units: Vec<i128>,
 }
 
-fields!(Sums {
-    samples,
-    answers,
-    units
-});
+fields!(Sums { answers, units });
 
 impl Sums {
     /// Of no samples.
     pub fn none(correction: &Calibration) -> Self {
         let outputs = correction.bias.len();
         let free = free(outputs);
+        let answers = match correction.each {
+            true => 2 * outputs + 1,
+            false => outputs,
+        };
         Sums {
-            samples: 0,
-            answers: vec![
-                0;
-                if correction.each {
-                    2 * outputs
-                } else {
-                    outputs
-                }
-            ],
+            answers: vec![0; answers],
             units: vec![0; 1 + free + free * (free + 1) / 2],
         }
     }
@@ -53,7 +43,6 @@ impl Sums {
             correction.look_at(p, &mut said);
             row.copy_from_slice(&said);
             correction.correct(&mut row);
-            sums.samples += 1;
             match truth.at(at) {
                 Target::Class(class) => sums.add(&said, &row, class as usize),
                 Target::Numbers(known) => sums.add_each(&said, &row, known),
@@ -95,6 +84,7 @@ impl Sums {
     /// Adds a sample: the logits of what a model says of its labels, what comes of them, and what is known of each.
     fn add_each(&mut self, said: &[f64], row: &[f64], known: &[f32]) {
         let free = free(row.len());
+        self.answers[2 * row.len()] += 1;
         let each = said.iter().zip(row).zip(known).enumerate();
         for (k, ((said, p), y)) in each.filter(|(_, (_, y))| !y.is_nan()) {
             let yes = *y > 0.5;
@@ -118,7 +108,6 @@ impl Sums {
 
     /// Adds those of other samples.
     pub fn merge(&mut self, other: &Sums) {
-        self.samples = self.samples.saturating_add(other.samples);
         for (ours, theirs) in self.answers.iter_mut().zip(&other.answers) {
             *ours = ours.saturating_add(*theirs);
         }
@@ -131,32 +120,43 @@ impl Sums {
     pub(crate) fn are_of(&self, correction: &Calibration) -> bool {
         let none = Self::none(correction);
         let fits = self.answers.len() == none.answers.len() && self.units.len() == none.units.len();
-        let few = self.samples <= u64::from(u32::MAX);
-        let sum = |counts: &[u64]| counts.iter().fold(0, |sum: u64, n| sum.saturating_add(*n));
-        let counted = match correction.each {
-            true => self.answers.chunks(2).all(|both| sum(both) <= self.samples),
-            false => sum(&self.answers) == self.samples,
-        };
-        fits && few && counted
+        let (samples, known) = (self.samples(correction), self.known(correction));
+        let few = samples <= u64::from(u32::MAX);
+        fits && few
+            && known
+                .chunks(2)
+                .all(|both| !correction.each || sum(both) <= samples)
     }
 
     /// The number of samples.
-    pub fn samples(&self) -> u64 {
-        self.samples
+    pub fn samples(&self, correction: &Calibration) -> u64 {
+        match correction.each {
+            true => self.answers.last().copied().unwrap_or_default(),
+            false => sum(&self.answers),
+        }
+    }
+
+    /// How often each answer is known.
+    fn known(&self, correction: &Calibration) -> &[u64] {
+        let all = self.answers.len();
+        &self.answers[..all - usize::from(correction.each).min(all)]
     }
 
     /// Whether there are answers of more than one kind: of two classes, or without and with some label.
     pub(super) fn tell_answers_apart(&self, correction: &Calibration) -> bool {
         let there = |count: &u64| *count > 0;
         match correction.each {
-            true => self.answers.chunks(2).any(|both| both.iter().all(there)),
+            true => self
+                .known(correction)
+                .chunks(2)
+                .any(|both| both.iter().all(there)),
             false => self.answers.iter().filter(|count| there(count)).count() > 1,
         }
     }
 
     /// How many biases can be fitted: one for each class or label or, where too little is known of some, none.
     pub(super) fn biases(&self, correction: &Calibration) -> usize {
-        match self.answers.iter().all(|count| *count > 0) {
+        match self.known(correction).iter().all(|count| *count > 0) {
             true => free(correction.bias.len()) - 1,
             false => 0,
         }
@@ -183,6 +183,10 @@ impl Sums {
         }
         (gradient, curvature)
     }
+}
+
+fn sum(counts: &[u64]) -> u64 {
+    counts.iter().fold(0, |sum, n| sum.saturating_add(*n))
 }
 
 fn add_to(sum: &mut i128, value: f64) {

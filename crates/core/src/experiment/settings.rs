@@ -240,14 +240,14 @@ impl ModelSettings {
             layers.get_or_insert_with(|| vec![LayerSpec::Lstm { hidden: 16 }]);
         }
         self.fill(&Usual {
-            classes: seen.map_or(usual.classes, |seen| seen.classes),
+            outputs: seen.map_or(usual.outputs, |seen| seen.outputs),
             ..usual
         });
     }
 
     /// Fills in what was left out.
     pub(super) fn fill(&mut self, usual: &Usual) {
-        let logits = LayerSpec::Linear { out: usual.classes };
+        let logits = LayerSpec::Linear { out: usual.outputs };
         let combined = || usual.combined.iter().cloned().chain([logits]).collect();
         self.hospital.get_or_insert_with(|| usual.tower.clone());
         self.device.get_or_insert_with(|| usual.tower.clone());

@@ -641,7 +641,27 @@ impl Wire for Tally {
     }
 }
 
-fields!(Calibration { scale, bias, each });
+/// Whether each probability is corrected for itself is the first bit of the number of biases, so that corrections of
+/// classes are written as they always were.
+impl Wire for Calibration {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.scale.put(out);
+        (self.bias.len() as u32 | u32::from(self.each) << 31).put(out);
+        self.bias.iter().for_each(|bias| bias.put(out));
+    }
+
+    fn get(reader: &mut Reader<'_>) -> Result<Self, WireError> {
+        let scale = Wire::get(reader)?;
+        let both = u32::get(reader)?;
+        let bias = (0..both & !(1 << 31)).map(|_| Wire::get(reader));
+        Ok(Calibration {
+            scale,
+            bias: bias.collect::<Result<_, _>>()?,
+            each: both >> 31 == 1,
+        })
+    }
+}
+
 fields!(Found {
     calibration,
     samples

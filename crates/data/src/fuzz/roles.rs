@@ -200,6 +200,7 @@ static DATASET: LazyLock<Dataset> = LazyLock::new(|| {
         name: "small".into(),
         hospital: Shape::Flat(2),
         device: Shape::Flat(1),
+        outcome: Outcome::Class,
         classes: vec!["no".into(), "yes".into()],
         groups: vec![group("a", &[0, 1, 3, 4]), group("b", &[0, 2])],
         validation: samples(2),

@@ -42,6 +42,7 @@ fn the_table_of_keys_is_the_keys_there_are() {
     let train = &mut experiment.train;
     (train.schedule, train.warm_up) = (Fall::Cosine, 1);
     train.combined_weight_decay = 0.5;
+    (train.loss, train.huber, train.quantile) = (crate::experiment::LossName::Huber, 2.0, 0.25);
     let optimiser = &mut experiment.optimiser;
     optimiser.hospital_rate = some;
     (optimiser.edge_rate, optimiser.cloud_rate) = (some, some);

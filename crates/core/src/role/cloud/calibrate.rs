@@ -242,7 +242,7 @@ impl Cloud<'_> {
             .held_out_counts(m)
             .map(|[validation, _]| validation as u64);
         let fits = |(sums, correction): (&Sums, &Calibration)| {
-            let all = patients.is_none_or(|patients| patients == sums.samples());
+            let all = patients.is_none_or(|patients| patients == sums.samples(correction));
             sums.are_of(correction) && all
         };
         if sums.len() != corrections.len() || !sums.iter().zip(corrections).all(fits) {
@@ -284,6 +284,7 @@ impl Cloud<'_> {
         let question = search.question().unwrap_or_default();
         let begun = question != Calibration::none(layout).as_slice();
         let mut all: Vec<Sums> = question.iter().map(Sums::none).collect();
+        let none = question.first().cloned();
         let each = takes_part.iter_mut().zip(&mut calibrating.sums);
         let mut left = 0;
         for (takes_part, sums) in each.filter(|(takes_part, _)| **takes_part) {
@@ -305,7 +306,8 @@ impl Cloud<'_> {
                 outbox.record = Some(self.record());
             }
             None => {
-                let samples = all.first().map_or(0, Sums::samples);
+                let of = |(sums, none): (&Sums, &Calibration)| sums.samples(none);
+                let samples = all.first().zip(none.as_ref()).map_or(0, of);
                 self.found(samples, outbox);
             }
         }
