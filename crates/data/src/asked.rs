@@ -4,7 +4,6 @@ use crate::DataError;
 use crate::rows::Rows;
 use crate::settings::wrong;
 use crate::split::Split;
-use selvedge_core::experiment::DataSettings;
 use selvedge_core::outcome::{Kind, Outcome, Targets};
 use selvedge_nn::random::Key;
 
@@ -20,6 +19,8 @@ pub(crate) struct Known {
     pub(crate) targets: Targets,
     /// What rows are told apart by where they are dealt out: [`Rows::y`] says which of these each is.
     pub(crate) strata: Vec<String>,
+    /// When survival curves end, where the set says it and not its events.
+    pub(crate) horizon: Option<f64>,
 }
 
 /// Names of labels: so that unusual ones are few, an unknown label counts as no.
@@ -61,6 +62,7 @@ impl Known {
             kind,
             targets: Targets::Numbers { each, values },
             strata: strata.to_vec(),
+            horizon: None,
         };
         (known, y)
     }
@@ -167,7 +169,7 @@ pub(crate) fn outcome<'a, I: Iterator<Item = &'a Targets>>(
     kind: Kind,
     name: &str,
     training: impl Fn() -> I,
-    settings: &DataSettings,
+    (intervals, horizon): (usize, Option<f64>),
 ) -> Result<Outcome, DataError> {
     match kind {
         Kind::Class => Ok(Outcome::Class),
@@ -202,7 +204,7 @@ pub(crate) fn outcome<'a, I: Iterator<Item = &'a Targets>>(
                     "no training row has the event after time 0, so there is nothing to learn: expected some",
                 ));
             };
-            let horizon = settings.horizon.unwrap_or(last);
+            let horizon = horizon.unwrap_or(last);
             if horizon > longest {
                 let expected = format!(
                     "nobody in training was seen for longer than {longest}: expected at most that"
@@ -216,7 +218,7 @@ pub(crate) fn outcome<'a, I: Iterator<Item = &'a Targets>>(
                     Err(wrong("horizon", horizon, expected))
                 }
                 false => Ok(Outcome::Survival {
-                    ends: ends(&times, horizon, settings.intervals),
+                    ends: ends(&times, horizon, intervals),
                 }),
             }
         }

@@ -259,8 +259,9 @@ impl Rows {
             None => Outcome::Class,
             Some(known) => {
                 let training = known.training(&split);
+                let curve = (settings.intervals, settings.horizon.or(known.horizon));
                 let name = self.classes.first().map_or("", String::as_str);
-                asked::outcome(known.kind, name, || std::iter::once(&training), settings)?
+                asked::outcome(known.kind, name, || std::iter::once(&training), curve)?
             }
         };
         let hidden = match &mut self.known {

@@ -507,6 +507,7 @@ mod tests {
             }),
             paper: "iid",
             notes: Vec::new(),
+            known: None,
             y,
         }
     }

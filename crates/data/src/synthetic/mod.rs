@@ -85,7 +85,12 @@ pub(crate) fn generate(settings: &DataSettings, seed: u64) -> Result<Dealt, Data
     let training = || groups.iter().map(|group| &group.samples.y);
     let dataset = Dataset {
         name: settings.set.clone(),
-        outcome: asked::outcome(kind, &names[0], training, settings)?,
+        outcome: asked::outcome(
+            kind,
+            &names[0],
+            training,
+            (settings.intervals, settings.horizon),
+        )?,
         hospital: settings.features.hospital,
         device: settings.features.device,
         classes: names,
