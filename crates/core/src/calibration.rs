@@ -19,7 +19,11 @@ mod sums;
 pub use search::{MOST_AT_ONCE, MOST_QUESTIONS, Search};
 pub use sums::Sums;
 
+use crate::checks::are_finite;
 use serde::{Deserialize, Serialize};
+
+/// Of fewer samples a hospital says nothing to the cloud: sums over one are what the model says of that patient.
+pub const FEWEST_SAMPLES: usize = 5;
 
 /// Probabilities below this are taken for it: their logarithms stay finite.
 pub const LEAST: f64 = 1e-30;
@@ -42,7 +46,7 @@ pub struct Calibration {
 /// What was found of a model that groups have measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Found {
-    /// The likeliest correction; nothing if all samples were of one class.
+    /// The likeliest correction; nothing if all samples were of one class, or the model does not answer for one.
     pub calibration: Option<Calibration>,
     /// The validation samples of the groups that took part.
     pub samples: u64,
@@ -67,7 +71,8 @@ impl Calibration {
     }
 
     /// The likeliest correction, given probabilities row after row and what was true. Nothing if all samples are of one
-    /// class: the likeliest is then to say that class each time. If some class has no samples there are no biases.
+    /// class: the likeliest is then to say that class each time; nor if something is said that is no number. If some
+    /// class has no samples there are no biases.
     ///
     /// ```
     /// use selvedge_core::calibration::Calibration;
@@ -79,6 +84,9 @@ impl Calibration {
     /// assert!((corrected[0] - 0.75).abs() < 0.01);
     /// ```
     pub fn fit(probabilities: &[f32], labels: &[u32], classes: usize) -> Option<Self> {
+        if !are_finite(probabilities) {
+            return None;
+        }
         let mut search = Search::new(classes);
         while let Some(next) = search.question() {
             let of = |correction| Sums::of(correction, probabilities, labels);
@@ -94,7 +102,7 @@ impl Calibration {
         self.bias.len() == classes && finite && self.scale.is_finite() && self.scale > 0.0
     }
 
-    /// Corrected probabilities, row after row.
+    /// Corrected probabilities, row after row. What is no number stays so.
     pub fn apply(&self, probabilities: &[f32]) -> Vec<f32> {
         let classes = self.bias.len();
         let mut row = vec![0.0; classes];
@@ -141,7 +149,8 @@ impl Calibration {
 }
 
 fn log(p: f32) -> f64 {
-    libm::log(f64::from(p).max(LEAST))
+    let p = f64::from(p);
+    libm::log(if p < LEAST { LEAST } else { p })
 }
 
 #[cfg(test)]
@@ -238,6 +247,15 @@ mod tests {
             assert!(found.scale.is_finite() && found.bias.iter().all(|b| b.is_finite()));
             assert!(found.apply(&said).iter().all(|p| (0.0..=1.0).contains(p)));
         }
+    }
+
+    #[test]
+    fn what_is_no_number_stays_so_and_calibrates_nothing() {
+        let corrected = Calibration::none(2).apply(&[f32::NAN, f32::NAN, 0.25, 0.75]);
+        assert!(corrected[0].is_nan() && corrected[1].is_nan());
+        assert_eq!(corrected[2..], [0.25, 0.75]);
+        let said = [0.9, 0.1, 0.2, 0.8, f32::NAN, f32::NAN];
+        assert_eq!(Calibration::fit(&said, &[0, 1, 1], 2), None);
     }
 
     #[test]

@@ -85,13 +85,10 @@ impl Run {
             let Some(on) = &evaluation.validation else {
                 continue;
             };
-            let now = Best {
-                t: evaluation.t,
-                score: match is_old {
-                    true => on.auc_validation.unwrap_or(on.accuracy_validation),
-                    false => on.score(),
-                },
-            };
+            let mut now = Best::new(evaluation.t, on);
+            if is_old {
+                now.score = on.auc_validation.unwrap_or(on.accuracy_validation);
+            }
             let beats = match (is_old, best) {
                 (true, Some(Best { score, .. })) => now.score > score,
                 _ => now.beats(best),

@@ -237,7 +237,7 @@ impl Cloud<'_> {
             .map(|[validation, _]| validation as u64);
         let fits = |sums: &Sums| {
             let all = patients.is_none_or(|patients| patients == sums.samples());
-            sums.are_of(classes) && all
+            sums.are_of(classes) && (all || sums.samples() == 0)
         };
         if sums.len() != corrections.len() || !sums.iter().all(fits) {
             return;
