@@ -199,19 +199,12 @@ fn check_same_data(
     )
 }
 
-/// The mean, and the standard deviation of a sample (0 for one value).
-pub fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
+/// The mean, and the standard deviation of a sample: one value has none.
+pub fn mean_and_deviation(values: &[f64]) -> (f64, Option<f64>) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
     let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
-    (
-        mean,
-        if values.len() < 2 {
-            0.0
-        } else {
-            (squares / (n - 1.0)).sqrt()
-        },
-    )
+    (mean, (n > 1.0).then(|| (squares / (n - 1.0)).sqrt()))
 }
 
 #[cfg(test)]

@@ -100,8 +100,9 @@ fn estimate(estimate: Option<&Estimate>) -> String {
         None => "–".into(),
         Some(Estimate {
             value,
-            interval: [low, high],
+            interval: Some([low, high]),
         }) => format!("{value:.4} [{low:.3}, {high:.3}]"),
+        Some(Estimate { value, .. }) => format!("{value:.4}"),
     }
 }
 

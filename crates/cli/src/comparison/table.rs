@@ -10,11 +10,11 @@ use serde::Serialize;
 /// What stands below tables.
 pub(crate) const MEANS: &str = "Precision, recall and F1 are means over the classes (macro), from the model's raw probabilities";
 
-/// Mean and standard deviation over the seeds that reached a target.
+/// Mean and standard deviation over the seeds that reached a target; one seed has no deviation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Spread {
     pub(crate) mean: f64,
-    pub(crate) deviation: f64,
+    pub(crate) deviation: Option<f64>,
 }
 
 impl Spread {
@@ -28,15 +28,16 @@ impl Spread {
 
     /// `12.3 MB ± 4.56 kB`; without a deviation where there is one seed only, or none.
     fn text(self, unit: impl Fn(f64) -> String) -> String {
-        match self.is_seen() {
-            true => format!("{} ± {}", unit(self.mean), unit(self.deviation)),
-            false => unit(self.mean),
+        match self.seen() {
+            Some(deviation) => format!("{} ± {}", unit(self.mean), unit(deviation)),
+            None => unit(self.mean),
         }
     }
 
     /// What rounding leaves of equal values is no deviation.
-    pub(crate) fn is_seen(self) -> bool {
-        self.deviation > 1e-9 * self.mean.abs()
+    pub(crate) fn seen(self) -> Option<f64> {
+        let is_seen = |deviation: &f64| *deviation > 1e-9 * self.mean.abs();
+        self.deviation.filter(is_seen)
     }
 }
 
@@ -202,8 +203,9 @@ impl Table {
                 let Target { metric, value, .. } = block.target;
                 out += &format!("{metric},{value},\"{name}\",{},{}", row.seeds, row.reached);
                 for (_, _, of, _) in COSTS {
-                    let cells = of(row).map(|s| format!(",{},{}", s.mean, s.deviation));
-                    out += &cells.unwrap_or_else(|| ",,".into());
+                    let number = |x: Option<f64>| x.map_or(String::new(), |x| x.to_string());
+                    let deviation = of(row).and_then(|s| s.deviation);
+                    out += &format!(",{},{}", number(of(row).map(|s| s.mean)), number(deviation));
                 }
                 out += &format!(",{},{}\n", row.memory, block.target.judged_on());
             }
