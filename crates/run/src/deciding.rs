@@ -94,6 +94,7 @@ impl Deciding {
             (true, _) => format!("Probabilities are calibrated on {samples} validation samples"),
             (false, 0) if trained.manifest.data.validation_samples > 0 => "Probabilities are the model's own: the run does not say how it answers on its validation samples".into(),
             (false, 0) => "Probabilities are the model's own: they cannot be calibrated without validation samples (data.validation)".into(),
+            (false, _) if trained.unanswered() > 0 => "Probabilities are the model's own: it does not answer for all validation samples".into(),
             (false, _) if trained.calibration.is_none() => "Probabilities are the model's own: they cannot be calibrated on validation samples of one class".into(),
             (false, _) => "Probabilities are the model's own, not calibrated".into(),
         }];
@@ -148,6 +149,11 @@ fn operating(
     goal: Goal,
 ) -> Result<Operating> {
     let Some((probabilities, labels)) = trained.validated(calibrated) else {
+        if trained.validation.is_some() {
+            bail!(
+                "no threshold can be chosen: the model does not answer for all validation samples"
+            );
+        }
         if trained.manifest.data.validation_samples > 0 {
             bail!(
                 "a threshold is chosen on what the model says of each validation sample, which only the hospitals of a deployed run know: leave it out, and choose one on data of your own with `selvedge evaluate`"

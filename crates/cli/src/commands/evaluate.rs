@@ -84,16 +84,20 @@ impl Measuring<'_> {
     }
 
     /// What is said of patients, each of whom has one row.
-    fn predicted(&self, samples: &Samples) -> Predicted<'static> {
-        let said = self.trained.predict(samples);
+    fn predicted(
+        &self,
+        samples: &Samples,
+        name: impl Fn(usize) -> String,
+    ) -> Result<Predicted<'static>> {
+        let said = self.trained.predict(samples, name)?;
         let calibrated = self.deciding.calibrated;
-        Predicted {
+        Ok(Predicted {
             loss: (!calibrated).then(|| said.losses.mean()),
             probabilities: self.trained.corrected(said.probabilities, calibrated),
             labels: samples.y.classes().to_vec(),
             persons: &[],
             groups: None,
-        }
+        })
     }
 
     /// On the data of the run.
@@ -120,7 +124,7 @@ impl Measuring<'_> {
             &Predicted {
                 persons: &persons,
                 groups: (names.len() > 1).then_some((&of_row, &names)),
-                ..self.predicted(&training)
+                ..self.predicted(&training, of_part("training"))?
             },
         )];
         drop(training);
@@ -140,7 +144,7 @@ impl Measuring<'_> {
                 let predicted = Predicted {
                     persons,
                     groups: groups.map(|of_row| (&of_row[..], &names[..])),
-                    ..self.predicted(samples)
+                    ..self.predicted(samples, of_part(name))?
                 };
                 parts.push(self.part(name, &predicted));
             }
@@ -181,10 +185,15 @@ impl Measuring<'_> {
                 .groups
                 .as_ref()
                 .map(|(of_row, names)| (&of_row[..], &names[..])),
-            ..self.predicted(&patients.samples)
+            ..self.predicted(&patients.samples, |row| format!("{:?}", patients.ids[row]))?
         };
         Ok(vec![self.part("data", &predicted)])
     }
+}
+
+/// What a row of a part is called.
+fn of_part(part: &str) -> impl Fn(usize) -> String {
+    move |row| format!("{part} sample {}", row + 1)
 }
 
 /// Rows by the bits of their values.

@@ -52,8 +52,9 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Outcome> {
             patients.write_npz(&trained.inputs, BufWriter::new(file))
         })?;
     }
+    let id = |row: usize| format!("{:?}", patients.ids[row]);
     let predicted = Predicted {
-        probabilities: trained.probabilities(&patients.samples, deciding.calibrated),
+        probabilities: trained.probabilities(&patients.samples, deciding.calibrated, id)?,
         decision: deciding.decision(),
         trained: &trained,
         patients,

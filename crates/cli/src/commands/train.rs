@@ -15,7 +15,7 @@ use selvedge_core::run::Ending;
 use selvedge_data::SETS;
 use selvedge_nn::simd::Level;
 use selvedge_run::files::{Claim, MODEL, SEEDS, TRACE, check_free, of_seed};
-use selvedge_run::format::shell;
+use selvedge_run::format::{exact, shell};
 use selvedge_run::seeds::Seeds;
 use selvedge_run::trained::{Trained, WhichModel};
 use selvedge_run::{Manifest, Named, Training, absences, extending, has_begun};
@@ -61,8 +61,8 @@ fn train_all(args: &TrainArgs) -> Result<Outcome> {
                     "Check the data and the model".into(),
                 ),
                 _ => (
-                    format!("at iteration {t}, with learning rate {learning_rate}"),
-                    format!("Try --set train.learning_rate={}", learning_rate / 4.0),
+                    format!("at iteration {t}, with learning rate {}", exact(learning_rate)),
+                    format!("Try --set train.learning_rate={}", exact(learning_rate / 4.0)),
                 ),
             };
             bail!(
@@ -327,7 +327,8 @@ fn train(plan: &Plan, options: &Options) -> Result<Summary> {
     let rate = experiment.train.learning_rate;
     if rate < LEAST_RATE {
         crate::say(&format!(
-            "note: train.learning_rate = {rate:e} is so small that hardly any weight can change: usual rates are 0.001 to 1"
+            "note: train.learning_rate = {} is so small that hardly any weight can change: usual rates are 0.001 to 1",
+            exact(rate)
         ));
     }
     let data = load::data(experiment, &options.data)?;
@@ -350,9 +351,10 @@ fn train(plan: &Plan, options: &Options) -> Result<Summary> {
     };
     let run = training.watched_by(&mut progress)?;
     let ended = !matches!(run.ending, Ending::Interrupted);
-    if ended && Trained::open(&plan.path, WhichModel::Last)?.is_untrained() {
-        crate::say(&format!(
-            "note: the model is still the random one that training began with: it has learnt nothing (train.learning_rate = {rate}, {} iterations)",
+    if ended && let Some(untrained) = Trained::open(&plan.path, WhichModel::Usual)?.untrained() {
+        crate::note(&format!(
+            "{untrained} (train.learning_rate = {}, {} iterations)",
+            exact(rate),
             run.state.progress.t
         ));
     }
