@@ -238,8 +238,22 @@ impl Trained {
         })
     }
 
+    /// Why its probabilities cannot be calibrated, if they cannot: without, since or on what.
+    pub fn why_not_calibrated(&self) -> Option<&'static str> {
+        let has_calibration = || self.file.with_file_name(CALIBRATION).is_file();
+        let why = match self.calibrated_on {
+            _ if self.calibration.is_some() => return None,
+            _ if self.unanswered() > 0 => ", since the model does not answer for all validation samples",
+            0 if self.manifest.data.validation_samples == 0 => " without validation samples (data.validation)",
+            0 if has_calibration() => ", since no hospital says how the model answers on its validation samples",
+            0 => ", since the run does not say how it answers on its validation samples",
+            _ => " on validation samples of one class",
+        };
+        Some(why)
+    }
+
     /// Of how many validation samples the model says what is no number.
-    pub fn unanswered(&self) -> usize {
+    fn unanswered(&self) -> usize {
         let classes = self.classes().len();
         let said = self.validation.as_ref().map(|v| &v.probabilities[..]);
         let rows = said.unwrap_or_default().chunks_exact(classes);

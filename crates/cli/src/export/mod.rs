@@ -60,6 +60,7 @@ pub(crate) struct File {
 
 /// What is exported.
 pub(crate) struct Exported<'a> {
+    trained: &'a Trained,
     manifest: &'a Manifest,
     experiment: &'a Experiment,
     architecture: &'a Architecture,
@@ -73,6 +74,7 @@ pub(crate) struct Exported<'a> {
 impl<'a> Exported<'a> {
     pub(crate) fn new(trained: &'a Trained) -> Self {
         Exported {
+            trained,
             manifest: &trained.manifest,
             experiment: &trained.experiment,
             architecture: &trained.architecture,
