@@ -81,6 +81,11 @@ impl Deciding {
             .map_or(Decision::Largest, |chosen| chosen.decision())
     }
 
+    /// Whether a threshold was chosen, on the validation patients.
+    pub fn has_threshold(&self) -> bool {
+        self.operating.is_some()
+    }
+
     /// The name of the positive class.
     pub fn positive_name(&self) -> Option<&str> {
         self.said.as_ref().map(|(name, _)| name.as_str())

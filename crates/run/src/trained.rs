@@ -226,10 +226,14 @@ impl Trained {
         squares(|own, initial| own - initial) <= UNMOVED * UNMOVED * squares(|_, initial| initial)
     }
 
+    /// Whether it is the model that was best on the validation samples, and not the last.
+    pub fn is_best(&self) -> bool {
+        self.file.ends_with(BEST)
+    }
+
     /// What is said of a model that has learnt nothing.
     pub fn untrained(&self) -> Option<String> {
-        let was_chosen = self.file.ends_with(BEST);
-        let why = match was_chosen && self.manifest.best == Some(0) {
+        let why = match self.is_best() && self.manifest.best == Some(0) {
             true => " (no later one was better on the validation samples)",
             false => "",
         };

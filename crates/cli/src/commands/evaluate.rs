@@ -64,13 +64,21 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Outcome> {
     if deciding.calibrated {
         about.push("Calibrated probabilities: class-based metrics can differ from those of `train` and `report`, which use the raw ones".into());
     }
+    let by_validation: Vec<&str> = [
+        (trained.is_best(), "chosen"),
+        (deciding.calibrated, "calibrated"),
+        (deciding.has_threshold(), "given its threshold"),
+    ]
+    .into_iter()
+    .filter_map(|(is_so, what)| is_so.then_some(what))
+    .collect();
     if let Some(html) = &args.html {
         let title = &trained.manifest.name;
-        let page = assessment::page(title, &about, &parts, classes, args.confidence);
+        let page = assessment::page(title, &about, &parts, classes, args.confidence, &by_validation);
         write_whole(html, page.as_bytes())?;
     }
     let mut text = format!("{}\n\n", about.join("\n"));
-    text += &assessment::text(&parts, classes, args.confidence);
+    text += &assessment::text(&parts, classes, args.confidence, &by_validation);
     if let Some(html) = &args.html {
         text += &format!("\nPage    {}\n", html.display());
     }

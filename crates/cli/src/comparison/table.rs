@@ -2,7 +2,7 @@
 
 use super::targets::{HeldOut, Target, has_diverged};
 use selvedge_core::metrics::Metric;
-use selvedge_run::format::{bytes, count, seconds};
+use selvedge_run::format::{bytes, count, exact, seconds};
 use selvedge_run::runs::mean_and_deviation;
 use selvedge_run::runs::{Run, Series};
 use serde::Serialize;
@@ -118,6 +118,8 @@ pub(crate) struct Final {
     pub(crate) validation: Option<Metrics>,
     /// How many of its runs diverged.
     pub(crate) diverged: usize,
+    /// How many of its runs have been evaluated without the patients of some groups at their end.
+    pub(crate) without_groups: usize,
 }
 
 /// All of it.
@@ -167,7 +169,11 @@ impl Table {
             out += &self.ends("validation", |last| last.validation.as_ref());
             out.push('\n');
         }
-        out += &self.ends("test", |last| Some(&last.metrics));
+        let samples = match self.on {
+            HeldOut::Training => "training",
+            _ => "test",
+        };
+        out += &self.ends(samples, |last| Some(&last.metrics));
         format!("{out}\n{}.\n{MEANS}.\n", self.on.explained())
     }
 
@@ -176,7 +182,7 @@ impl Table {
         let mut rows = vec![vec![format!("at the end, on {on}"), "η".to_owned()]];
         rows[0].extend(Metric::targets().map(|metric| metric.heading.to_owned()));
         for variant in &self.last {
-            let mut row = vec![variant.variant.clone(), variant.learning_rate.to_string()];
+            let mut row = vec![variant.variant.clone(), exact(variant.learning_rate)];
             let cell = |spread: &Option<Spread>| {
                 spread.map_or("–".into(), |s| s.text(|x| format!("{x:.3}")))
             };
@@ -184,6 +190,9 @@ impl Table {
             row.extend(metrics.map(|(_, spread)| cell(spread)));
             if variant.diverged > 0 {
                 row.push(format!("{} diverged", variant.diverged));
+            }
+            if variant.without_groups > 0 {
+                row.push(format!("{} without some groups", variant.without_groups));
             }
             rows.push(row);
         }
@@ -263,6 +272,11 @@ fn row(series: &Series, target: &Target) -> Row {
     }
 }
 
+/// Whether its last evaluation is without the patients of some groups.
+fn is_partial(run: &Run) -> bool {
+    run.last().is_some_and(|e| !e.without.is_empty())
+}
+
 fn last(series: &Series, on: HeldOut) -> Final {
     let metrics = |on: HeldOut| {
         let spread = |metric: &'static Metric| {
@@ -279,5 +293,6 @@ fn last(series: &Series, on: HeldOut) -> Final {
         metrics: metrics(HeldOut::Test),
         validation: (on == HeldOut::Validation).then(|| metrics(on)),
         diverged: series.runs.iter().filter(|run| has_diverged(run)).count(),
+        without_groups: series.runs.iter().filter(|run| is_partial(run)).count(),
     }
 }
