@@ -137,7 +137,9 @@ impl Summary {
             .filter_map(|(name, e)| Some((name, e?)))
             .collect();
         let width = |metric: &Metric| {
-            let values = rows.iter().map(|(_, e)| score(metric.of(e)).chars().count());
+            let values = rows
+                .iter()
+                .map(|(_, e)| score(metric.of(e)).chars().count());
             values.chain([metric.heading.len(), 5]).max().unwrap_or(0) + 2
         };
         let heading = |metric: &Metric| format!("{:>1$}", metric.heading, width(metric));
@@ -244,12 +246,20 @@ impl Summary {
 pub(crate) fn without(what: &str, e: &Evaluation, names: &[String]) -> String {
     let group = |out: &Without| {
         let name = names.get(out.group as usize);
-        let name = name.map_or_else(|| format!("group {}", out.group), |name| format!("{name:?}"));
-        let reason = out.reason.map_or("absent".into(), |reason| reason.to_string());
+        let name = name.map_or_else(
+            || format!("group {}", out.group),
+            |name| format!("{name:?}"),
+        );
+        let reason = out
+            .reason
+            .map_or("absent".into(), |reason| reason.to_string());
         format!("{name} ({reason})")
     };
     let groups: Vec<String> = e.without.iter().map(group).collect();
-    format!("Without the patients of some groups {what}: {}", groups.join(", "))
+    format!(
+        "Without the patients of some groups {what}: {}",
+        groups.join(", ")
+    )
 }
 
 /// Mean and standard deviation over seeds of what counts.

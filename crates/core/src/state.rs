@@ -159,7 +159,11 @@ impl Best {
     /// Whether it is to be chosen instead of another, or of none. Of equal scores the lower loss is better, then the
     /// earlier one; but the initial model has learnt nothing: what is as good as that is better.
     pub fn beats(self, other: Option<Best>) -> bool {
-        let is_lower = |other: Best| self.loss.zip(other.loss).is_some_and(|(own, other)| own < other);
+        let is_lower = |other: Best| {
+            self.loss
+                .zip(other.loss)
+                .is_some_and(|(own, other)| own < other)
+        };
         other.is_none_or(|other| {
             let is_equal = self.score == other.score;
             self.score > other.score || is_equal && (other.t == 0 || is_lower(other))

@@ -238,7 +238,9 @@ impl Trained {
             false => "",
         };
         self.is_untrained().then(|| {
-            format!("the model is the random one that training began with{why}: it has learnt nothing")
+            format!(
+                "the model is the random one that training began with{why}: it has learnt nothing"
+            )
         })
     }
 
@@ -247,9 +249,15 @@ impl Trained {
         let has_calibration = || self.file.with_file_name(CALIBRATION).is_file();
         let why = match self.calibrated_on {
             _ if self.calibration.is_some() => return None,
-            _ if self.unanswered() > 0 => ", since the model does not answer for all validation samples",
-            0 if self.manifest.data.validation_samples == 0 => " without validation samples (data.validation)",
-            0 if has_calibration() => ", since no hospital says how the model answers on its validation samples",
+            _ if self.unanswered() > 0 => {
+                ", since the model does not answer for all validation samples"
+            }
+            0 if self.manifest.data.validation_samples == 0 => {
+                " without validation samples (data.validation)"
+            }
+            0 if has_calibration() => {
+                ", since no hospital says how the model answers on its validation samples"
+            }
             0 => ", since the run does not say how it answers on its validation samples",
             _ => " on validation samples of one class",
         };
@@ -294,8 +302,10 @@ impl Trained {
             counted(samples.len() as u64, "sample"),
             name(*first),
             match wrong.len() == samples.len() {
-                true => "its weights are too large; train it again, with a lower train.learning_rate",
-                false => "either values of these are far outside of those in training, or its weights are too large; leave them out, or train it again with a lower train.learning_rate",
+                true =>
+                    "its weights are too large; train it again, with a lower train.learning_rate",
+                false =>
+                    "either values of these are far outside of those in training, or its weights are too large; leave them out, or train it again with a lower train.learning_rate",
             }
         )
     }
@@ -327,7 +337,10 @@ impl Trained {
         let Validation {
             probabilities,
             labels,
-        } = self.validation.as_ref().filter(|_| self.unanswered() == 0)?;
+        } = self
+            .validation
+            .as_ref()
+            .filter(|_| self.unanswered() == 0)?;
         Some((self.corrected(probabilities.clone(), calibrated), labels))
     }
 }

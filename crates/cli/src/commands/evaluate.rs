@@ -74,7 +74,14 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Outcome> {
     .collect();
     if let Some(html) = &args.html {
         let title = &trained.manifest.name;
-        let page = assessment::page(title, &about, &parts, classes, args.confidence, &by_validation);
+        let page = assessment::page(
+            title,
+            &about,
+            &parts,
+            classes,
+            args.confidence,
+            &by_validation,
+        );
         write_whole(html, page.as_bytes())?;
     }
     let mut text = format!("{}\n\n", about.join("\n"));

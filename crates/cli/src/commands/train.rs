@@ -61,8 +61,14 @@ fn train_all(args: &TrainArgs) -> Result<Outcome> {
                     "Check the data and the model".into(),
                 ),
                 _ => (
-                    format!("at iteration {t}, with learning rate {}", exact(learning_rate)),
-                    format!("Try --set train.learning_rate={}", exact(learning_rate / 4.0)),
+                    format!(
+                        "at iteration {t}, with learning rate {}",
+                        exact(learning_rate)
+                    ),
+                    format!(
+                        "Try --set train.learning_rate={}",
+                        exact(learning_rate / 4.0)
+                    ),
                 ),
             };
             bail!(

@@ -183,7 +183,12 @@ mod tests {
             estimates.iter().map(known).collect::<Vec<_>>()
         };
         let all = known(&[]);
-        let of = |name: &str| MEASURES.iter().position(|measure| *measure == name).unwrap();
+        let of = |name: &str| {
+            MEASURES
+                .iter()
+                .position(|measure| *measure == name)
+                .unwrap()
+        };
         for (name, is_known) in [
             ("sensitivity", true),
             ("specificity", false),
@@ -194,7 +199,10 @@ mod tests {
         ] {
             assert_eq!(all[of(name)], is_known, "{name}");
         }
-        assert!(!known(&[7, 7, 8])[of("sensitivity")], "one patient with two rows");
+        assert!(
+            !known(&[7, 7, 8])[of("sensitivity")],
+            "one patient with two rows"
+        );
         assert!(known(&[7, 7, 8])[of("accuracy")]);
         assert!(!known(&[7, 7, 7]).contains(&true));
     }
