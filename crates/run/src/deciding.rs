@@ -81,9 +81,10 @@ impl Deciding {
             .map_or(Decision::Largest, |chosen| chosen.decision())
     }
 
-    /// Whether a threshold was chosen, on the validation patients.
-    pub fn has_threshold(&self) -> bool {
-        self.operating.is_some()
+    /// The probability from which on the positive class is predicted, chosen on the validation patients; infinite if none
+    /// meets the goal.
+    pub fn threshold(&self) -> Option<f32> {
+        Some(self.operating?.threshold)
     }
 
     /// The name of the positive class.

@@ -67,7 +67,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Outcome> {
     let by_validation: Vec<&str> = [
         (trained.is_best(), "chosen"),
         (deciding.calibrated, "calibrated"),
-        (deciding.has_threshold(), "given its threshold"),
+        (deciding.threshold().is_some(), "given its threshold"),
     ]
     .into_iter()
     .filter_map(|(is_so, what)| is_so.then_some(what))

@@ -3,7 +3,7 @@
 use super::{print, print_json};
 use crate::Outcome;
 use crate::args::{ModelArgs, PredictArgs};
-use crate::deploy::predictions::{by_class, csv_head, csv_line};
+use crate::deploy::predictions::{Chosen, by_class, csv_head, csv_line};
 use crate::report::text::{csv_cell, is_formula};
 use anyhow::{Result, bail};
 use selvedge_core::assess::Decision;
@@ -27,6 +27,7 @@ struct Predicted<'a> {
     patients: Patients,
     probabilities: Vec<f32>,
     decision: Decision,
+    chosen: Chosen,
 }
 
 pub(crate) fn run(args: &PredictArgs) -> Result<Outcome> {
@@ -56,6 +57,10 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Outcome> {
     let predicted = Predicted {
         probabilities: trained.probabilities(&patients.samples, deciding.calibrated, id)?,
         decision: deciding.decision(),
+        chosen: Chosen {
+            positive: deciding.positive_name().map(str::to_owned),
+            threshold: deciding.threshold(),
+        },
         trained: &trained,
         patients,
     };
@@ -154,10 +159,10 @@ impl Predicted<'_> {
     }
 
     fn csv(&self) -> String {
-        let mut out = csv_head(self.trained.classes()) + ",notes\n";
+        let mut out = csv_head(self.trained.classes(), &self.chosen) + ",notes\n";
         let notes = notes_by_row(&self.patients);
         for (row, said, class) in self.rows() {
-            out += &csv_line(&self.patients.ids[row], class, said);
+            out += &csv_line((&self.patients.ids[row], class), said, &self.chosen);
             let told = notes.get(&row).map_or(String::new(), |n| n.join("; "));
             out += &format!(",{}\n", csv_cell(&told));
         }
@@ -177,7 +182,7 @@ impl Predicted<'_> {
         };
         json!({
             "classes": classes,
-            "patients": self.rows().map(patient).collect::<Vec<_>>(),
+            "samples": self.rows().map(patient).collect::<Vec<_>>(),
         })
     }
 

@@ -10,6 +10,7 @@ use crate::args::AskArgs;
 use crate::progress::Bar;
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::experiment::Experiment;
+use selvedge_core::positive::Positive;
 use selvedge_core::role::{About, Asker, Outbox, Party, Portion};
 use selvedge_core::task::Task;
 use selvedge_data::enrol::Asked;
@@ -81,8 +82,11 @@ pub(crate) fn run(args: &AskArgs, stop: &AtomicBool) -> Result<Option<Prediction
         answers[place] = answer.map(correct);
     }
     let ids = patients.into_iter().map(|patient| patient.id);
+    let classes = loaded.dataset.classes.clone();
+    let positive = Positive::of(&experiment, &classes, &loaded.labels);
     Ok(Some(Predictions::new(
-        (loaded.dataset.classes.clone(), calibration),
+        (classes, positive),
+        calibration,
         ids.zip(answers),
     )))
 }

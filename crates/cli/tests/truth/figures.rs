@@ -320,7 +320,7 @@ fn check(classes: usize, skews: &[Skew], random: &mut Random) -> Option<String> 
 fn predictions_are_those_of_the_evaluation(place: &Place, rows: &[Row], own: &Value, what: &str) {
     let predict = words("predict run --input t.csv --all --json");
     let said: Value = serde_json::from_str(&place.succeeds(&predict).stdout).unwrap();
-    let by_id: BTreeMap<&str, &Value> = said["patients"]
+    let by_id: BTreeMap<&str, &Value> = said["samples"]
         .as_array()
         .unwrap()
         .iter()
