@@ -173,8 +173,12 @@ impl Trained {
             });
         }
         if on > 0 && on < validated {
+            let calibrated = match self.calibration {
+                Some(_) => "probabilities are calibrated",
+                None => "probabilities could be calibrated only",
+            };
             told.push(format!(
-                "{on} of the {validated} validation samples are there to calibrate probabilities: {few_answer}"
+                "{calibrated} on {on} of the {validated} validation samples: {few_answer}"
             ));
         }
         let unanswered = self.unanswered();
