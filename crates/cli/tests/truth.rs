@@ -16,6 +16,8 @@ mod defaults;
 mod deployed;
 #[path = "truth/digests.rs"]
 mod digests;
+#[path = "truth/divergence.rs"]
+mod divergence;
 #[path = "truth/doubts.rs"]
 mod doubts;
 #[path = "truth/figures.rs"]
@@ -42,3 +44,5 @@ mod reading;
 mod side_by_side;
 #[path = "truth/tables.rs"]
 mod tables;
+#[path = "truth/undefined.rs"]
+mod undefined;

@@ -12,10 +12,11 @@ use selvedge_core::absence::Listed;
 use selvedge_core::attack::backdoor;
 use selvedge_core::experiment::{AttackKind, CompressionSettings, Experiment};
 use selvedge_core::run::Ending;
+use selvedge_core::state::Evaluation;
 use selvedge_data::SETS;
 use selvedge_nn::simd::Level;
 use selvedge_run::files::{Claim, MODEL, SEEDS, TRACE, check_free, of_seed};
-use selvedge_run::format::{exact, shell};
+use selvedge_run::format::{exact, score, shell};
 use selvedge_run::seeds::Seeds;
 use selvedge_run::trained::{Trained, WhichModel};
 use selvedge_run::{Manifest, Named, Training, absences, extending, has_begun};
@@ -321,6 +322,12 @@ pub(super) fn numbered_paths(name: &str) -> impl Iterator<Item = PathBuf> {
 /// With gradients of about 1, smaller steps than this are lost in the rounding of nearly every weight.
 const LEAST_RATE: f64 = 1e-9;
 
+/// The training loss before training and after it, if it has more than doubled.
+pub(crate) fn gone_wrong(evaluations: &[Evaluation]) -> Option<[f64; 2]> {
+    let [before, after] = [evaluations.first()?, evaluations.last()?].map(|e| e.loss_train);
+    (after > 2.0 * before).then_some([before, after])
+}
+
 /// Loads the data and trains, while a person sees how far it is.
 fn train(plan: &Plan, options: &Options) -> Result<Summary> {
     let experiment = &plan.named.experiment;
@@ -362,6 +369,14 @@ fn train(plan: &Plan, options: &Options) -> Result<Summary> {
             "{untrained} (train.learning_rate = {}, {} iterations)",
             exact(rate),
             run.state.progress.t
+        ));
+    }
+    if let Some([before, after]) = gone_wrong(&run.evaluations) {
+        crate::note(&format!(
+            "the training loss was {} before training and is {} now: train.learning_rate = {} is probably too high",
+            score(Some(before)),
+            score(Some(after)),
+            exact(rate)
         ));
     }
     let attacked = experiment.attack.kind == AttackKind::Backdoor;

@@ -1,6 +1,7 @@
 //! What each variant needs to reach each target, and where it ends.
 
 use super::targets::{HeldOut, Target, has_diverged};
+use crate::commands::train::gone_wrong;
 use selvedge_core::metrics::Metric;
 use selvedge_run::format::{bytes, count, exact, seconds};
 use selvedge_run::runs::mean_and_deviation;
@@ -118,6 +119,8 @@ pub(crate) struct Final {
     pub(crate) validation: Option<Metrics>,
     /// How many of its runs diverged.
     pub(crate) diverged: usize,
+    /// Of how many the training loss has more than doubled.
+    pub(crate) gone_wrong: usize,
     /// How many of its runs have been evaluated without the patients of some groups at their end.
     pub(crate) without_groups: usize,
 }
@@ -190,6 +193,12 @@ impl Table {
             row.extend(metrics.map(|(_, spread)| cell(spread)));
             if variant.diverged > 0 {
                 row.push(format!("{} diverged", variant.diverged));
+            }
+            if variant.gone_wrong > 0 {
+                row.push(format!(
+                    "{} with a loss above that at t = 0",
+                    variant.gone_wrong
+                ));
             }
             if variant.without_groups > 0 {
                 row.push(format!("{} without some groups", variant.without_groups));
@@ -272,6 +281,11 @@ fn row(series: &Series, target: &Target) -> Row {
     }
 }
 
+/// Whether it has made the model worse, without having diverged.
+fn has_gone_wrong(run: &Run) -> bool {
+    !has_diverged(run) && gone_wrong(&run.evaluations).is_some()
+}
+
 /// Whether its last evaluation is without the patients of some groups.
 fn is_partial(run: &Run) -> bool {
     run.last().is_some_and(|e| !e.without.is_empty())
@@ -293,6 +307,7 @@ fn last(series: &Series, on: HeldOut) -> Final {
         metrics: metrics(HeldOut::Test),
         validation: (on == HeldOut::Validation).then(|| metrics(on)),
         diverged: series.runs.iter().filter(|run| has_diverged(run)).count(),
+        gone_wrong: series.runs.iter().filter(|run| has_gone_wrong(run)).count(),
         without_groups: series.runs.iter().filter(|run| is_partial(run)).count(),
     }
 }
