@@ -6,6 +6,8 @@
 
 mod common;
 
+#[path = "truth/any_table.rs"]
+mod any_table;
 #[path = "truth/categories.rs"]
 mod categories;
 #[path = "truth/choice.rs"]
