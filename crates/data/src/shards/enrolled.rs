@@ -30,7 +30,9 @@ pub(crate) fn check_folder(
     };
     let is_one = |path: &Path, names: &[&str]| {
         path.symlink_metadata().is_ok_and(|there| there.is_file())
-            && path.file_name().is_some_and(|name| names.iter().any(|own| *own == name))
+            && path
+                .file_name()
+                .is_some_and(|name| names.iter().any(|own| *own == name))
     };
     let is_group = |path: &Path| {
         let name = path.file_name().and_then(|name| name.to_str());
