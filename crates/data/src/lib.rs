@@ -38,6 +38,7 @@ mod split;
 mod statistics;
 mod synthetic;
 mod table;
+pub mod unfinished;
 
 pub use error::DataError;
 pub use files::npz::write_npz;

@@ -12,7 +12,7 @@ use selvedge_core::dataset::{Dataset, Samples};
 use selvedge_core::experiment::Experiment;
 use selvedge_data::{Labels, Loaded};
 use selvedge_run::deciding::Deciding;
-use selvedge_run::files::{EVALUATION, write_json, write_whole};
+use selvedge_run::files::{EVALUATION, write_json};
 use selvedge_run::format::{count, counted};
 use selvedge_run::outputs::{Kind, Output, of_data};
 use selvedge_run::trained::Trained;
@@ -28,18 +28,16 @@ struct Measuring<'a> {
 
 pub(crate) fn run(args: &EvaluateArgs) -> Result<Outcome> {
     let (trained, deciding) = open(&args.model)?;
-    if let Some(html) = &args.html {
-        let mut files = args.data.clone();
-        files.extend(of_data(
-            &trained.experiment,
-            args.directory.data_dir.as_deref(),
-        ));
-        let page = Output {
-            option: "--html",
-            path: html,
-            kind: Kind::Page,
-        };
-        page.check(&files)?;
+    let html = args.html.as_ref().map(|path| Output {
+        option: "--html",
+        path,
+        kind: Kind::Page,
+    });
+    if let Some(html) = &html {
+        let data_dir = args.directory.data_dir.as_deref();
+        let mut files = of_data(&trained.experiment, data_dir);
+        files.extend(args.data.clone());
+        html.check(&files)?;
     }
     let measuring = Measuring {
         trained: &trained,
@@ -72,17 +70,16 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Outcome> {
     .into_iter()
     .filter_map(|(is_so, what)| is_so.then_some(what))
     .collect();
-    if let Some(html) = &args.html {
+    if let Some(html) = &html {
         let title = &trained.manifest.name;
-        let page = assessment::page(
+        html.write(assessment::page(
             title,
             &about,
             &parts,
             classes,
             args.confidence,
             &by_validation,
-        );
-        write_whole(html, page.as_bytes())?;
+        ))?;
     }
     let mut text = format!("{}\n\n", about.join("\n"));
     text += &assessment::text(&parts, classes, args.confidence, &by_validation);

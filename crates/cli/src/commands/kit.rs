@@ -12,10 +12,14 @@ use anyhow::{Context, Result, bail};
 use selvedge_core::experiment::DefenceSettings;
 use selvedge_data::enrol;
 use selvedge_data::{PartyShard, read_party};
-use selvedge_net::credentials::{Identity, write_secret};
+use selvedge_net::credentials::Identity;
 use selvedge_run::format::{counted, table};
+use selvedge_run::outputs::{Kind, Output};
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::fs::Permissions;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 
 pub(crate) fn provision(args: &ProvisionArgs) -> Result<Outcome> {
     let consortium = Consortium::read(&args.consortium)?;
@@ -125,11 +129,17 @@ pub(crate) fn run(command: &KitCommand) -> Result<Outcome> {
             tell(&args.kit, &what, &changed)
         }
         KitCommand::Key(args) => {
-            if args.file.exists() {
-                bail!("{} already exists: choose a new file", args.file.display());
-            }
+            let output = Output {
+                option: "",
+                path: &args.file,
+                kind: Kind::New("a key"),
+            };
+            output.check(&[])?;
             let identity = Identity::generate()?;
-            write_secret(&args.file, &identity.seed)?;
+            output.write_with(|file| {
+                file.set_permissions(Permissions::from_mode(0o600))?;
+                file.write_all(identity.seed.as_bytes())
+            })?;
             print(&format!("{}\n", identity.public))?;
             Ok(Outcome::Done)
         }

@@ -31,7 +31,7 @@ struct Options {
 }
 
 pub(crate) fn run(args: TrainArgs) -> Result<Outcome> {
-    catch_interrupts()?;
+    catch_interrupts();
     let threads = load::threads(args.threads)?;
     // The loop itself runs on one of the threads: handing each phase over to them would cost more than some phases.
     threads.install(|| train_all(&args))

@@ -210,11 +210,7 @@ impl Table {
 
     /// A line per target and variant.
     pub(crate) fn csv(&self) -> String {
-        let mut out = String::from("metric,target,variant,seeds,reached");
-        for (_, name, _, _) in COSTS {
-            out += &format!(",{name}_mean,{name}_sd");
-        }
-        out += ",memory,on\n";
+        let mut out = Self::csv_head() + "\n";
         for block in &self.targets {
             for row in &block.variants {
                 let name = row.variant.replace('"', "\"\"");
@@ -229,6 +225,17 @@ impl Table {
             }
         }
         out
+    }
+}
+
+impl Table {
+    /// The headings of its columns as comma-separated values.
+    pub(super) fn csv_head() -> String {
+        let costs = COSTS
+            .iter()
+            .map(|(_, name, _, _)| format!(",{name}_mean,{name}_sd"));
+        let costs: String = costs.collect();
+        format!("metric,target,variant,seeds,reached{costs},memory,on")
     }
 }
 

@@ -18,8 +18,20 @@ use selvedge_data::{PartyLoaded, read_party_and_patients};
 use selvedge_net::credentials::random;
 use selvedge_net::drive::{Options, Outcome, Patience, Settings, drive};
 use selvedge_run::format::{count, counted};
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+
+/// What is read, as far as the config can be.
+pub(crate) fn files(args: &AskArgs) -> Vec<PathBuf> {
+    let mut files = args.input.clone();
+    files.push(args.config.clone());
+    if let Ok(config) = NodeConfig::read(&args.config) {
+        files.push(config.data.clone());
+        files.extend(config.files());
+    }
+    files
+}
 
 /// Asks, and waits for all answers; nothing if somebody wants it to stop before.
 pub(crate) fn run(args: &AskArgs, stop: &AtomicBool) -> Result<Option<Predictions>> {

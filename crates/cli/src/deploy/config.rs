@@ -76,6 +76,13 @@ pub(crate) enum Kind {
 }
 
 impl NodeConfig {
+    /// The files that it names.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        let single = [&self.experiment, &self.authority, &self.key];
+        let single = single.into_iter().chain(&self.pseudonyms);
+        single.chain(&self.tables).cloned().collect()
+    }
+
     /// Reads a file; its paths become those that can be opened.
     pub(crate) fn read(file: &Path) -> Result<Self> {
         let text = read_text(file)?;
