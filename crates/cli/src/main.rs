@@ -25,6 +25,7 @@ mod reproduce;
 mod sparkline;
 mod summary;
 mod tune;
+mod written;
 
 use clap::Parser;
 use std::error::Error;

@@ -23,7 +23,11 @@ pub use sums::Sums;
 use crate::metrics::Layout;
 use crate::outcome::{Kind, Targets};
 use selvedge_nn::loss::logistic;
+use crate::checks::are_finite;
 use serde::{Deserialize, Serialize};
+
+/// Of fewer samples a hospital says nothing to the cloud: sums over one are what the model says of that patient.
+pub const FEWEST_SAMPLES: usize = 5;
 
 /// Probabilities below this are taken for it: their logarithms stay finite.
 pub const LEAST: f64 = 1e-30;
@@ -49,7 +53,7 @@ pub struct Calibration {
 /// What was found of a model that groups have measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Found {
-    /// The likeliest correction; nothing if all samples were of one class.
+    /// The likeliest correction; nothing if all samples were of one class, or the model does not answer for one.
     pub calibration: Option<Calibration>,
     /// The validation samples of the groups that took part.
     pub samples: u64,
@@ -80,7 +84,8 @@ impl Calibration {
     }
 
     /// The likeliest correction, given probabilities row after row and what was true. Nothing if all samples are of one
-    /// class, or no label is known both ways: the likeliest is then to say the same each time. If some class or answer has
+    /// class, or no label is known both ways: the likeliest is then to say the same each time; nor if
+    /// something is said that is no number. If some class or answer has
     /// no samples there are no biases.
     ///
     /// ```
@@ -88,11 +93,14 @@ impl Calibration {
     /// // It says 90 % each time, and is right three times of four.
     /// let said = [0.9f32, 0.1].repeat(400);
     /// let truth: Targets = (0..400).map(|i| u32::from(i % 4 == 0)).collect();
-    /// let calibration = fit(&said, &truth, Layout::classes(2)).unwrap();
+    /// let calibration = Calibration::fit(&said, &truth, Layout::classes(2)).unwrap();
     /// let corrected = calibration.apply(&said[..2]);
     /// assert!((corrected[0] - 0.75).abs() < 0.01);
     /// ```
     pub fn fit(probabilities: &[f32], truth: &Targets, layout: Layout) -> Option<Self> {
+        if !are_finite(probabilities) {
+            return None;
+        }
         let mut search = Search::new(layout);
         while let Some(next) = search.question() {
             let of = |correction| Sums::of(correction, probabilities, truth);
@@ -110,7 +118,7 @@ impl Calibration {
         fits && finite && self.scale.is_finite() && self.scale > 0.0
     }
 
-    /// Corrected probabilities, row after row.
+    /// Corrected probabilities, row after row. What is no number stays so.
     pub fn apply(&self, probabilities: &[f32]) -> Vec<f32> {
         let classes = self.bias.len();
         let mut row = vec![0.0; classes];
@@ -169,7 +177,8 @@ impl Calibration {
 }
 
 fn log(p: f32) -> f64 {
-    libm::log(f64::from(p).max(LEAST))
+    let p = f64::from(p);
+    libm::log(if p < LEAST { LEAST } else { p })
 }
 
 #[cfg(test)]
@@ -279,6 +288,15 @@ mod tests {
             assert!(found.scale.is_finite() && found.bias.iter().all(|b| b.is_finite()));
             assert!(found.apply(&said).iter().all(|p| (0.0..=1.0).contains(p)));
         }
+    }
+
+    #[test]
+    fn what_is_no_number_stays_so_and_calibrates_nothing() {
+        let corrected = none(2).apply(&[f32::NAN, f32::NAN, 0.25, 0.75]);
+        assert!(corrected[0].is_nan() && corrected[1].is_nan());
+        assert!((corrected[2] - 0.25).abs() < 1e-6);
+        let said = [0.9, 0.1, 0.2, 0.8, f32::NAN, f32::NAN];
+        assert_eq!(fit(&said, &[0, 1, 1], 2), None);
     }
 
     #[test]

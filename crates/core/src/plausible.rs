@@ -2,7 +2,8 @@
 //! [`checks`](crate::checks).)
 //!
 //! A hospital that reports what it likes must not end a run at a target, choose its best model, or make it look diverged.
-//! Whose losses are not finite is left out, unless most are not. And with `defence.scores`, so is who differs from the
+//! Whose losses are not finite is left out, unless the run has diverged: unless most are not finite, or beyond all
+//! sense. And with `defence.scores`, so is who differs from the
 //! others by more than chance and the usual differences between hospitals explain. Figures are compared, each in
 //! standard deviations of chance:
 //!
@@ -22,6 +23,10 @@ use crate::task::Task;
 /// With fewer groups nobody can say who is unlike the others.
 const LEAST: usize = 4;
 
+/// Where some losses are not finite, a mean loss beyond this says the same: the model gives what is true a chance of
+/// e⁻¹⁰⁰⁰. It alone says nothing, since what a loss measures depends on the objective.
+const SENSELESS: f64 = 1000.0;
+
 /// The scores of all whose reports can be used, and whose cannot. Tallies are large: without `defence.scores` they are
 /// added up as they come.
 pub(crate) fn pooled(
@@ -32,6 +37,7 @@ pub(crate) fn pooled(
     let mut pool = Pool {
         sum: Scores::new(&*task.objective),
         without: Vec::new(),
+        senseless: 0,
     };
     let limit = task.experiment.defence.scores;
     let (mut kept, mut broken) = (Vec::new(), Vec::new());
@@ -44,18 +50,17 @@ pub(crate) fn pooled(
             Some(_) if is_out => pool.leave_out(group, Some(Reason::Quarantined)),
             Some(scores) if task.judges && is_broken(&scores) => broken.push((group, scores)),
             Some(scores) if task.judges && limit > 0.0 => kept.push((group, scores)),
-            Some(scores) => pool.sum.merge(&scores),
+            Some(scores) => pool.take(&scores),
         }
     }
     for ((group, scores), is_unlike) in kept.iter().zip(are_unlike(limit, &kept)) {
         match is_unlike {
             true => pool.leave_out(*group, Some(Reason::Implausible)),
-            false => pool.sum.merge(scores),
+            false => pool.take(scores),
         }
     }
-    let weight = |scores: &Scores| u128::from(scores.training.samples());
     let not_finite: u128 = broken.iter().map(|(_, scores)| weight(scores)).sum();
-    let most_are = not_finite > weight(&pool.sum);
+    let most_are = not_finite + pool.senseless > weight(&pool.sum).saturating_sub(pool.senseless);
     for (group, scores) in &broken {
         match most_are {
             true => pool.sum.merge(scores),
@@ -69,9 +74,22 @@ pub(crate) fn pooled(
 struct Pool {
     sum: Scores,
     without: Vec<Without>,
+    /// Training samples of those whose loss is beyond all sense.
+    senseless: u128,
+}
+
+fn weight(scores: &Scores) -> u128 {
+    u128::from(scores.training.samples())
 }
 
 impl Pool {
+    fn take(&mut self, scores: &Scores) {
+        self.sum.merge(scores);
+        if scores.training.mean() > SENSELESS {
+            self.senseless += weight(scores);
+        }
+    }
+
     fn leave_out(&mut self, group: usize, reason: Option<Reason>) {
         let group = group as u32;
         self.without.push(Without { group, reason });

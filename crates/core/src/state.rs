@@ -142,14 +142,32 @@ pub struct Best {
     pub t: u64,
     /// Its [score](Validation::score).
     pub score: f64,
+    /// Its validation loss, which decides between equal scores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<f64>,
 }
 
 impl Best {
-    /// Whether it is to be chosen instead of another, or of none. The initial model has learnt nothing: what is as good
-    /// as that is better.
+    /// What an evaluation at `t` says.
+    pub fn new(t: u64, on: &Validation) -> Self {
+        Best {
+            t,
+            score: on.score(),
+            loss: Some(on.loss_validation),
+        }
+    }
+
+    /// Whether it is to be chosen instead of another, or of none. Of equal scores the lower loss is better, then the
+    /// earlier one; but the initial model has learnt nothing: what is as good as that is better.
     pub fn beats(self, other: Option<Best>) -> bool {
+        let is_lower = |other: Best| {
+            self.loss
+                .zip(other.loss)
+                .is_some_and(|(own, other)| own < other)
+        };
         other.is_none_or(|other| {
-            self.score > other.score || (other.t == 0 && self.score >= other.score)
+            let is_equal = self.score == other.score;
+            self.score > other.score || is_equal && (other.t == 0 || is_lower(other))
         })
     }
 }

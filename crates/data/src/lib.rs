@@ -39,6 +39,7 @@ mod split;
 mod statistics;
 mod synthetic;
 mod table;
+pub mod unfinished;
 
 pub use error::DataError;
 pub use files::npz::write_npz;
@@ -48,8 +49,8 @@ pub use pseudonym::PseudonymKey;
 pub use selvedge_core::statistics::{Scale, SideStatistics, Statistics};
 pub use sets::{SETS, usual_targets};
 pub use shards::{
-    Cut, HeldOut, PartyLoaded, PartyPatients, PartyShard, cut, distribute, read_party,
-    read_party_and_patients,
+    Cut, HeldOut, PartyLoaded, PartyPatients, PartyShard, cut, distribute, look_at_shards,
+    read_party, read_party_and_patients,
 };
 
 use rows::Dealt;

@@ -15,15 +15,18 @@ use crate::error::{Context, Result, bail};
 use crate::files::{self, COMPARISON, make_folder, of_seed, read_json, write_json};
 use crate::runs::labels::flat;
 use selvedge_core::experiment::Experiment;
-use selvedge_data::SETS;
+use selvedge_data::{SETS, unfinished};
 use selvedge_nn::random::Key;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
+use std::fs::{DirEntry, File};
 use std::path::{Path, PathBuf};
 
 const LOCK: &str = "lock";
+
+/// Where learning rates are tried, in the comparison's folder.
+const TUNING: &str = "tuning";
 
 /// The beginning of a `--set` that changes the learning rate.
 pub const RATE: &str = "train.learning_rate=";
@@ -211,11 +214,15 @@ impl Comparison {
             return Ok(Some(there));
         }
         // What a process that was killed at once has left is not in the way.
-        let is_in_the_way = |name: &std::ffi::OsStr| {
-            name != "tuning" && name != LOCK && !name.to_string_lossy().ends_with(".partial")
+        let is_in_the_way = |entry: &DirEntry| {
+            let (name, path) = (entry.file_name(), entry.path());
+            let is_ours = (name == LOCK && std::fs::read(&path).is_ok_and(|text| text.is_empty()))
+                || (name == TUNING && path.is_dir() && Self::there(&path).is_ok())
+                || unfinished::is_name(&name);
+            !is_ours
         };
         let mut entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        if entries.any(|e| is_in_the_way(&e.file_name())) {
+        if entries.any(|entry| is_in_the_way(&entry)) {
             bail!(
                 "{} is not a comparison (it has no {COMPARISON}) and is not empty: choose another --out",
                 folder.display()

@@ -1,7 +1,7 @@
 //! How a trained model's probabilities are turned into a class.
 
 use crate::error::{Result, bail};
-use crate::format::count;
+use crate::format::counted;
 use crate::trained::Trained;
 use selvedge_core::assess::{Decision, Goal, Operating};
 use selvedge_core::experiment::one_of;
@@ -81,6 +81,12 @@ impl Deciding {
             .map_or(Decision::Largest, |chosen| chosen.decision())
     }
 
+    /// The probability from which on the positive class is predicted, chosen on the validation patients; infinite if none
+    /// meets the goal.
+    pub fn threshold(&self) -> Option<f32> {
+        Some(self.operating?.threshold)
+    }
+
     /// The name of the positive class.
     pub fn positive_name(&self) -> Option<&str> {
         self.said.as_ref().map(|(name, _)| name.as_str())
@@ -88,14 +94,13 @@ impl Deciding {
 
     /// A description for people.
     pub fn about(&self, trained: &Trained) -> Vec<String> {
-        let validated = trained.calibrated_on;
-        let samples = count(validated as u64);
-        let mut lines = vec![match (self.calibrated, validated) {
-            (true, _) => format!("Probabilities are calibrated on {samples} validation samples"),
-            (false, 0) if trained.manifest.data.validation_samples > 0 => "Probabilities are the model's own: the run does not say how it answers on its validation samples".into(),
-            (false, 0) => "Probabilities are the model's own: they cannot be calibrated without validation samples (data.validation)".into(),
-            (false, _) if trained.calibration.is_none() => "Probabilities are the model's own: they cannot be calibrated on validation samples of one class".into(),
-            (false, _) => "Probabilities are the model's own, not calibrated".into(),
+        let samples = counted(trained.calibrated_on as u64, "validation sample");
+        let mut lines = vec![match (self.calibrated, trained.why_not_calibrated()) {
+            (true, _) => format!("Probabilities are calibrated on {samples}"),
+            (false, Some(why)) => {
+                format!("Probabilities are the model's own: they cannot be calibrated{why}")
+            }
+            (false, None) => "Probabilities are the model's own, not calibrated".into(),
         }];
         if let Some((name, why)) = &self.said {
             lines.push(format!("The positive class is {name:?} ({why})"));
@@ -148,6 +153,11 @@ fn operating(
     goal: Goal,
 ) -> Result<Operating> {
     let Some((probabilities, labels)) = trained.validated(calibrated) else {
+        if trained.validation.is_some() {
+            bail!(
+                "no threshold can be chosen: the model does not answer for all validation samples"
+            );
+        }
         if trained.manifest.data.validation_samples > 0 {
             bail!(
                 "a threshold is chosen on what the model says of each validation sample, which only the hospitals of a deployed run know: leave it out, and choose one on data of your own with `selvedge evaluate`"

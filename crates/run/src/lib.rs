@@ -39,6 +39,7 @@ mod named;
 pub mod outputs;
 pub mod presets;
 pub mod runs;
+mod seal;
 pub mod seeds;
 pub mod segments;
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::error::{Context, Result, bail};
 use crate::extending::Extension;
-use crate::files::{MANIFEST, is_run, read_json, write_json};
+use crate::files::{MANIFEST, check_readable, is_run, read_json, write_json};
 use crate::format::{bytes, count, seconds};
 use selvedge_core::dataset::{Dataset, Group};
 use selvedge_core::experiment::Experiment;
@@ -17,7 +17,6 @@ use selvedge_nn::random::Key;
 use selvedge_nn::simd::Level;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
 use std::path::Path;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -266,12 +265,7 @@ impl Manifest {
     pub fn read(run: &Path) -> Result<Self> {
         let path = run.join(MANIFEST);
         if !is_run(run) {
-            // A folder that cannot be read may have one.
-            if let Err(error) = std::fs::metadata(&path)
-                && ![ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind())
-            {
-                return Err(error).with_context(|| format!("cannot read {}", path.display()));
-            }
+            check_readable(&path)?;
             if !run.exists() {
                 bail!(
                     "{} is not a run directory: there is no such folder",

@@ -85,13 +85,10 @@ impl Run {
             let Some(on) = &evaluation.validation else {
                 continue;
             };
-            let now = Best {
-                t: evaluation.t,
-                score: match is_old {
-                    true => on.auc_validation.unwrap_or(on.accuracy_validation),
-                    false => on.score(),
-                },
-            };
+            let mut now = Best::new(evaluation.t, on);
+            if is_old {
+                now.score = on.auc_validation.unwrap_or(on.accuracy_validation);
+            }
             let beats = match (is_old, best) {
                 (true, Some(Best { score, .. })) => now.score > score,
                 _ => now.beats(best),
@@ -202,19 +199,12 @@ fn check_same_data(
     )
 }
 
-/// The mean, and the standard deviation of a sample (0 for one value).
-pub fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
+/// The mean, and the standard deviation of a sample: one value has none.
+pub fn mean_and_deviation(values: &[f64]) -> (f64, Option<f64>) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
     let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
-    (
-        mean,
-        if values.len() < 2 {
-            0.0
-        } else {
-            (squares / (n - 1.0)).sqrt()
-        },
-    )
+    (mean, (n > 1.0).then(|| (squares / (n - 1.0)).sqrt()))
 }
 
 #[cfg(test)]

@@ -9,12 +9,12 @@ use crate::files::{
     BEST, CALIBRATION, INITIAL, INPUTS, MODEL, VALIDATION, read_bytes, read_json, write_json,
     write_whole,
 };
-use crate::format::shell;
+use crate::format::{count, counted, shell};
 use crate::manifest::Manifest;
 use crate::weights;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
-use selvedge_core::calibration::{Calibration, Calibrations, Found};
+use selvedge_core::calibration::{Calibration, Calibrations, FEWEST_SAMPLES, Found};
 use selvedge_core::dataset::Samples;
 use selvedge_core::experiment::Experiment;
 use selvedge_core::model::{Architecture, Model};
@@ -159,14 +159,32 @@ impl Trained {
                 "{on} validation samples are too few to choose a model, calibrate it or find a threshold reliably"
             ));
         }
+        let few_answer = format!(
+            "hospitals that have fewer than {FEWEST_SAMPLES}, do not answer in time or are left out, as those in quarantine are, say nothing of theirs"
+        );
         if on == 0 && validated > 0 {
-            told.push(format!(
-                "the run has {validated} validation samples, but neither {VALIDATION} nor {CALIBRATION}: probabilities cannot be calibrated (a run that was deployed with 0.2 has neither)"
-            ));
+            told.push(match self.file.with_file_name(CALIBRATION).is_file() {
+                true => format!(
+                    "none of the {validated} validation samples is there to calibrate probabilities: {few_answer}"
+                ),
+                false => format!(
+                    "the run has {validated} validation samples, but neither {VALIDATION} nor {CALIBRATION}: probabilities cannot be calibrated (a run that was deployed with 0.2 has neither)"
+                ),
+            });
         }
         if on > 0 && on < validated {
+            let calibrated = match self.calibration {
+                Some(_) => "probabilities are calibrated",
+                None => "probabilities could be calibrated only",
+            };
             told.push(format!(
-                "probabilities are calibrated on {on} of the {validated} validation samples: the hospitals of the others did not answer in time"
+                "{calibrated} on {on} of the {validated} validation samples: {few_answer}"
+            ));
+        }
+        let unanswered = self.unanswered();
+        if unanswered > 0 {
+            told.push(format!(
+                "what the model says is no number for {unanswered} of {on} validation samples: probabilities cannot be calibrated, and no threshold can be chosen"
             ));
         }
         if self.calibration.is_none() && on > 0 && self.validation.is_none() {
@@ -180,12 +198,7 @@ impl Trained {
                 "all validation samples are of the class {class:?}: the model was chosen by its loss on them, and they cannot calibrate probabilities or choose a threshold"
             ));
         }
-        if self.is_untrained() {
-            told.push(
-                "the model is the random one that training began with: it has learnt nothing"
-                    .into(),
-            );
-        }
+        told.extend(self.untrained());
         let best = self.file.with_file_name(BEST);
         if on > 0 && !best.is_file() {
             told.push(format!("the run has no {BEST}: its last model is used"));
@@ -217,24 +230,102 @@ impl Trained {
         squares(|own, initial| own - initial) <= UNMOVED * UNMOVED * squares(|_, initial| initial)
     }
 
+    /// Whether it is the model that was best on the validation samples, and not the last.
+    pub fn is_best(&self) -> bool {
+        self.file.ends_with(BEST)
+    }
+
+    /// What is said of a model that has learnt nothing.
+    pub fn untrained(&self) -> Option<String> {
+        let why = match self.is_best() && self.manifest.best == Some(0) {
+            true => " (no later one was better on the validation samples)",
+            false => "",
+        };
+        self.is_untrained().then(|| {
+            format!(
+                "the model is the random one that training began with{why}: it has learnt nothing"
+            )
+        })
+    }
+
+    /// Why its probabilities cannot be calibrated, if they cannot: without, since or on what.
+    pub fn why_not_calibrated(&self) -> Option<&'static str> {
+        let has_calibration = || self.file.with_file_name(CALIBRATION).is_file();
+        let why = match self.calibrated_on {
+            _ if self.calibration.is_some() => return None,
+            _ if self.unanswered() > 0 => {
+                ", since the model does not answer for all validation samples"
+            }
+            0 if self.manifest.data.validation_samples == 0 => {
+                " without validation samples (data.validation)"
+            }
+            0 if has_calibration() => {
+                ", since no hospital says how the model answers on its validation samples"
+            }
+            0 => ", since the run does not say how it answers on its validation samples",
+            _ => " on validation samples of one class",
+        };
+        Some(why)
+    }
+
+    /// Of how many validation samples the model says what is no number.
+    fn unanswered(&self) -> usize {
+        let classes = self.classes().len();
+        let said = self.validation.as_ref().map(|v| &v.probabilities[..]);
+        let rows = said.unwrap_or_default().chunks_exact(classes);
+        rows.filter(|row| !is_answer(row)).count()
+    }
+
     /// The names of the classes.
     pub fn classes(&self) -> &[String] {
         &self.inputs.statistics.classes
     }
 
     /// The model's own predictions for patients.
-    pub fn predict(&self, samples: &Samples) -> Predictions {
-        predict(
-            (&self.architecture, &*self.objective),
-            &self.model,
-            samples,
-            None,
+    ///
+    /// # Errors
+    /// If what it says of one of them is no number: values or weights are so large that it has nothing to say. `name` is
+    /// what the row is called.
+    pub fn predict(
+        &self,
+        samples: &Samples,
+        name: impl Fn(usize) -> String,
+    ) -> Result<Predictions> {
+        let networks = (&self.architecture, &*self.objective);
+        let said = predict(networks, &self.model, samples, None);
+        let rows = said.probabilities.chunks_exact(self.classes().len());
+        let wrong = rows.enumerate().filter(|(_, row)| !is_answer(row));
+        let wrong: Vec<usize> = wrong.map(|(row, _)| row).collect();
+        let Some(first) = wrong.first() else {
+            return Ok(said);
+        };
+        bail!(
+            "{}: what this model says is no number for {} of {}, {} first: {}",
+            self.file.display(),
+            count(wrong.len() as u64),
+            counted(samples.len() as u64, "sample"),
+            name(*first),
+            match wrong.len() == samples.len() {
+                true =>
+                    "its weights are too large; train it again, with a lower train.learning_rate",
+                false =>
+                    "either values of these are far outside of those in training, or its weights are too large; leave them out, or train it again with a lower train.learning_rate",
+            }
         )
     }
 
     /// Probabilities of patients, row after row; calibrated, if `calibrated` is set and the run has a calibration.
-    pub fn probabilities(&self, samples: &Samples, calibrated: bool) -> Vec<f32> {
-        self.corrected(self.predict(samples).probabilities, calibrated)
+    ///
+    /// # Errors
+    /// As [`predict`](Self::predict).
+    pub fn probabilities(
+        &self,
+        samples: &Samples,
+        calibrated: bool,
+        name: impl Fn(usize) -> String,
+    ) -> Result<Vec<f32>> {
+        let said = self.predict(samples, name)?;
+        Ok(self.corrected(said.probabilities, calibrated))
     }
 
     /// Probabilities, calibrated in the same way.
@@ -245,14 +336,22 @@ impl Trained {
         }
     }
 
-    /// The same of the validation patients, and their labels.
+    /// The same of the validation patients, and their labels; nothing if the model does not answer for all.
     pub fn validated(&self, calibrated: bool) -> Option<(Vec<f32>, &[u32])> {
         let Validation {
             probabilities,
             labels,
-        } = self.validation.as_ref()?;
+        } = self
+            .validation
+            .as_ref()
+            .filter(|_| self.unanswered() == 0)?;
         Some((self.corrected(probabilities.clone(), calibrated), labels))
     }
+}
+
+/// Whether these are probabilities.
+fn is_answer(row: &[f32]) -> bool {
+    row.iter().all(|p| p.is_finite())
 }
 
 /// The networks of an experiment for these inputs.
@@ -370,7 +469,9 @@ fn read_validation(run: &Path, model: &str, classes: usize) -> Result<Option<Val
     let probabilities = weights::from_bytes(tensor(model, Dtype::F32)?.data());
     let sound = probabilities.len() == labels.len() * classes
         && labels.iter().all(|label| (*label as usize) < classes)
-        && probabilities.iter().all(|p| (0.0..=1.0).contains(p));
+        && probabilities
+            .iter()
+            .all(|p| p.is_nan() || (0.0..=1.0).contains(p));
     match sound {
         true => Ok(Some(Validation {
             probabilities,

@@ -6,14 +6,13 @@ use crate::Outcome;
 use crate::args::{CompareArgs, ComparisonArgs, DataDirectory, MachineArgs, SweepArgs};
 use crate::comparison::table::Table;
 use crate::comparison::targets::{Target, has_diverged, or_usual, parse_all};
-use crate::comparison::{Options, rates, run_all};
+use crate::comparison::{Options, output, rates, run_all};
 use crate::interrupt::catch_interrupts;
 use crate::load;
 use anyhow::{Result, anyhow, bail};
 use selvedge_core::experiment::Algorithm;
 use selvedge_data::SETS;
 use selvedge_run::comparison::{Comparison, Variant};
-use selvedge_run::files::write_whole;
 use selvedge_run::format::{count, counted, word};
 use selvedge_run::runs::{Series, series};
 use std::path::{Path, PathBuf};
@@ -122,7 +121,7 @@ fn values_of(text: &str) -> Vec<String> {
 fn run(args: &ComparisonArgs, kind: &str, variants: Vec<Variant>) -> Result<Outcome> {
     let targets = parse_all(&args.target)?;
     let grid = grid(&args.learning_rates)?;
-    catch_interrupts()?;
+    catch_interrupts();
     let named = load::experiment(&args.experiment)?;
     let experiment = load::for_comparison(named.experiment)?;
     let mut comparison = Comparison {
@@ -138,6 +137,7 @@ fn run(args: &ComparisonArgs, kind: &str, variants: Vec<Variant>) -> Result<Outc
     let name = format!("{kind}-{}", named.name);
     let folder = folder(args, &name, &comparison, grid.as_deref());
     comparison.check(&folder, grid.as_deref())?;
+    output::check(&folder)?;
     let options = options(&args.experiment.data, &args.machine)?;
     let _lock = Comparison::lock(&folder)?;
     if let Some(grid) = grid
@@ -239,15 +239,10 @@ fn conclude(comparison: &Comparison, folder: &Path, targets: &[Target], json: bo
         text = rates::table(rates) + "\n";
     }
     text += &table.text();
-    write_whole(&folder.join("table.txt"), text.as_bytes())?;
-    write_whole(&folder.join("table.csv"), table.csv().as_bytes())?;
     let notes = comparison.rates.as_ref().map(rates::sentences);
     let notes = notes.unwrap_or_default();
-    let report = folder.join("report.html");
-    write_whole(
-        &report,
-        crate::report::page(&series, &table, &notes).as_bytes(),
-    )?;
+    let page = crate::report::page(&series, &table, &notes);
+    output::write(folder, &text, &table, &page)?;
     if json {
         return print_json(&serde_json::json!({
             "folder": folder.display().to_string(),
@@ -274,7 +269,7 @@ fn conclude(comparison: &Comparison, folder: &Path, targets: &[Target], json: bo
     print(&format!(
         "Bytes are per group, every byte counted; a dash marks a target that was not reached.\nFiles   {}\nReport  {}\n",
         folder.display(),
-        report.display()
+        folder.join("report.html").display()
     ))
 }
 

@@ -12,7 +12,7 @@ use selvedge_core::dataset::{Dataset, Samples};
 use selvedge_core::experiment::Experiment;
 use selvedge_data::{Labels, Loaded};
 use selvedge_run::deciding::Deciding;
-use selvedge_run::files::{EVALUATION, write_json, write_whole};
+use selvedge_run::files::{EVALUATION, write_json};
 use selvedge_run::format::{count, counted};
 use selvedge_run::outputs::{Kind, Output, of_data};
 use selvedge_run::trained::Trained;
@@ -28,18 +28,16 @@ struct Measuring<'a> {
 
 pub(crate) fn run(args: &EvaluateArgs) -> Result<Outcome> {
     let (trained, deciding) = open(&args.model)?;
-    if let Some(html) = &args.html {
-        let mut files = args.data.clone();
-        files.extend(of_data(
-            &trained.experiment,
-            args.directory.data_dir.as_deref(),
-        ));
-        let page = Output {
-            option: "--html",
-            path: html,
-            kind: Kind::Page,
-        };
-        page.check(&files)?;
+    let html = args.html.as_ref().map(|path| Output {
+        option: "--html",
+        path,
+        kind: Kind::Page,
+    });
+    if let Some(html) = &html {
+        let data_dir = args.directory.data_dir.as_deref();
+        let mut files = of_data(&trained.experiment, data_dir);
+        files.extend(args.data.clone());
+        html.check(&files)?;
     }
     let measuring = Measuring {
         trained: &trained,
@@ -64,13 +62,27 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Outcome> {
     if deciding.calibrated {
         about.push("Calibrated probabilities: class-based metrics can differ from those of `train` and `report`, which use the raw ones".into());
     }
-    if let Some(html) = &args.html {
+    let by_validation: Vec<&str> = [
+        (trained.is_best(), "chosen"),
+        (deciding.calibrated, "calibrated"),
+        (deciding.threshold().is_some(), "given its threshold"),
+    ]
+    .into_iter()
+    .filter_map(|(is_so, what)| is_so.then_some(what))
+    .collect();
+    if let Some(html) = &html {
         let title = &trained.manifest.name;
-        let page = assessment::page(title, &about, &parts, classes, args.confidence);
-        write_whole(html, page.as_bytes())?;
+        html.write(assessment::page(
+            title,
+            &about,
+            &parts,
+            classes,
+            args.confidence,
+            &by_validation,
+        ))?;
     }
     let mut text = format!("{}\n\n", about.join("\n"));
-    text += &assessment::text(&parts, classes, args.confidence);
+    text += &assessment::text(&parts, classes, args.confidence, &by_validation);
     if let Some(html) = &args.html {
         text += &format!("\nPage    {}\n", html.display());
     }
@@ -84,16 +96,20 @@ impl Measuring<'_> {
     }
 
     /// What is said of patients, each of whom has one row.
-    fn predicted(&self, samples: &Samples) -> Predicted<'static> {
-        let said = self.trained.predict(samples);
+    fn predicted(
+        &self,
+        samples: &Samples,
+        name: impl Fn(usize) -> String,
+    ) -> Result<Predicted<'static>> {
+        let said = self.trained.predict(samples, name)?;
         let calibrated = self.deciding.calibrated;
-        Predicted {
+        Ok(Predicted {
             loss: (!calibrated).then(|| said.losses.mean()),
             probabilities: self.trained.corrected(said.probabilities, calibrated),
             labels: samples.y.classes().to_vec(),
             persons: &[],
             groups: None,
-        }
+        })
     }
 
     /// On the data of the run.
@@ -120,7 +136,7 @@ impl Measuring<'_> {
             &Predicted {
                 persons: &persons,
                 groups: (names.len() > 1).then_some((&of_row, &names)),
-                ..self.predicted(&training)
+                ..self.predicted(&training, of_part("training"))?
             },
         )];
         drop(training);
@@ -140,7 +156,7 @@ impl Measuring<'_> {
                 let predicted = Predicted {
                     persons,
                     groups: groups.map(|of_row| (&of_row[..], &names[..])),
-                    ..self.predicted(samples)
+                    ..self.predicted(samples, of_part(name))?
                 };
                 parts.push(self.part(name, &predicted));
             }
@@ -181,10 +197,15 @@ impl Measuring<'_> {
                 .groups
                 .as_ref()
                 .map(|(of_row, names)| (&of_row[..], &names[..])),
-            ..self.predicted(&patients.samples)
+            ..self.predicted(&patients.samples, |row| format!("{:?}", patients.ids[row]))?
         };
         Ok(vec![self.part("data", &predicted)])
     }
+}
+
+/// What a row of a part is called.
+fn of_part(part: &str) -> impl Fn(usize) -> String {
+    move |row| format!("{part} sample {}", row + 1)
 }
 
 /// Rows by the bits of their values.

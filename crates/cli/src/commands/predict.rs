@@ -3,15 +3,15 @@
 use super::{print, print_json};
 use crate::Outcome;
 use crate::args::{ModelArgs, PredictArgs};
-use crate::deploy::predictions::{by_class, csv_head, csv_line};
+use crate::deploy::predictions::{Chosen, by_class, csv_head, csv_line};
 use crate::report::text::{csv_cell, is_formula};
+use crate::written::is_predictions;
 use anyhow::{Result, bail};
 use selvedge_core::assess::Decision;
 use selvedge_data::{Labels, Odd, Oddity, Patients, Which, read_patients};
 use selvedge_run::deciding::Deciding;
-use selvedge_run::files::{write_whole, write_whole_with};
 use selvedge_run::format::{count, counted};
-use selvedge_run::outputs::{Kind, Output, is_same_place};
+use selvedge_run::outputs::{Kind, Output, is_same_place, of_data};
 use selvedge_run::trained::Trained;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -27,11 +27,12 @@ struct Predicted<'a> {
     patients: Patients,
     probabilities: Vec<f32>,
     decision: Decision,
+    chosen: Chosen,
 }
 
 pub(crate) fn run(args: &PredictArgs) -> Result<Outcome> {
-    check_outputs(args)?;
     let (trained, deciding) = open(&args.model)?;
+    let [out, arrays] = outputs(args, &trained)?;
     let (patients, notes) = read(&trained, &args.model, &args.input, Labels::Ignored)?;
     if args.strict && !patients.oddities.is_empty() {
         let differ = match odd_patients(&patients).as_str() {
@@ -47,14 +48,17 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Outcome> {
             "not everything in the files is used, as noted above: correct them, or run without --strict"
         );
     }
-    if let Some(arrays) = &args.arrays {
-        write_whole_with(arrays, |file| {
-            patients.write_npz(&trained.inputs, BufWriter::new(file))
-        })?;
+    if let Some(arrays) = &arrays {
+        arrays.write_with(|file| patients.write_npz(&trained.inputs, BufWriter::new(file)))?;
     }
+    let id = |row: usize| format!("{:?}", patients.ids[row]);
     let predicted = Predicted {
-        probabilities: trained.probabilities(&patients.samples, deciding.calibrated),
+        probabilities: trained.probabilities(&patients.samples, deciding.calibrated, id)?,
         decision: deciding.decision(),
+        chosen: Chosen {
+            positive: deciding.positive_name().map(str::to_owned),
+            threshold: deciding.threshold(),
+        },
         trained: &trained,
         patients,
     };
@@ -75,11 +79,11 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Outcome> {
             counted(n as u64, "id")
         ));
     }
-    match &args.out {
+    match &out {
         Some(out) => {
-            write_whole(out, predicted.csv().as_bytes())?;
+            out.write(predicted.csv())?;
             print(&predicted.summary(&about))?;
-            print(&format!("Written to {}\n", out.display()))?;
+            print(&format!("Written to {}\n", out.path.display()))?;
         }
         None => {
             for line in &about {
@@ -93,23 +97,28 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Nothing that is read may be overwritten, nor one output by the other.
-fn check_outputs(args: &PredictArgs) -> Result<()> {
+/// What is written. Nothing that is read or was trained on may be overwritten, nor one output by the other.
+fn outputs<'a>(args: &'a PredictArgs, trained: &Trained) -> Result<[Option<Output<'a>>; 2]> {
+    let mut files = of_data(&trained.experiment, None);
+    files.extend(args.input.clone());
+    let output = |option, path: &'a Option<PathBuf>, kind| {
+        let path = path.as_ref()?;
+        Some(Output { option, path, kind })
+    };
+    let predictions = Kind::Known("predictions", &is_predictions);
     let outputs = [
-        ("--out", &args.out, Kind::Predictions),
-        ("--arrays", &args.arrays, Kind::Arrays),
+        output("--out", &args.out, predictions),
+        output("--arrays", &args.arrays, Kind::Arrays),
     ];
-    for (option, path, kind) in outputs {
-        if let Some(path) = path {
-            let output = Output { option, path, kind };
-            output.check(&args.input)?;
-        }
-    }
-    match (&args.out, &args.arrays) {
-        (Some(out), Some(arrays)) if is_same_place(out, arrays) => {
+    outputs
+        .iter()
+        .flatten()
+        .try_for_each(|output| output.check(&files))?;
+    match &outputs {
+        [Some(out), Some(arrays)] if is_same_place(out.path, arrays.path) => {
             bail!("--out and --arrays name the same file: expected two different ones")
         }
-        _ => Ok(()),
+        _ => Ok(outputs),
     }
 }
 
@@ -153,10 +162,10 @@ impl Predicted<'_> {
     }
 
     fn csv(&self) -> String {
-        let mut out = csv_head(self.trained.classes()) + ",notes\n";
+        let mut out = csv_head(self.trained.classes(), &self.chosen) + ",notes\n";
         let notes = notes_by_row(&self.patients);
         for (row, said, class) in self.rows() {
-            out += &csv_line(&self.patients.ids[row], class, said);
+            out += &csv_line((&self.patients.ids[row], class), said, &self.chosen);
             let told = notes.get(&row).map_or(String::new(), |n| n.join("; "));
             out += &format!(",{}\n", csv_cell(&told));
         }
@@ -176,7 +185,7 @@ impl Predicted<'_> {
         };
         json!({
             "classes": classes,
-            "patients": self.rows().map(patient).collect::<Vec<_>>(),
+            "samples": self.rows().map(patient).collect::<Vec<_>>(),
         })
     }
 

@@ -25,6 +25,8 @@ pub(crate) enum HeldOut {
     /// As in the paper, which holds out no others.
     #[default]
     Test,
+    /// None are held out: only the training loss is known.
+    Training,
 }
 
 impl HeldOut {
@@ -33,9 +35,12 @@ impl HeldOut {
     pub(crate) fn of(series: &[Series]) -> Self {
         let mut runs = series.iter().flat_map(|s| &s.runs);
         let validated = |run: &Run| run.manifest.data.validation_samples > 0;
-        match !series.is_empty() && runs.all(validated) {
-            true => HeldOut::Validation,
-            false => HeldOut::Test,
+        let tested = |run: &Run| run.manifest.data.test_samples > 0;
+        match (runs.clone().all(validated), runs.any(tested)) {
+            _ if series.is_empty() => HeldOut::Test,
+            (true, _) => HeldOut::Validation,
+            (false, true) => HeldOut::Test,
+            (false, false) => HeldOut::Training,
         }
     }
 
@@ -43,7 +48,7 @@ impl HeldOut {
     pub(crate) fn value(self, metric: &Metric, evaluation: &Evaluation) -> Option<f64> {
         match self {
             HeldOut::Validation => metric.judged(evaluation),
-            HeldOut::Test => metric.of(evaluation),
+            HeldOut::Test | HeldOut::Training => metric.of(evaluation),
         }
     }
 
@@ -63,6 +68,9 @@ impl HeldOut {
             }
             HeldOut::Test => {
                 "Runs are compared on the test samples, since not all hold out validation samples (data.validation): a choice made by these figures makes them optimistic"
+            }
+            HeldOut::Training => {
+                "No samples are held out (data.validation, data.test): runs are compared by their training loss, which does not show how they do on other samples"
             }
         }
     }

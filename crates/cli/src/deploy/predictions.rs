@@ -3,12 +3,24 @@
 use crate::report::text::csv_cell;
 use selvedge_core::calibration::Calibration;
 use selvedge_core::metrics::argmax;
+use selvedge_core::positive::Positive;
 use selvedge_core::role::Answer;
 use serde_json::{Map, Value, json};
+
+/// How a class is chosen: what stands beside each prediction.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Chosen {
+    /// The positive class, if there is one.
+    pub(crate) positive: Option<String>,
+    /// The probability from which on it is predicted; without one the most likely class is.
+    pub(crate) threshold: Option<f32>,
+}
 
 /// Answers, and who is unknown.
 pub(crate) struct Predictions {
     classes: Vec<String>,
+    /// The positive class, and why it is.
+    positive: Option<Positive>,
     /// How probabilities are corrected, if they are.
     pub(crate) calibration: Option<Calibration>,
     answered: Vec<(String, Vec<f32>)>,
@@ -18,11 +30,13 @@ pub(crate) struct Predictions {
 
 impl Predictions {
     pub(super) fn new(
-        (classes, calibration): (Vec<String>, Option<Calibration>),
+        (classes, positive): (Vec<String>, Option<Positive>),
+        calibration: Option<Calibration>,
         answers: impl Iterator<Item = (String, Answer)>,
     ) -> Self {
         let mut predictions = Predictions {
             classes,
+            positive,
             calibration,
             answered: Vec::new(),
             unknown: Vec::new(),
@@ -46,11 +60,19 @@ impl Predictions {
         class.map_or("", String::as_str)
     }
 
-    /// `id,prediction,probability_<class>…`; numbers are written so that reading them gives the same bits.
+    /// `id,prediction,probability_<class>…,positive,threshold`; numbers are written so that reading them gives the same
+    /// bits.
     pub(crate) fn csv(&self) -> String {
-        let mut text = csv_head(&self.classes) + "\n";
+        let chosen = Chosen {
+            positive: self
+                .positive
+                .as_ref()
+                .map(|positive| positive.label.clone()),
+            threshold: None,
+        };
+        let mut text = csv_head(&self.classes, &chosen) + "\n";
         for (id, said) in &self.answered {
-            text += &(csv_line(id, self.class(said), said) + "\n");
+            text += &(csv_line((id, self.class(said)), said, &chosen) + "\n");
         }
         text
     }
@@ -64,6 +86,10 @@ impl Predictions {
         json!({
             "classes": self.classes,
             "calibration": self.calibration,
+            "positive": self.positive.as_ref().map(|Positive { label, why, .. }| {
+                json!({ "class": label, "why": why.to_string() })
+            }),
+            "threshold": null,
             "patients": self.answered.iter().map(one).collect::<Vec<_>>(),
             "unknown": self.unknown,
         })
@@ -71,16 +97,34 @@ impl Predictions {
 }
 
 /// The headings above [`csv_line`].
-pub(crate) fn csv_head(classes: &[String]) -> String {
+pub(crate) fn csv_head(classes: &[String], chosen: &Chosen) -> String {
     let name = |class: &String| format!(",{}", csv_cell(&format!("probability_{class}")));
     let names: String = classes.iter().map(name).collect();
-    format!("id,prediction{names}")
+    let positive = chosen
+        .positive
+        .as_ref()
+        .map_or("", |_| ",positive,threshold");
+    format!("id,prediction{names}{positive}")
 }
 
 /// What is said of a patient.
-pub(crate) fn csv_line(id: &str, class: &str, probabilities: &[f32]) -> String {
+pub(crate) fn csv_line(
+    (id, class): (&str, &str),
+    probabilities: &[f32],
+    chosen: &Chosen,
+) -> String {
     let numbers: String = probabilities.iter().map(|p| format!(",{p}")).collect();
-    format!("{},{}{numbers}", csv_cell(id), csv_cell(class))
+    let mut line = format!("{},{}{numbers}", csv_cell(id), csv_cell(class));
+    if let Some(positive) = &chosen.positive {
+        let threshold = chosen
+            .threshold
+            .map_or(String::new(), |p| match p.is_finite() {
+                true => p.to_string(),
+                false => "unreachable".into(),
+            });
+        line += &format!(",{},{threshold}", csv_cell(positive));
+    }
+    line
 }
 
 pub(crate) fn by_class(classes: &[String], probabilities: &[f32]) -> Map<String, Value> {
@@ -101,6 +145,7 @@ mod tests {
         ];
         let said = Predictions::new(
             (vec!["no".into(), "yes, ill".into()], None),
+            None,
             answers.into_iter(),
         );
         let csv = said.csv();

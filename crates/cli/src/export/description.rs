@@ -4,6 +4,7 @@ use super::Exported;
 use anyhow::Result;
 use selvedge_core::calibration::{Calibration, LEAST};
 use selvedge_core::experiment::Side;
+use selvedge_run::outputs::Kind;
 use selvedge_run::weights;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -71,6 +72,8 @@ impl Exported<'_> {
                 "statistics_fingerprint",
                 self.inputs.statistics.fingerprint(),
             ),
+            // The last, so that no name can be taken for it.
+            ("seal", Kind::Network.blank()),
         ]
     }
 
@@ -104,6 +107,7 @@ impl Exported<'_> {
             "device": tower(Side::Device),
             "combined": { "layers": self.combined().layers },
             "calibration": self.calibration.map(calibration),
+            "seal": Kind::Weights.blank(),
         })
     }
 }

@@ -57,7 +57,10 @@ impl Band {
         match self {
             Band::None => (point.mean, point.mean),
             Band::Range => (point.min, point.max),
-            Band::Deviation => (point.mean - point.deviation, point.mean + point.deviation),
+            Band::Deviation => {
+                let deviation = point.deviation.unwrap_or_default();
+                (point.mean - deviation, point.mean + deviation)
+            }
         }
     }
 

@@ -320,7 +320,7 @@ fn about_results(series: &[Series]) -> String {
             on.explained(),
             match on {
                 HeldOut::Validation => "on these is",
-                HeldOut::Test => "is",
+                HeldOut::Test | HeldOut::Training => "is",
             }
         );
     }

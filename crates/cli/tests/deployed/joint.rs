@@ -24,11 +24,15 @@ pub(crate) fn predictions(csv: &str) -> Vec<(String, Vec<u32>)> {
     let mut lines = csv.lines();
     let header = lines.next().unwrap_or_default();
     assert!(header.starts_with("id,prediction,probability_"), "{header}");
+    let classes = header.matches(",probability_").count();
     let line = |line: &str| {
         let mut cells = line.split(',');
         let id = cells.next().unwrap().to_owned();
         let (_, p) = (cells.next(), cells);
-        let bits = p.map(|p| p.parse::<f32>().unwrap().to_bits()).collect();
+        let bits = p
+            .take(classes)
+            .map(|p| p.parse::<f32>().unwrap().to_bits())
+            .collect();
         (id, bits)
     };
     lines.map(line).collect()

@@ -23,8 +23,8 @@ pub struct Bootstrap {
 pub struct Estimate {
     /// Its value over all patients.
     pub value: f64,
-    /// Its bounds.
-    pub interval: [f64; 2],
+    /// Its bounds; nothing where it rests on one patient, of whom nobody knows how much others differ.
+    pub interval: Option<[f64; 2]>,
 }
 
 impl Bootstrap {
@@ -32,7 +32,7 @@ impl Bootstrap {
     /// together; without numbers each row is a different patient.
     pub fn estimate(&self, scored: &Scored, persons: &[u32]) -> [Option<Estimate>; MEASURES.len()] {
         let of_person = rows_by_person(persons);
-        let values = scored.measures();
+        let (values, patients) = (scored.measures(), scored.patients(persons));
         let drawn: Vec<Measures> = (0..self.resamples as u64)
             .into_par_iter()
             .map_init(
@@ -53,10 +53,10 @@ impl Bootstrap {
             column.sort_unstable_by(f64::total_cmp);
             let beyond = (1.0 - self.confidence) / 2.0;
             let interval = [quantile(&column, beyond), quantile(&column, 1.0 - beyond)];
-            let defined = !values[at].is_nan() && !column.is_empty();
-            defined.then_some(Estimate {
+            let is_known = patients[at] > 1 && !column.is_empty();
+            (!values[at].is_nan()).then_some(Estimate {
                 value: values[at],
-                interval,
+                interval: is_known.then_some(interval),
             })
         })
     }
@@ -146,9 +146,10 @@ mod tests {
         let scored = Scored::new(&rows, &labels, (2, Some(1)), Decision::Largest);
         let auc = BOOTSTRAP.estimate(&scored, &[])[0].unwrap();
         let expected = 2.0 * 1.96 * delong(&rows, &labels).sqrt();
-        let width = auc.interval[1] - auc.interval[0];
+        let [low, high] = auc.interval.unwrap();
+        let width = high - low;
         assert!((width / expected - 1.0).abs() < 0.08, "{width} {expected}");
-        assert!(auc.interval[0] < auc.value && auc.value < auc.interval[1]);
+        assert!(low < auc.value && auc.value < high);
     }
 
     #[test]
@@ -162,9 +163,48 @@ mod tests {
         let scored = Scored::new(&rows, &labels, (2, Some(1)), Decision::Largest);
         let often = BOOTSTRAP.estimate(&scored, &persons)[0].unwrap();
         let alone = BOOTSTRAP.estimate(&scored, &[])[0].unwrap();
-        let width = |e: Estimate| e.interval[1] - e.interval[0];
+        let width = |e: Estimate| {
+            let [low, high] = e.interval.unwrap();
+            high - low
+        };
         assert!((width(often) / width(once) - 1.0).abs() < 0.1);
         assert!(width(alone) < 0.5 * width(once));
+    }
+
+    #[test]
+    fn of_one_patient_there_is_no_interval() {
+        // True 1 said 0.9 and 0.8, true 0 said 0.3; the last two are one patient, but for the third case.
+        let rows = [0.1, 0.9, 0.2, 0.8, 0.7, 0.3];
+        let scored = Scored::new(&rows, &[1, 1, 0], (2, Some(1)), Decision::Largest);
+        let known = |persons: &[u32]| {
+            let estimates = BOOTSTRAP.estimate(&scored, persons);
+            let known = |e: &Option<Estimate>| e.is_some_and(|e| e.interval.is_some());
+            assert!(estimates.iter().all(Option::is_some));
+            estimates.iter().map(known).collect::<Vec<_>>()
+        };
+        let all = known(&[]);
+        let of = |name: &str| {
+            MEASURES
+                .iter()
+                .position(|measure| *measure == name)
+                .unwrap()
+        };
+        for (name, is_known) in [
+            ("sensitivity", true),
+            ("specificity", false),
+            ("negative_predictive_value", false),
+            ("auc", false),
+            ("accuracy", true),
+            ("recall", false),
+        ] {
+            assert_eq!(all[of(name)], is_known, "{name}");
+        }
+        assert!(
+            !known(&[7, 7, 8])[of("sensitivity")],
+            "one patient with two rows"
+        );
+        assert!(known(&[7, 7, 8])[of("accuracy")]);
+        assert!(!known(&[7, 7, 7]).contains(&true));
     }
 
     #[test]

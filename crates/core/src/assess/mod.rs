@@ -15,6 +15,8 @@ pub use bootstrap::{Bootstrap, Estimate};
 pub use curves::{Bin, Point, precision_recall, reliability, roc};
 pub use decision::{Decision, Goal, Operating};
 
+use std::collections::BTreeSet;
+
 /// The measures of predictions, in the order of [`Scored::measures`]. Precision, recall and F1 are means over the
 /// classes; average precision and the last four are of the positive class, where there is one. Brier's score is the
 /// squared error of the probability, summed over the classes if there are more than two.
@@ -108,7 +110,8 @@ impl Scored {
             decided: rows().map(|row| decision.class(row) as u32).collect(),
             loss: rows()
                 .zip(labels)
-                .map(|row| -libm::log(said(row).max(1e-30)))
+                .map(said)
+                .map(|p| -libm::log(if p < 1e-30 { 1e-30 } else { p }))
                 .collect(),
             brier: rows().zip(labels).map(square).collect(),
             rankings: (0..classes).map(class_of).collect(),
@@ -133,6 +136,47 @@ impl Scored {
     /// The values of [`MEASURES`] where each row counts once.
     pub fn measures(&self) -> Measures {
         self.weighted(&vec![1; self.len()])
+    }
+
+    /// On how many patients each of [`MEASURES`] rests, at least: a share on those that it is a share of, a mean over the
+    /// classes on those of the smallest class, an area on those of each side. Rows with the same number in `persons` are
+    /// of one patient; without numbers each is of another.
+    pub(crate) fn patients(&self, persons: &[u32]) -> [usize; MEASURES.len()] {
+        let person = |row: usize| persons.get(row).copied().unwrap_or(row as u32);
+        let count = |is_there: &dyn Fn(usize) -> bool| {
+            let rows = (0..self.len()).filter(|row| is_there(*row));
+            rows.map(person).collect::<BTreeSet<u32>>().len()
+        };
+        let is = |class: usize| count(&|row| self.labels[row] as usize == class);
+        let is_not = |class: usize| count(&|row| self.labels[row] as usize != class);
+        let of_all = count(&|_| true);
+        let of_classes = (0..self.classes).map(is).min().unwrap_or(0);
+        let ranked = self.ranked.iter();
+        let of_sides = ranked.map(|class| is(*class).min(is_not(*class))).min();
+        let of_sides = of_sides.unwrap_or(0);
+        let of_positive = match self.positive {
+            None => [of_sides, 0, 0, 0, 0],
+            Some(class) => {
+                let said = count(&|row| self.decided[row] as usize == class);
+                let not_said = count(&|row| self.decided[row] as usize != class);
+                [is(class), is(class), is_not(class), said, not_said]
+            }
+        };
+        let [average_precision, sensitivity, specificity, ppv, npv] = of_positive;
+        [
+            of_sides,
+            average_precision,
+            of_all,
+            of_classes,
+            of_classes,
+            of_classes,
+            of_all,
+            of_all,
+            sensitivity,
+            specificity,
+            ppv,
+            npv,
+        ]
     }
 
     /// The same where rows count as often as `weights` say.

@@ -8,6 +8,8 @@ use super::{DEVICES, EDGE, HOSPITAL, INDEX, STATISTICS, folder};
 use crate::{DataError, SideStatistics, Statistics};
 use selvedge_core::dataset::{Dataset, Group, Holders, Samples};
 use selvedge_core::outcome::{Outcome, Targets};
+use selvedge_core::experiment::{DataSettings, Seen};
+use selvedge_nn::Shape;
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -97,6 +99,21 @@ pub struct PartyLoaded {
 /// If a file is missing, malformed or of another gateway, or there is no such group or device.
 pub fn read_party(folder: &Path, party: PartyShard) -> Result<PartyLoaded, DataError> {
     read_party_and_patients(folder, party).map(|(loaded, _)| loaded)
+}
+
+/// What `look` sees of a table, to who has no more than the folder of a party, or of all; nothing if it cannot be read,
+/// which [`read_party`] then says.
+pub fn look_at_shards(settings: &DataSettings, folder: &Path) -> Option<Seen> {
+    if settings.set != "table" {
+        return None;
+    }
+    let Common {
+        shapes, statistics, ..
+    } = Common::read(folder).ok()?;
+    Some(Seen {
+        series: shapes.map(|shape| matches!(shape, Shape::Steps(..))),
+        classes: statistics.classes.len(),
+    })
 }
 
 /// The pseudonyms of a party's rows: training, validation, test. Edge and cloud have none.

@@ -215,12 +215,42 @@ impl<'a> Plan<'a> {
             }
             plan.files.push(file);
         }
+        plan.check_times()?;
         for number in 0..plan.files.len() {
             if plan.files[number].layout != Layout::Long {
                 plan.name_features(number)?;
             }
         }
         Ok(plan)
+    }
+
+    /// A column that says when, of what or how much must be in some file. Who reads one side has not all files.
+    fn check_times(&self) -> Result<(), DataError> {
+        let t = self.settings;
+        let keys = [
+            ("table.time", &t.time),
+            ("table.variable", &t.variable),
+            ("table.value", &t.value),
+        ];
+        let is_there = |name: &String| self.files.iter().any(|file| file.column(name).is_some());
+        let lost = keys
+            .into_iter()
+            .find(|(_, name)| !name.is_empty() && !is_there(name));
+        let Some((key, name)) = lost.filter(|_| self.side.is_none() && !self.purpose.is_new())
+        else {
+            return Ok(());
+        };
+        let columns = || {
+            self.files
+                .iter()
+                .flat_map(|file| file.columns.iter().map(String::as_str))
+        };
+        let hint = match nearest(name, columns()) {
+            Some(near) => format!("did you mean {near:?}?"),
+            None => format!("there are {}", list(columns())),
+        };
+        let expected = format!("no file has such a column: {hint}");
+        Err(wrong(key, format!("{name:?}"), expected))
     }
 
     /// Whether a column says who or when, or what is to be predicted, and so is no feature.

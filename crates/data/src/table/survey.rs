@@ -73,9 +73,6 @@ impl Survey {
             survey.read_file(plan, number, open)?;
         }
         let main = &plan.files[0];
-        if survey.ids.is_empty() {
-            return Err(main.problem("a header but no rows of data".into()));
-        }
         if plan.side == Some(Holder::Device) || plan.purpose.is_new() {
             return Ok(survey);
         }
@@ -182,12 +179,25 @@ impl Survey {
             Ok(())
         })?;
         let joined = row_of.iter().any(|row| *row > 0);
+        // Ids are those of the main file or, of devices, of all.
+        let is_empty = match self.ids.is_empty() {
+            true => !of_devices || number + 1 == plan.files.len(),
+            false => !joined && strangers.is_empty() && !self.can_be_empty(plan),
+        };
+        if is_empty {
+            return Err(plan.files[number].problem("a header but no rows of data".into()));
+        }
         if !joined && !strangers.is_empty() {
             return Err(self.not_joined(plan, number, &strangers));
         }
         self.strangers += strangers.len();
         self.some_strangers.extend(strangers);
         Ok(())
+    }
+
+    /// Whether a further file may have no rows: where it is one of several of a side, or new patients may lack a side.
+    fn can_be_empty(&self, plan: &Plan<'_>) -> bool {
+        plan.side.is_some() || plan.purpose.is_new() && plan.settings.one_sided == "keep"
     }
 
     /// None of a further file's ids is in the main one.

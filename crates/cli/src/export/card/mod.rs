@@ -44,7 +44,7 @@ pub(super) fn text(exported: &Exported<'_>, path: &Path) -> Result<String> {
 impl Card<'_> {
     /// Whether it is the model that was best on the validation samples, and not the last.
     fn is_best(&self) -> bool {
-        self.exported.file == selvedge_run::files::BEST
+        self.exported.trained.is_best()
     }
 
     /// The evaluation of this very model.

@@ -243,7 +243,7 @@ impl Cloud<'_> {
             .map(|[validation, _]| validation as u64);
         let fits = |(sums, correction): (&Sums, &Calibration)| {
             let all = patients.is_none_or(|patients| patients == sums.samples(correction));
-            sums.are_of(correction) && all
+            sums.are_of(correction) && (all || sums.samples(correction) == 0)
         };
         if sums.len() != corrections.len() || !sums.iter().zip(corrections).all(fits) {
             return;

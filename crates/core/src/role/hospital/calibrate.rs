@@ -3,7 +3,8 @@
 use super::super::message::Message;
 use super::super::{Outbox, Party};
 use super::Hospital;
-use crate::calibration::{Calibration, MOST_AT_ONCE, MOST_QUESTIONS, Sums};
+use crate::calibration::{Calibration, FEWEST_SAMPLES, MOST_AT_ONCE, MOST_QUESTIONS, Sums};
+use crate::checks::are_finite;
 
 /// What a model says of the validation samples.
 pub(super) struct Validated {
@@ -23,7 +24,7 @@ impl Validated {
 
 impl Hospital<'_> {
     /// What corrections do to what the measured model says. Only so many questions are answered for a model: from any
-    /// number of sums, what it says of single samples could be worked out.
+    /// number of sums, what it says of single samples could be worked out. Of very few nothing is said.
     pub(super) fn calibrate(
         &mut self,
         number: u64,
@@ -45,7 +46,12 @@ impl Hospital<'_> {
                     validated.asked.push(corrections.clone());
                 }
                 let truth = &self.held_out[0].y;
-                let of = |correction| Sums::of(correction, &validated.answers, truth);
+                let said = &validated.answers;
+                let tells = truth.len() >= FEWEST_SAMPLES && are_finite(said);
+                let of = |correction: &Calibration| match tells {
+                    true => Sums::of(correction, said, truth),
+                    false => Sums::none(correction),
+                };
                 Some(corrections.iter().map(of).collect())
             }
         };
