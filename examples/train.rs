@@ -32,7 +32,7 @@ fn main() -> Result<(), Error> {
         let f1 = e.test.f1.unwrap_or(f64::NAN);
         println!("t {:4}  loss {:.3}  F1 {f1:.3}", e.t, e.loss_train);
     }
-    let new = finished.predict(&patients(900..902)).probabilities;
+    let new = finished.predict(&patients(900..902)).answers;
     println!("ill with probability {:.2} and {:.2}", new[1], new[3]);
     Ok(())
 }

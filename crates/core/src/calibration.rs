@@ -20,10 +20,10 @@ mod sums;
 pub use search::{MOST_AT_ONCE, MOST_QUESTIONS, Search};
 pub use sums::Sums;
 
+use crate::checks::are_finite;
 use crate::metrics::Layout;
 use crate::outcome::{Kind, Targets};
 use selvedge_nn::loss::logistic;
-use crate::checks::are_finite;
 use serde::{Deserialize, Serialize};
 
 /// Of fewer samples a hospital says nothing to the cloud: sums over one are what the model says of that patient.

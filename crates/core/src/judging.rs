@@ -6,8 +6,9 @@
 //!
 //! The simulation measures scores itself; a cloud asks the groups for theirs. What follows from them is the same.
 
-use crate::objective::Objective;
 use crate::metrics::Metrics;
+use crate::objective::Objective;
+use crate::plausible;
 use crate::run::Ending;
 use crate::scores::{HeldOut, Scores, predict};
 use crate::state::{Best, Evaluation, Progress, Reached, State, Validation, Without};
@@ -236,7 +237,8 @@ fn conclude(task: &Task<'_>, state: &mut State, scores: &Scores) -> Evaluation {
 /// Loss and metrics over some samples; nothing where there are none, or where what the model says of one is no number.
 fn measured(objective: &dyn Objective, on: &HeldOut) -> Option<(f64, Metrics)> {
     let loss = on.losses.mean();
-    loss.is_finite().then(|| (loss, objective.metrics(&on.tally)))
+    loss.is_finite()
+        .then(|| (loss, objective.metrics(&on.tally)))
 }
 
 /// The budget of `[stop]` that is used up, if one is.

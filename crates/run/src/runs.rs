@@ -87,7 +87,10 @@ impl Run {
             };
             let mut now = Best::new(evaluation.t, on);
             if is_old {
-                now.score = on.auc_validation.unwrap_or(on.accuracy_validation);
+                now.score = on
+                    .auc_validation
+                    .or(on.accuracy_validation)
+                    .unwrap_or_default();
             }
             let beats = match (is_old, best) {
                 (true, Some(Best { score, .. })) => now.score > score,

@@ -105,7 +105,7 @@ impl Measuring<'_> {
         let calibrated = self.deciding.calibrated;
         Ok(Predicted {
             loss: (!calibrated).then(|| said.losses.mean()),
-            probabilities: self.trained.corrected(said.probabilities, calibrated),
+            probabilities: self.trained.corrected(said.answers, calibrated),
             labels: samples.y.classes().to_vec(),
             persons: &[],
             groups: None,

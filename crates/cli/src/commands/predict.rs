@@ -53,7 +53,7 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Outcome> {
     }
     let id = |row: usize| format!("{:?}", patients.ids[row]);
     let predicted = Predicted {
-        probabilities: trained.probabilities(&patients.samples, deciding.calibrated, id)?,
+        probabilities: trained.answers(&patients.samples, deciding.calibrated, id)?,
         decision: deciding.decision(),
         chosen: Chosen {
             positive: deciding.positive_name().map(str::to_owned),

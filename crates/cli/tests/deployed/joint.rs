@@ -74,7 +74,7 @@ impl Simulated {
         }
         let says = |samples: &Samples| -> Vec<Vec<u32>> {
             let said = predict(task.networks(), &model, samples, None);
-            let said = self.trained.corrected(said.probabilities, calibrated);
+            let said = self.trained.corrected(said.answers, calibrated);
             let rows = said.chunks_exact(dataset.classes.len());
             rows.map(|row| row.iter().map(|p| p.to_bits()).collect())
                 .collect()

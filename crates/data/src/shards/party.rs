@@ -7,8 +7,8 @@ use super::write::{check_empty, fill};
 use super::{DEVICES, EDGE, HOSPITAL, INDEX, STATISTICS, folder};
 use crate::{DataError, SideStatistics, Statistics};
 use selvedge_core::dataset::{Dataset, Group, Holders, Samples};
-use selvedge_core::outcome::{Outcome, Targets};
 use selvedge_core::experiment::{DataSettings, Seen};
+use selvedge_core::outcome::{Outcome, Targets};
 use selvedge_nn::Shape;
 use std::fs;
 use std::ops::Range;
@@ -112,7 +112,7 @@ pub fn look_at_shards(settings: &DataSettings, folder: &Path) -> Option<Seen> {
     } = Common::read(folder).ok()?;
     Some(Seen {
         series: shapes.map(|shape| matches!(shape, Shape::Steps(..))),
-        classes: statistics.classes.len(),
+        outputs: statistics.outcome.outputs(&statistics.classes),
     })
 }
 

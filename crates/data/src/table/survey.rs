@@ -72,7 +72,6 @@ impl Survey {
         for number in 0..plan.files.len() {
             survey.read_file(plan, number, open)?;
         }
-        let main = &plan.files[0];
         if plan.side == Some(Holder::Device) || plan.purpose.is_new() {
             return Ok(survey);
         }
