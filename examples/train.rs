@@ -1,6 +1,8 @@
 //! Data in memory: train with HSGD, read the metrics, use the model.
 
-use selvedge_run::{Dataset, Error, Experiment, Group, Holders, Loaded, Samples, Shape, Training};
+use selvedge_run::{
+    Dataset, Error, Experiment, Group, Holders, Loaded, Outcome, Samples, Shape, Training,
+};
 use std::ops::Range;
 
 /// Patients with one number at the hospital and one on a device; those whose numbers have the same sign are ill.
