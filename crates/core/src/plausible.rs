@@ -95,6 +95,13 @@ impl Pool {
     }
 }
 
+/// Whether these are the scores of a model that is lost: its training loss is not finite or, where that of a held-out
+/// sample is not, beyond all sense.
+pub(crate) fn are_of_a_lost_model(scores: &Scores) -> bool {
+    let loss = scores.training.mean();
+    !loss.is_finite() || loss > SENSELESS && is_broken(scores)
+}
+
 fn is_broken(scores: &Scores) -> bool {
     let sums = [
         scores.training,
