@@ -50,7 +50,7 @@ fn of_one_patient_there_is_no_interval() {
     assert!(
         of("sensitivity").is_null() && of("auc").is_null() && of("average_precision").is_null()
     );
-    assert!(of("specificity").is_array() && of("accuracy").is_array());
+    assert!(of("loss").is_array() && of("brier").is_array());
 }
 
 #[test]
