@@ -36,6 +36,8 @@ mod messages;
 mod naming;
 #[path = "truth/outputs.rs"]
 mod outputs;
+#[path = "truth/parties.rs"]
+mod parties;
 #[path = "truth/positive.rs"]
 mod positive;
 #[path = "truth/ranking.rs"]
