@@ -24,7 +24,7 @@ const WRITERS: &[(&str, &str)] = &[
     ("report run", "run/report.html"),
     (
         "report run --out r.html --svg charts",
-        "r.html charts/auc-t.svg",
+        "r.html charts/auc-bytes.svg",
     ),
     (
         "predict run --input t.csv --out p.csv --arrays a.npz",
@@ -101,11 +101,11 @@ fn a_file_that_only_looks_like_an_output_is_not_replaced() {
         "folder/commands.md",
         "# My commands\n\nAs `selvedge reference` has them.\n",
     );
-    place.write("folder/auc-t.svg", "<svg ></svg>\n");
+    place.write("folder/auc-bytes.svg", "<svg ></svg>\n");
     for (call, name) in [
         ("evaluate run --html page.html", "page.html"),
         ("report run --out page.html", "page.html"),
-        ("report run --out new.html --svg folder", "folder/auc-t.svg"),
+        ("report run --out new.html --svg folder", "folder/auc-bytes.svg"),
         ("report run --out chart.svg", "chart.svg"),
         ("data stats t.toml --out stats.json", "stats.json"),
         ("predict run --input t.csv --out p.csv", "p.csv"),
@@ -233,7 +233,8 @@ fn a_comparison_takes_no_file_of_others() {
     }
 }
 
-const CONSORTIUM: &str = "name = \"trial\"\nexperiment = \"t.toml\"\nhttp = 9001\n
+/// One hospital.
+pub const CONSORTIUM: &str = "name = \"trial\"\nexperiment = \"t.toml\"\nhttp = 9001\n
     [[cloud]]\nhost = \"127.0.0.1\"\nlisten = \"127.0.0.1\"\nclient = 9002\nlinks = 9003\ncluster = 9004\nmonitor = 9005\n
     [[hospital]]\nname = \"north\"\nhost = \"127.0.0.1\"\nlisten = \"127.0.0.1\"\nclient = 9006\nmonitor = 9007\n\
     http = 9010\ngateways = 1\n";

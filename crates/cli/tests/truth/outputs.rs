@@ -36,7 +36,14 @@ const OPTIONS: &[(&str, &str, Does)] = &[
         Folder("sweep t.toml --seeds 1 --over train.iterations=10"),
     ),
     ("tune", "--apply", File("tune t.toml")),
-    ("reproduce", "--out", Folder("reproduce fig7 --data esr")),
+    (
+        "reproduce",
+        "--out",
+        Folder(
+            "reproduce bytes,fig4 --data esr --seeds 2 --intervals 2 --set data.set=synthetic-esr \
+             --set data.groups=2 --set data.devices=60 --set train.participation=0.1 --set train.iterations=40",
+        ),
+    ),
     ("data stats", "--out", File("data stats t.toml")),
     ("data split", "--out", Folder("data split t.toml")),
     ("data split", "--key", Reads),
@@ -166,7 +173,7 @@ fn a_file_that_is_named_as_an_output_is_never_another_one() {
     let victims = victims(&place);
     // Inode and bytes: a file that is replaced by its equal is replaced all the same.
     let before = snapshot(place.path());
-    for (command, option, does) in OPTIONS {
+    for (_, option, does) in OPTIONS {
         let File(call) = does else { continue };
         for victim in &victims {
             let mut args = words(call);
@@ -195,6 +202,16 @@ fn a_file_that_is_named_as_an_output_is_never_another_one() {
     );
 }
 
+/// A run, a part of one, shards, and what is no folder.
+const FOLDERS: [&str; 6] = [
+    "t.csv",
+    "run/manifest.json",
+    "run",
+    "run/checkpoint",
+    "shards",
+    ".",
+];
+
 #[test]
 fn a_folder_that_is_named_as_an_output_keeps_what_is_in_it() {
     let place = place("outputs-folders");
@@ -206,16 +223,14 @@ fn a_folder_that_is_named_as_an_output_keeps_what_is_in_it() {
     };
     for (command, option, does) in OPTIONS {
         let Folder(call) = does else { continue };
-        for folder in [
-            "run",
-            "run/checkpoint",
-            "shards",
-            ".",
-            "t.csv",
-            "run/manifest.json",
-        ] {
+        // Nobody waits for a whole reproduction in each.
+        let folders = match *command {
+            "reproduce" => &FOLDERS[..2],
+            _ => &FOLDERS,
+        };
+        for folder in folders {
             // What it would write there begins with training, or with data that is not here.
-            if ["report", "export", "reproduce"].contains(command) && folder == "." {
+            if ["report", "export"].contains(command) && *folder == "." {
                 continue;
             }
             let before = snapshot(place.path());
@@ -224,6 +239,48 @@ fn a_folder_that_is_named_as_an_output_keeps_what_is_in_it() {
             let ran = place.selvedge(&args);
             whole(&before, &format!("{args:?}: {}", ran.stderr));
         }
+    }
+}
+
+/// Names that are tried of each command.
+const MOST_NAMES: usize = 6;
+
+/// What a command writes into a folder is found out, and then each of these names is somebody else's.
+#[test]
+fn a_folder_of_others_with_the_same_names_stays_as_it_is() {
+    let place = place("outputs-theirs");
+    place.write("consortium.toml", crate::lost::CONSORTIUM);
+    for (command, option, does) in OPTIONS {
+        let Folder(call) = does else { continue };
+        // Servers are needed to see what this one writes; its folder must be new, as that of a kit.
+        let call = match *command {
+            "up" => continue,
+            "provision" => "provision consortium.toml --shards shards",
+            _ => call,
+        };
+        let call_with = |folder| [words(call), vec![option, folder]].concat();
+        place.succeeds(&call_with("fresh"));
+        let mut names: Vec<String> = fs::read_dir(place.join("fresh"))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        let most = names.len().div_ceil(MOST_NAMES);
+        for name in names.iter().step_by(most) {
+            let is_folder = place.join("fresh").join(name).is_dir();
+            let inside = if is_folder { "/inside" } else { "" };
+            place.write(&format!("theirs/{name}{inside}"), "mine");
+            let before = snapshot(place.path());
+            let ran = place.selvedge(&call_with("theirs"));
+            let what = format!("{command} {option}, {name}: {}", ran.stderr);
+            assert_eq!(ran.code(), Some(2), "{what}");
+            let after = snapshot(place.path());
+            for (path, bytes) in &before {
+                assert_eq!(after.get(path), Some(bytes), "{what} changed {path:?}");
+            }
+            fs::remove_dir_all(place.join("theirs")).unwrap();
+        }
+        fs::remove_dir_all(place.join("fresh")).unwrap();
     }
 }
 
