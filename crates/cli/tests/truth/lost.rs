@@ -105,7 +105,10 @@ fn a_file_that_only_looks_like_an_output_is_not_replaced() {
     for (call, name) in [
         ("evaluate run --html page.html", "page.html"),
         ("report run --out page.html", "page.html"),
-        ("report run --out new.html --svg folder", "folder/auc-bytes.svg"),
+        (
+            "report run --out new.html --svg folder",
+            "folder/auc-bytes.svg",
+        ),
         ("report run --out chart.svg", "chart.svg"),
         ("data stats t.toml --out stats.json", "stats.json"),
         ("predict run --input t.csv --out p.csv", "p.csv"),
@@ -304,7 +307,6 @@ fn changes_of_a_kit_leave_other_files_alone() {
         "kit/north/hospital/key.nk.partial",
         "kit/north/hospital/ward.csv",
         "kit/north/hospital/data/ward.csv",
-        "kit/west/notes.txt",
     ];
     for name in others {
         place.write(name, "mine");
@@ -326,6 +328,9 @@ fn changes_of_a_kit_leave_other_files_alone() {
             );
         }
     }
+    place.write("kit/east/server/README.md", "mine");
+    let add = "kit add kit east --host 10.0.0.9";
+    place.refuses(&words(add), &["kit/east", "move it elsewhere"]);
     for call in ["provision consortium.toml --out kit", "up t.toml --out kit"] {
         place.refuses(&words(call), &["kit", "already exists"]);
     }
