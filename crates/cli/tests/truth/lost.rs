@@ -329,7 +329,7 @@ fn changes_of_a_kit_leave_other_files_alone() {
         }
     }
     place.write("kit/east/server/README.md", "mine");
-    let add = "kit add kit east --host 10.0.0.9";
+    let add = "kit add kit east --host 10.0.0.10";
     place.refuses(&words(add), &["kit/east", "move it elsewhere"]);
     for call in ["provision consortium.toml --out kit", "up t.toml --out kit"] {
         place.refuses(&words(call), &["kit", "already exists"]);
