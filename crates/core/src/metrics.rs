@@ -6,7 +6,7 @@
 mod tally;
 
 pub use tally::{Layout, Tally, risk};
-pub(crate) use tally::{area, of_confusion};
+pub(crate) use tally::{area, average_precision, of_confusion};
 
 use crate::experiment::{ABOVE_0, KeyInfo, SHARE};
 use crate::outcome::Kind;

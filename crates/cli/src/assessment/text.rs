@@ -103,7 +103,7 @@ pub(crate) fn text(
 }
 
 /// `0.8421 [0.826, 0.858]`
-fn estimate(estimate: Option<&Estimate>) -> String {
+pub(super) fn estimate(estimate: Option<&Estimate>) -> String {
     match estimate {
         None => "–".into(),
         Some(Estimate {

@@ -1,6 +1,6 @@
 //! How much a measure would vary with other patients: bootstrap confidence intervals over resampled patients.
 
-use super::{MEASURES, Measures, Scored};
+use super::{MEASURES, Scored};
 use rayon::prelude::*;
 use selvedge_nn::random::Key;
 use serde::Serialize;
@@ -31,20 +31,34 @@ impl Bootstrap {
     /// Every measure that is defined. Rows with the same number in `persons` belong to one patient and are resampled
     /// together; without numbers each row is a different patient.
     pub fn estimate(&self, scored: &Scored, persons: &[u32]) -> [Option<Estimate>; MEASURES.len()] {
+        let weighted = |weights: &[u32]| scored.weighted(weights).to_vec();
+        let rows = (scored.len(), persons);
+        let estimates = self.resampled(rows, &scored.patients(persons), weighted);
+        std::array::from_fn(|at| estimates[at])
+    }
+
+    /// Every value that is defined of those that `weighted` gives, by how often each row counts. An interval needs more
+    /// than one of the patients that its value rests on.
+    pub(super) fn resampled(
+        &self,
+        (rows, persons): (usize, &[u32]),
+        patients: &[usize],
+        weighted: impl Fn(&[u32]) -> Vec<f64> + Sync,
+    ) -> Vec<Option<Estimate>> {
         let of_person = rows_by_person(persons);
-        let (values, patients) = (scored.measures(), scored.patients(persons));
-        let drawn: Vec<Measures> = (0..self.resamples as u64)
+        let values = weighted(&vec![1; rows]);
+        let drawn: Vec<Vec<f64>> = (0..self.resamples as u64)
             .into_par_iter()
             .map_init(
-                || vec![0; scored.len()],
+                || vec![0; rows],
                 |weights, number| {
                     let key = Key::new(self.seed).with(WORD).with(number);
                     draw(key, &of_person, weights);
-                    scored.weighted(weights)
+                    weighted(weights)
                 },
             )
             .collect();
-        std::array::from_fn(|at| {
+        let of = |(at, value): (usize, &f64)| {
             let mut column: Vec<f64> = drawn
                 .iter()
                 .map(|m| m[at])
@@ -54,11 +68,12 @@ impl Bootstrap {
             let beyond = (1.0 - self.confidence) / 2.0;
             let interval = [quantile(&column, beyond), quantile(&column, 1.0 - beyond)];
             let is_known = patients[at] > 1 && !column.is_empty();
-            (!values[at].is_nan()).then_some(Estimate {
-                value: values[at],
+            (!value.is_nan()).then_some(Estimate {
+                value: *value,
                 interval: is_known.then_some(interval),
             })
-        })
+        };
+        values.iter().enumerate().map(of).collect()
     }
 }
 

@@ -7,10 +7,12 @@
 //!                             └──► decision: a threshold for a wanted sensitivity or specificity
 //! ```
 
+mod answered;
 mod bootstrap;
 mod curves;
 mod decision;
 
+pub use answered::{Agreement, Answered, losses};
 pub use bootstrap::{Bootstrap, Estimate};
 pub use curves::{Bin, Point, precision_recall, reliability, roc};
 pub use decision::{Decision, Goal, Operating};

@@ -536,7 +536,7 @@ pub(crate) fn area(counts: &mut dyn Iterator<Item = (u64, u64)>) -> Option<f64> 
 
 /// The precision at each positive, on average: positives of one score count together. From (positives, negatives) by
 /// rising score; `None` without both.
-fn average_precision(counts: &mut dyn Iterator<Item = (u64, u64)>) -> Option<f64> {
+pub(crate) fn average_precision(counts: &mut dyn Iterator<Item = (u64, u64)>) -> Option<f64> {
     let counts: Vec<(u64, u64)> = counts.collect();
     let (mut positives, mut all, mut sum) = (0, 0, 0.0);
     for (p, n) in counts.iter().rev().filter(|(p, n)| p + n > 0) {

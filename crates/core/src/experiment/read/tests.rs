@@ -48,6 +48,10 @@ fn the_table_of_keys_is_the_keys_there_are() {
     (optimiser.edge_rate, optimiser.cloud_rate) = (some, some);
     // A table that says nothing is not written.
     experiment.data.table.positive = "yes".into();
+    experiment.data.table.event = "died".into();
+    let data = &mut experiment.data;
+    (data.outcome, data.intervals, data.horizon) = ("survival".into(), 5, some);
+    data.hidden = 0.5;
     (experiment.defence.quarantine, experiment.attack.from) = (1, 1);
     let mut found = Vec::new();
     leaves(&serde_json::to_value(&experiment).unwrap(), "", &mut found);
