@@ -66,6 +66,16 @@ impl Metric {
         METRICS.iter().filter(move |metric| metric.is_of(kind))
     }
 
+    /// The one that stands for all where there is room for one.
+    pub fn chief(kind: Kind) -> &'static Metric {
+        let name = match kind {
+            Kind::Class | Kind::Labels => "auc",
+            Kind::Quantity => "r2",
+            Kind::Survival => "concordance",
+        };
+        Metric::find(name).unwrap_or(&METRICS[0])
+    }
+
     /// Whether it is defined for a kind of outcome.
     pub fn is_of(&self, kind: Kind) -> bool {
         self.kinds.contains(&kind)

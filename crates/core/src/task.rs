@@ -500,15 +500,24 @@ pub fn check_targets(experiment: &Experiment, held_out: [usize; 2]) -> Result<()
 /// Refuses a target that is not measured of a kind of outcome.
 fn check_metrics(experiment: &Experiment, kind: Kind) -> Result<(), TaskError> {
     let mut targets = experiment.stop.targets().map(|(metric, _)| metric);
-    let key = targets
-        .find(|metric| !metric.is_of(kind))
-        .and_then(|metric| metric.stop);
-    let Some(key) = key else {
+    targets.try_for_each(|metric| check_measured(metric, kind, |m| Some(m.stop?.path)))
+}
+
+/// Refuses a target that is not measured of a kind of outcome; `name` is what targets are called there.
+///
+/// # Errors
+/// If it is not.
+pub fn check_measured(
+    metric: &Metric,
+    kind: Kind,
+    name: fn(&Metric) -> Option<&'static str>,
+) -> Result<(), TaskError> {
+    let Some(key) = name(metric).filter(|_| !metric.is_of(kind)) else {
         return Ok(());
     };
-    let right = Metric::of_kind(kind).filter_map(|metric| Some(metric.stop?.path));
+    let right = Metric::of_kind(kind).filter_map(name);
     Err(TaskError::NotMeasured {
-        key: key.path,
+        key,
         kind: match kind {
             Kind::Class => "classes",
             Kind::Labels => "labels",

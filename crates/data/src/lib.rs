@@ -47,7 +47,7 @@ pub use inputs::{Column, Inputs, SideInputs};
 pub use patients::{Labels, Odd, Oddity, Patients, Which, read_patients};
 pub use pseudonym::PseudonymKey;
 pub use selvedge_core::statistics::{Scale, SideStatistics, Statistics};
-pub use sets::{SETS, usual_targets};
+pub use sets::{SETS, kind_of, usual_targets};
 pub use shards::{
     Cut, HeldOut, PartyLoaded, PartyPatients, PartyShard, cut, distribute, look_at_shards,
     read_party, read_party_and_patients,

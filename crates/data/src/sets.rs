@@ -171,12 +171,8 @@ pub static SETS: Sets = Sets {
         };
         let usual = (set.usual)(data);
         let classes = twin.map_or(usual.outputs, |twin| twin.classes);
-        let kind = match set.name == table::SET.name {
-            true => table::kind_of(data),
-            false => settings::outcome(data, set).map_or(Kind::Class, |(_, kind)| kind),
-        };
         Usual {
-            outputs: match kind {
+            outputs: match kind_of(data).unwrap_or_default() {
                 Kind::Class | Kind::Labels => classes,
                 Kind::Quantity => 1,
                 Kind::Survival => data.intervals,
@@ -185,6 +181,19 @@ pub static SETS: Sets = Sets {
         }
     },
 };
+
+/// The kind of outcome that settings ask about; nothing where it takes the data to know.
+pub fn kind_of(data: &DataSettings) -> Option<Kind> {
+    let (set, _) = find(&data.set)?;
+    match set.name == table::SET.name {
+        true => Some(table::kind_of(data)).filter(|kind| {
+            let is_open = data.outcome.is_empty() && data.table.labels.is_empty();
+            // A single column may be found to be a quantity.
+            !(is_open && kind.is_class())
+        }),
+        false => Some(settings::outcome(data, set).ok()?.1),
+    }
+}
 
 /// The names of the sets that have recordings.
 pub(crate) fn with_recordings() -> Vec<&'static str> {

@@ -96,8 +96,9 @@ pub(crate) fn run(args: &AskArgs, stop: &AtomicBool) -> Result<Option<Prediction
     let ids = patients.into_iter().map(|patient| patient.id);
     let classes = loaded.dataset.classes.clone();
     let positive = Positive::of(&experiment, &classes, &loaded.labels);
+    let outcome = loaded.dataset.outcome.clone();
     Ok(Some(Predictions::new(
-        (classes, positive),
+        (outcome, classes, positive),
         calibration,
         ids.zip(answers),
     )))

@@ -1,8 +1,10 @@
-//! What was answered: probabilities of the classes for each patient, as CSV and as JSON.
+//! What was answered for each patient, as CSV and as JSON: probabilities of classes or labels, a quantity, or a survival
+//! curve.
 
 use crate::report::text::csv_cell;
 use selvedge_core::calibration::Calibration;
 use selvedge_core::metrics::argmax;
+use selvedge_core::outcome::Outcome;
 use selvedge_core::positive::Positive;
 use selvedge_core::role::Answer;
 use serde_json::{Map, Value, json};
@@ -18,6 +20,7 @@ pub(crate) struct Chosen {
 
 /// Answers, and who is unknown.
 pub(crate) struct Predictions {
+    outcome: Outcome,
     classes: Vec<String>,
     /// The positive class, and why it is.
     positive: Option<Positive>,
@@ -30,11 +33,12 @@ pub(crate) struct Predictions {
 
 impl Predictions {
     pub(super) fn new(
-        (classes, positive): (Vec<String>, Option<Positive>),
+        (outcome, classes, positive): (Outcome, Vec<String>, Option<Positive>),
         calibration: Option<Calibration>,
         answers: impl Iterator<Item = (String, Answer)>,
     ) -> Self {
         let mut predictions = Predictions {
+            outcome,
             classes,
             positive,
             calibration,
@@ -60,9 +64,16 @@ impl Predictions {
         class.map_or("", String::as_str)
     }
 
-    /// `id,prediction,probability_<class>…,positive,threshold`; numbers are written so that reading them gives the same
-    /// bits.
+    /// `id,prediction,probability_<class>…,positive,threshold`, or `id` and [`columns`]; numbers are written so that
+    /// reading them gives the same bits.
     pub(crate) fn csv(&self) -> String {
+        if !self.outcome.is_class() {
+            let mut text = answers_head(&self.outcome, &self.classes) + "\n";
+            for (id, said) in &self.answered {
+                text += &(answers_line(id, said) + "\n");
+            }
+            return text;
+        }
         let chosen = Chosen {
             positive: self
                 .positive
@@ -79,6 +90,17 @@ impl Predictions {
 
     /// One JSON object.
     pub(crate) fn json(&self) -> Value {
+        if !self.outcome.is_class() {
+            let columns = columns(&self.outcome, &self.classes);
+            let one = |(id, said): &(String, Vec<f32>)| json!({ "id": id, "answers": by_class(&columns, said) });
+            return json!({
+                "outcome": self.outcome,
+                "names": self.classes,
+                "calibration": self.calibration,
+                "patients": self.answered.iter().map(one).collect::<Vec<_>>(),
+                "unknown": self.unknown,
+            });
+        }
         let one = |(id, said): &(String, Vec<f32>)| {
             let by_class = by_class(&self.classes, said);
             json!({ "id": id, "prediction": self.class(said), "probabilities": by_class })
@@ -94,6 +116,30 @@ impl Predictions {
             "unknown": self.unknown,
         })
     }
+}
+
+/// What the numbers are that a model gives for each patient: `probability_<label>` of yes, `prediction` of a quantity in
+/// its own unit, or `survival_<time>`, the probability that there was no event until then.
+pub(crate) fn columns(outcome: &Outcome, names: &[String]) -> Vec<String> {
+    let probability = |name: &String| format!("probability_{name}");
+    match outcome {
+        Outcome::Class | Outcome::Labels => names.iter().map(probability).collect(),
+        Outcome::Quantity { .. } => vec!["prediction".into()],
+        Outcome::Survival { ends } => ends.iter().map(|end| format!("survival_{end}")).collect(),
+    }
+}
+
+/// The headings above [`answers_line`].
+pub(crate) fn answers_head(outcome: &Outcome, names: &[String]) -> String {
+    let columns = columns(outcome, names);
+    let names = columns.iter().map(|name| format!(",{}", csv_cell(name)));
+    format!("id{}", names.collect::<String>())
+}
+
+/// What is said of a patient where that is no class.
+pub(crate) fn answers_line(id: &str, said: &[f32]) -> String {
+    let numbers: String = said.iter().map(|number| format!(",{number}")).collect();
+    format!("{}{numbers}", csv_cell(id))
 }
 
 /// The headings above [`csv_line`].
@@ -144,7 +190,7 @@ mod tests {
             ("c".to_owned(), None),
         ];
         let said = Predictions::new(
-            (vec!["no".into(), "yes, ill".into()], None),
+            (Outcome::Class, vec!["no".into(), "yes, ill".into()], None),
             None,
             answers.into_iter(),
         );
@@ -160,6 +206,17 @@ mod tests {
         let read: Vec<f32> = rest.split(',').map(|p| p.parse().unwrap()).collect();
         assert_eq!(read.as_slice(), p.as_slice());
         assert_eq!((lines.len(), said.unknown.len()), (2, 1));
+        let survival = Outcome::Survival {
+            ends: vec![7.0, 30.5],
+        };
+        let answer = [("a".to_owned(), Some(vec![0.5, 0.25]))];
+        let curve = Predictions::new(
+            (survival, vec!["death".into()], None),
+            None,
+            answer.into_iter(),
+        );
+        assert_eq!(curve.csv(), "id,survival_7,survival_30.5\na,0.5,0.25\n");
+        assert!(crate::written::is_predictions(&curve.csv()));
         let value = &said.json()["patients"][0];
         assert_eq!(
             (&value["id"], &value["prediction"]),
