@@ -18,7 +18,7 @@ pub(crate) fn csv_head(outcome: &Outcome, names: &[String]) -> String {
         Outcome::Quantity { .. } => vec!["prediction".into()],
         Outcome::Survival { ends } => {
             let event = format!("{} until {}", name(names), horizon(ends));
-            let each = ends.iter().map(|end| format!("none until {end}"));
+            let each = ends.iter().map(|end| format!("none until {}", *end as f32));
             [event].into_iter().chain(each).collect()
         }
     };
@@ -120,6 +120,7 @@ fn name(names: &[String]) -> &str {
     names.first().map_or("", String::as_str)
 }
 
-fn horizon(ends: &[f64]) -> f64 {
-    ends.last().copied().unwrap_or_default()
+/// As short as what was measured.
+fn horizon(ends: &[f64]) -> f32 {
+    ends.last().copied().unwrap_or_default() as f32
 }

@@ -6,7 +6,7 @@ use selvedge_core::metrics::Metric;
 use selvedge_core::run::Ending;
 use selvedge_core::state::{Evaluation, Without};
 use selvedge_run::Finished;
-use selvedge_run::format::{bytes, count, counted, rate, score, seconds};
+use selvedge_run::format::{bytes, count, counted, exact, rate, score, seconds};
 use selvedge_run::left_out;
 use selvedge_run::manifest::EndingInfo;
 use selvedge_run::runs::mean_and_deviation;
@@ -92,7 +92,8 @@ impl Summary {
     fn settings(&self) -> String {
         let train = &self.run.manifest.experiment["train"];
         let (p, q) = (&train["global_interval"], &train["local_interval"]);
-        let mut given = format!("P {p}, Q {q}, η {}", train["learning_rate"]);
+        let eta = train["learning_rate"].as_f64().map_or(String::new(), exact);
+        let mut given = format!("P {p}, Q {q}, η {eta}");
         let optimiser = self.run.manifest.experiment["optimiser"].clone();
         let optimiser: OptimiserSettings = serde_json::from_value(optimiser).unwrap_or_default();
         if !optimiser.is_usual() {

@@ -30,6 +30,8 @@ mod files;
 mod held_out;
 #[path = "truth/joining.rs"]
 mod joining;
+#[path = "truth/lost.rs"]
+mod lost;
 #[path = "truth/messages.rs"]
 mod messages;
 #[path = "truth/naming.rs"]

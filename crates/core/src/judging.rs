@@ -71,7 +71,7 @@ pub(crate) fn scored(
         without,
         ..conclude(task, state, &scores)
     };
-    let finite = evaluation.loss_train.is_finite();
+    let finite = !plausible::are_of_a_lost_model(&scores);
     match candidate {
         Candidate::Initial if !finite => Judging::Done(Judged {
             evaluation: None,

@@ -16,6 +16,7 @@
 
 use crate::checks::Reason;
 use crate::metrics::{LossSum, Tally, area};
+use crate::objective::Objective;
 use crate::scores::Scores;
 use crate::state::Without;
 use crate::task::Task;
@@ -34,11 +35,7 @@ pub(crate) fn pooled(
     quarantined: &[usize],
     reported: impl Iterator<Item = Option<Scores>>,
 ) -> (Scores, Vec<Without>) {
-    let mut pool = Pool {
-        sum: Scores::new(&*task.objective),
-        without: Vec::new(),
-        senseless: 0,
-    };
+    let mut pool = Pool::new(&*task.objective);
     let limit = task.experiment.defence.scores;
     let (mut kept, mut broken) = (Vec::new(), Vec::new());
     // Somebody has to say how it goes.
@@ -59,14 +56,7 @@ pub(crate) fn pooled(
             false => pool.take(scores),
         }
     }
-    let not_finite: u128 = broken.iter().map(|(_, scores)| weight(scores)).sum();
-    let most_are = not_finite + pool.senseless > weight(&pool.sum).saturating_sub(pool.senseless);
-    for (group, scores) in &broken {
-        match most_are {
-            true => pool.sum.merge(scores),
-            false => pool.leave_out(*group, Some(Reason::NotFinite)),
-        }
-    }
+    pool.judge(&broken);
     pool.without.sort_unstable_by_key(|without| without.group);
     (pool.sum, pool.without)
 }
@@ -83,6 +73,14 @@ fn weight(scores: &Scores) -> u128 {
 }
 
 impl Pool {
+    fn new(objective: &dyn Objective) -> Self {
+        Pool {
+            sum: Scores::new(objective),
+            without: Vec::new(),
+            senseless: 0,
+        }
+    }
+
     fn take(&mut self, scores: &Scores) {
         self.sum.merge(scores);
         if scores.training.mean() > SENSELESS {
@@ -90,10 +88,30 @@ impl Pool {
         }
     }
 
+    /// Leaves out those of whom some losses are not finite, unless most are lost.
+    fn judge(&mut self, broken: &[(usize, Scores)]) {
+        let not_finite: u128 = broken.iter().map(|(_, scores)| weight(scores)).sum();
+        let sensible = weight(&self.sum).saturating_sub(self.senseless);
+        let most_are = not_finite + self.senseless > sensible;
+        for (group, scores) in broken {
+            match most_are {
+                true => self.sum.merge(scores),
+                false => self.leave_out(*group, Some(Reason::NotFinite)),
+            }
+        }
+    }
+
     fn leave_out(&mut self, group: usize, reason: Option<Reason>) {
         let group = group as u32;
         self.without.push(Without { group, reason });
     }
+}
+
+/// Whether these are the scores of a model that is lost: its training loss is not finite or, where that of a held-out
+/// sample is not, beyond all sense.
+pub(crate) fn are_of_a_lost_model(scores: &Scores) -> bool {
+    let loss = scores.training.mean();
+    !loss.is_finite() || loss > SENSELESS && is_broken(scores)
 }
 
 fn is_broken(scores: &Scores) -> bool {
@@ -293,6 +311,52 @@ mod tests {
                 reports[3] = report(&mut stream, patients.max(120), -2.0);
                 assert_eq!(found(&reports, 6.0), [3, 7], "seed {seed}");
             }
+        }
+    }
+
+    #[test]
+    fn who_is_not_finite_is_left_out_unless_most_are_lost() {
+        let of = |loss: f64, samples: usize| {
+            let mut scores = Scores::new(&Softmax::new(CLASSES));
+            (0..samples).for_each(|_| scores.training.add(loss));
+            scores
+        };
+        let judged = |groups: &[(f64, usize)]| {
+            let mut pool = Pool::new(&Softmax::new(CLASSES));
+            let mut broken = Vec::new();
+            for (group, (loss, samples)) in groups.iter().enumerate() {
+                let scores = of(*loss, *samples);
+                match is_broken(&scores) {
+                    true => broken.push((group, scores)),
+                    false => pool.take(&scores),
+                }
+            }
+            pool.judge(&broken);
+            let without: Vec<u32> = pool.without.iter().map(|out| out.group).collect();
+            (are_of_a_lost_model(&pool.sum), without)
+        };
+        let nobody = Vec::new();
+        assert_eq!(judged(&[(f64::NAN, 90), (0.5, 100)]), (false, vec![0]));
+        assert_eq!(
+            judged(&[(f64::NAN, 110), (0.5, 100)]),
+            (true, nobody.clone())
+        );
+        // The other group is lost as well.
+        assert_eq!(
+            judged(&[(f64::NAN, 90), (2e6, 100)]),
+            (true, nobody.clone())
+        );
+        assert_eq!(
+            judged(&[(f64::NAN, 90), (2e6, 50), (0.5, 150)]),
+            (false, vec![0])
+        );
+        // A large loss alone is a loss.
+        assert_eq!(judged(&[(2e6, 90), (2e6, 100)]), (false, nobody));
+        // So is that of a held-out sample which is none, but not with both.
+        for (loss, is_lost) in [(0.5, false), (2e6, true)] {
+            let mut scores = of(loss, 10);
+            scores.test.losses.add(f64::NAN);
+            assert_eq!(are_of_a_lost_model(&scores), is_lost);
         }
     }
 

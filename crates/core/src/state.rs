@@ -253,3 +253,24 @@ impl Validation {
         self.auc_validation.unwrap_or(-self.loss_validation)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_equal_scores_the_lower_loss_is_better_then_the_earlier_one() {
+        let best = |t, score, loss| Best { t, score, loss };
+        let first = best(10, 0.8, Some(0.5));
+        assert!(first.beats(None));
+        assert!(best(20, 0.81, Some(0.9)).beats(Some(first)));
+        assert!(best(20, 0.8, Some(0.4)).beats(Some(first)));
+        assert!(!best(20, 0.8, Some(0.5)).beats(Some(first)));
+        assert!(!best(20, 0.8, Some(0.6)).beats(Some(first)));
+        assert!(!best(20, 0.79, Some(0.1)).beats(Some(first)));
+        // A checkpoint of before does not say the loss.
+        assert!(!best(20, 0.8, Some(0.1)).beats(Some(best(10, 0.8, None))));
+        // What has learnt nothing is no better than what is as good.
+        assert!(best(10, 0.8, Some(0.6)).beats(Some(best(0, 0.8, Some(0.5)))));
+    }
+}

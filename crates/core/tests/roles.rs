@@ -469,6 +469,7 @@ fn any_experiment(stream: &mut Stream, seed: u64) -> (Experiment, Dataset) {
             devices: rule(stream),
             groups: rule(stream),
             device_limit: pick(stream, &[0.0, 1.0, 3.0]),
+            embedding_limit: pick(stream, &[0.0, 1.0, 3.0]),
             group_limit: pick(stream, &[0.0, 1.0, 3.0]),
             reversal: pick(stream, &[0.0, 0.5]),
             scores: pick(stream, &[0.0, 1.0]),

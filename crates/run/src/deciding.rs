@@ -117,7 +117,7 @@ impl Deciding {
                 return vec![format!("The prediction is a quantity, {name:?}: {what}")];
             }
             Outcome::Survival { ends } => {
-                let horizon = ends.last().copied().unwrap_or_default();
+                let horizon = ends.last().copied().unwrap_or_default() as f32;
                 return vec![format!(
                     "The prediction is the probability of no event, {name:?}, until the end of each of {} intervals, the last at {horizon}",
                     ends.len()

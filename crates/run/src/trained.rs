@@ -155,8 +155,12 @@ impl Trained {
         let mut told = Vec::new();
         let ending = self.manifest.ending.as_ref();
         if let Some(ending) = ending.filter(|ending| ending.kind == "diverged") {
+            let which = match self.is_best() {
+                true => "the one of before that was best on the validation samples",
+                false => "the last good one",
+            };
             told.push(format!(
-                "training diverged at iteration {}: the model is the last good one, which may have learnt little",
+                "training diverged at iteration {}: the model is {which}, which may have learnt little",
                 ending.t
             ));
         }

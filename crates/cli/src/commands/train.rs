@@ -97,7 +97,8 @@ fn forget_unless_begun(plan: &Plan) {
     let only_the_note = std::fs::read_dir(&plan.resume_by)
         .is_ok_and(|entries| entries.flatten().all(|entry| entry.file_name() == SEEDS));
     if only_the_note {
-        let _ = std::fs::remove_dir_all(&plan.resume_by);
+        let _ = std::fs::remove_file(plan.resume_by.join(SEEDS));
+        let _ = std::fs::remove_dir(&plan.resume_by);
     }
 }
 

@@ -35,12 +35,12 @@ fn the_layers_of_parties_fit_their_shards() {
         fs::write(folder.join("experiment.toml"), &without_model).unwrap();
         let file = folder.join("node.toml");
         let kind = node.rsplit('/').next().unwrap();
-        let ran = of_series.selvedge(&["doctor", kind, file.to_str().unwrap()]);
+        let ran = of_series.selvedge(&["doctor", kind, "--config", file.to_str().unwrap()]);
         says(&ran.stdout, &["fits the experiment"]);
         // And what does not fit is found.
         let wrong = without_model.clone() + "[model]\ndevice = [{ linear = { out = 4 } }]\n";
         fs::write(folder.join("experiment.toml"), wrong).unwrap();
-        let ran = of_series.selvedge(&["doctor", kind, file.to_str().unwrap()]);
+        let ran = of_series.selvedge(&["doctor", kind, "--config", file.to_str().unwrap()]);
         says(&ran.stdout, &["layer `linear` takes [features]"]);
     }
     let three = csv("id,site,lab,pulse,label", &patients(120), |p| {

@@ -115,7 +115,7 @@ impl<'a> Answered<'a> {
                 }
             }
             Outcome::Survival { ends } => {
-                names.extend(ends.iter().map(|end| format!("brier at {end}")));
+                names.extend(ends.iter().map(|end| format!("brier at {}", *end as f32)));
             }
             Outcome::Quantity { .. } if self.quantile.is_some() => {
                 names.push("share_below".into());

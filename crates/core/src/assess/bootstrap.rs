@@ -23,7 +23,8 @@ pub struct Bootstrap {
 pub struct Estimate {
     /// Its value over all patients.
     pub value: f64,
-    /// Its bounds; nothing where it rests on one patient, of whom nobody knows how much others differ.
+    /// Its bounds; nothing where it rests on one patient or all resamples give the same: nobody knows how much others
+    /// differ.
     pub interval: Option<[f64; 2]>,
 }
 
@@ -67,7 +68,7 @@ impl Bootstrap {
             column.sort_unstable_by(f64::total_cmp);
             let beyond = (1.0 - self.confidence) / 2.0;
             let interval = [quantile(&column, beyond), quantile(&column, 1.0 - beyond)];
-            let is_known = patients[at] > 1 && !column.is_empty();
+            let is_known = patients[at] > 1 && interval[0] < interval[1];
             (!value.is_nan()).then_some(Estimate {
                 value: *value,
                 interval: is_known.then_some(interval),
@@ -188,8 +189,8 @@ mod tests {
 
     #[test]
     fn of_one_patient_there_is_no_interval() {
-        // True 1 said 0.9 and 0.8, true 0 said 0.3; the last two are one patient, but for the third case.
-        let rows = [0.1, 0.9, 0.2, 0.8, 0.7, 0.3];
+        // True 1 said 0.9 and 0.4, true 0 said 0.3.
+        let rows = [0.1, 0.9, 0.6, 0.4, 0.7, 0.3];
         let scored = Scored::new(&rows, &[1, 1, 0], (2, Some(1)), Decision::Largest);
         let known = |persons: &[u32]| {
             let estimates = BOOTSTRAP.estimate(&scored, persons);
@@ -207,7 +208,8 @@ mod tests {
         for (name, is_known) in [
             ("sensitivity", true),
             ("specificity", false),
-            ("negative_predictive_value", false),
+            ("positive_predictive_value", false),
+            ("negative_predictive_value", true),
             ("auc", false),
             ("accuracy", true),
             ("recall", false),
@@ -220,6 +222,10 @@ mod tests {
         );
         assert!(known(&[7, 7, 8])[of("accuracy")]);
         assert!(!known(&[7, 7, 7]).contains(&true));
+        // All answers are right in each resample.
+        let scored = Scored::new(&rows, &[1, 0, 0], (2, Some(1)), Decision::Largest);
+        let accuracy = BOOTSTRAP.estimate(&scored, &[])[of("accuracy")].unwrap();
+        assert_eq!((accuracy.value, accuracy.interval), (1.0, None));
     }
 
     #[test]
