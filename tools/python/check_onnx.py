@@ -118,7 +118,7 @@ def predicted(options, run, output, given, more, folder):
     except subprocess.CalledProcessError as error:
         raise BadInput(f"{' '.join(command)}: exit code {error.returncode}, {error.stderr}") from error
     is_answer = {"probabilities": lambda name: name.startswith("probability_"), "prediction": lambda name: name == "prediction",
-                 "survival": lambda name: name.startswith("none until ")}[output]
+                 "survival": lambda name: name.startswith("survival_")}[output]
     columns = [i for i, name in enumerate(rows[0]) if is_answer(name)]
     answers = np.array([[float(row[i]) for i in columns] for row in rows[1:]])
     return answers, read_arrays(arrays)

@@ -29,24 +29,17 @@ pub(crate) fn is_predictions(text: &str) -> bool {
         let notes = row.get(columns).filter(|notes| !notes.is_empty());
         notes.is_none_or(|notes| notes.split("; ").all(is_note))
     };
-    let are_numbers = |cells: &[String]| cells.iter().all(|cell| number(cell).is_some());
-    let all_begin = |names: &[String], with: &str| {
-        !names.is_empty() && names.iter().all(|name| name.starts_with(with))
-    };
-    // Of a quantity, of labels, of a survival curve; of classes, what is predicted is one of them.
-    let is_of_numbers = match head.get(..columns) {
-        Some([id, said]) if id == "id" && said == "prediction" => true,
-        Some([id, event, curve @ ..])
-            if id == "id" && event.contains(" until ") && all_begin(curve, "none until ") =>
-        {
-            true
-        }
-        _ => false,
-    };
-    if is_of_numbers {
-        let is_row = |row: &Vec<String>| {
-            row.len() == head.len() && are_numbers(&row[1..columns]) && are_notes(row)
-        };
+    let all_begin = |with: &str| head[1..columns].iter().all(|name| name.starts_with(with));
+    // Of labels, a survival curve or a quantity; of classes, `prediction` comes first.
+    if columns > 1
+        && head[0] == "id"
+        && (all_begin("probability_")
+            || all_begin("survival_")
+            || head[1..columns] == ["prediction"])
+    {
+        let are_numbers = |row: &Vec<String>| row[1..columns].iter().all(|t| number(t).is_some());
+        let is_row =
+            |row: &Vec<String>| row.len() == head.len() && are_numbers(row) && are_notes(row);
         return rows.iter().all(is_row);
     }
     let (Some(["id", "prediction"]), Some(classes)) = (
@@ -65,22 +58,14 @@ pub(crate) fn is_predictions(text: &str) -> bool {
     };
     let is_row = |row: &Vec<String>| {
         let numbers: Option<Vec<f32>> = row[2..columns].iter().map(number).collect();
-        let sum_is_1 = |all: &Vec<f32>| (all.iter().sum::<f32>() - 1.0).abs() < ROUNDING;
-        let of_classes = is_class(&row[1]) && numbers.as_ref().is_some_and(sum_is_1);
-        (of_classes || numbers.is_some_and(|all| row[1] == likely(&classes, &all)))
+        is_class(&row[1])
+            && numbers.is_some_and(|all| (all.iter().sum::<f32>() - 1.0).abs() < ROUNDING)
             && are_notes(row)
     };
     !classes.is_empty()
         && rows
             .iter()
             .all(|row| row.len() == head.len() && is_row(row))
-}
-
-/// The labels that are more likely than not, as predictions name them.
-fn likely(labels: &[String], said: &[f32]) -> String {
-    let likely = labels.iter().zip(said).filter(|(_, p)| **p > 0.5);
-    let names: Vec<&str> = likely.map(|(label, _)| label.as_str()).collect();
-    names.join("; ")
 }
 
 /// Whether these are values under such headings.

@@ -1,7 +1,6 @@
 //! What was answered for each patient, as CSV and as JSON: probabilities of classes or labels, a quantity, or a survival
 //! curve.
 
-use crate::answers;
 use crate::report::text::csv_cell;
 use selvedge_core::calibration::Calibration;
 use selvedge_core::metrics::argmax;
@@ -65,13 +64,13 @@ impl Predictions {
         class.map_or("", String::as_str)
     }
 
-    /// `id,prediction,probability_<class>…,positive,threshold`, or as [`answers`] has it; numbers are written so that
+    /// `id,prediction,probability_<class>…,positive,threshold`, or `id` and [`columns`]; numbers are written so that
     /// reading them gives the same bits.
     pub(crate) fn csv(&self) -> String {
         if !self.outcome.is_class() {
-            let mut text = answers::csv_head(&self.outcome, &self.classes) + "\n";
+            let mut text = answers_head(&self.outcome, &self.classes) + "\n";
             for (id, said) in &self.answered {
-                text += &(answers::csv_line(id, (&self.outcome, &self.classes), said) + "\n");
+                text += &(answers_line(id, said) + "\n");
             }
             return text;
         }
@@ -92,14 +91,11 @@ impl Predictions {
     /// One JSON object.
     pub(crate) fn json(&self) -> Value {
         if !self.outcome.is_class() {
-            let one = |(id, said): &(String, Vec<f32>)| {
-                let mut value = answers::json((&self.outcome, &self.classes), said);
-                value["id"] = json!(id);
-                value
-            };
+            let columns = columns(&self.outcome, &self.classes);
+            let one = |(id, said): &(String, Vec<f32>)| json!({ "id": id, "answers": by_class(&columns, said) });
             return json!({
                 "outcome": self.outcome,
-                "classes": self.classes,
+                "names": self.classes,
                 "calibration": self.calibration,
                 "patients": self.answered.iter().map(one).collect::<Vec<_>>(),
                 "unknown": self.unknown,
@@ -120,6 +116,30 @@ impl Predictions {
             "unknown": self.unknown,
         })
     }
+}
+
+/// What the numbers are that a model gives for each patient: `probability_<label>` of yes, `prediction` of a quantity in
+/// its own unit, or `survival_<time>`, the probability that there was no event until then.
+pub(crate) fn columns(outcome: &Outcome, names: &[String]) -> Vec<String> {
+    let probability = |name: &String| format!("probability_{name}");
+    match outcome {
+        Outcome::Class | Outcome::Labels => names.iter().map(probability).collect(),
+        Outcome::Quantity { .. } => vec!["prediction".into()],
+        Outcome::Survival { ends } => ends.iter().map(|end| format!("survival_{end}")).collect(),
+    }
+}
+
+/// The headings above [`answers_line`].
+pub(crate) fn answers_head(outcome: &Outcome, names: &[String]) -> String {
+    let columns = columns(outcome, names);
+    let names = columns.iter().map(|name| format!(",{}", csv_cell(name)));
+    format!("id{}", names.collect::<String>())
+}
+
+/// What is said of a patient where that is no class.
+pub(crate) fn answers_line(id: &str, said: &[f32]) -> String {
+    let numbers: String = said.iter().map(|number| format!(",{number}")).collect();
+    format!("{}{numbers}", csv_cell(id))
 }
 
 /// The headings above [`csv_line`].
@@ -195,10 +215,7 @@ mod tests {
             None,
             answer.into_iter(),
         );
-        assert_eq!(
-            curve.csv(),
-            "id,death until 30.5,none until 7,none until 30.5\na,0.75,0.5,0.25\n"
-        );
+        assert_eq!(curve.csv(), "id,survival_7,survival_30.5\na,0.5,0.25\n");
         assert!(crate::written::is_predictions(&curve.csv()));
         let value = &said.json()["patients"][0];
         assert_eq!(
