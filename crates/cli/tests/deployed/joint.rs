@@ -102,9 +102,9 @@ fn wait_for(log: &Path, text: &str) {
 #[test]
 fn a_deployment_answers_whatever_was_asked() {
     for (outcome, heading) in [
-        ("labels", "id,prediction,probability_"),
+        ("labels", "id,probability_"),
         ("quantity", "id,prediction\n"),
-        ("survival", "id,"),
+        ("survival", "id,survival_"),
     ] {
         let Some(place) = place_with_server(&format!("joint-{outcome}")) else {
             return;
