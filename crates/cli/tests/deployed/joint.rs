@@ -106,7 +106,8 @@ fn a_deployment_answers_whatever_was_asked() {
         ("quantity", "id,prediction\n"),
         ("survival", "id,survival_"),
     ] {
-        let Some(place) = place_with_server(&format!("joint-{outcome}")) else {
+        let name = format!("joint-{outcome}");
+        let Some(place) = place_with_server(&name) else {
             return;
         };
         let experiment = asking(outcome);
