@@ -82,8 +82,8 @@ pub struct Tried {
     /// The rates that it tried; earlier versions leave them out, having tried those of the grid.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<f64>,
-    /// The best validation AUC with each rate, or the lowest training loss, negative, where there are no
-    /// validation samples; nothing where training diverged.
+    /// The best validation AUC with each rate or, where the outcome has none, the lowest validation loss, negative; or the
+    /// lowest training loss, negative, where there are no validation samples; nothing where training diverged.
     pub scores: Vec<Option<f64>>,
     /// The iteration at which each comes near the best of all; nothing where it does not.
     #[serde(default)]

@@ -2,6 +2,7 @@
 
 mod draw;
 mod inspect;
+mod known;
 mod shards;
 
 pub(super) use inspect::inspect;
