@@ -23,6 +23,25 @@ pub(crate) fn is_predictions(text: &str) -> bool {
     };
     let has_notes = head.last().is_some_and(|name| name == "notes");
     let columns = head.len() - usize::from(has_notes);
+    let number = |text: &String| text.parse::<f32>().ok().filter(|p| p.to_string() == *text);
+    let is_note = |note: &str| NOTES.iter().any(|says| note.contains(says));
+    let are_notes = |row: &Vec<String>| {
+        let notes = row.get(columns).filter(|notes| !notes.is_empty());
+        notes.is_none_or(|notes| notes.split("; ").all(is_note))
+    };
+    let all_begin = |with: &str| head[1..columns].iter().all(|name| name.starts_with(with));
+    // Of labels, a survival curve or a quantity; of classes, `prediction` comes first.
+    if columns > 1
+        && head[0] == "id"
+        && (all_begin("probability_")
+            || all_begin("survival_")
+            || head[1..columns] == ["prediction"])
+    {
+        let are_numbers = |row: &Vec<String>| row[1..columns].iter().all(|t| number(t).is_some());
+        let is_row =
+            |row: &Vec<String>| row.len() == head.len() && are_numbers(row) && are_notes(row);
+        return rows.iter().all(is_row);
+    }
     let (Some(["id", "prediction"]), Some(classes)) = (
         head.get(..2).map(|two| [two[0].as_str(), two[1].as_str()]),
         head.get(2..columns),
@@ -37,14 +56,11 @@ pub(crate) fn is_predictions(text: &str) -> bool {
         let is = |class: &String| text.strip_prefix('\'').unwrap_or(text) == class || text == class;
         classes.iter().any(is)
     };
-    let number = |text: &String| text.parse::<f32>().ok().filter(|p| p.to_string() == *text);
     let is_row = |row: &Vec<String>| {
         let numbers: Option<Vec<f32>> = row[2..columns].iter().map(number).collect();
-        let is_note = |note: &str| NOTES.iter().any(|says| note.contains(says));
-        let notes = row.get(columns).filter(|notes| !notes.is_empty());
         is_class(&row[1])
             && numbers.is_some_and(|all| (all.iter().sum::<f32>() - 1.0).abs() < ROUNDING)
-            && notes.is_none_or(|notes| notes.split("; ").all(is_note))
+            && are_notes(row)
     };
     !classes.is_empty()
         && rows

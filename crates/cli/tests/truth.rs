@@ -6,6 +6,8 @@
 
 mod common;
 
+#[path = "truth/any_table.rs"]
+mod any_table;
 #[path = "truth/categories.rs"]
 mod categories;
 #[path = "truth/choice.rs"]
@@ -16,6 +18,8 @@ mod defaults;
 mod deployed;
 #[path = "truth/digests.rs"]
 mod digests;
+#[path = "truth/divergence.rs"]
+mod divergence;
 #[path = "truth/doubts.rs"]
 mod doubts;
 #[path = "truth/figures.rs"]
@@ -34,6 +38,8 @@ mod messages;
 mod naming;
 #[path = "truth/outputs.rs"]
 mod outputs;
+#[path = "truth/parties.rs"]
+mod parties;
 #[path = "truth/positive.rs"]
 mod positive;
 #[path = "truth/ranking.rs"]
@@ -44,3 +50,5 @@ mod reading;
 mod side_by_side;
 #[path = "truth/tables.rs"]
 mod tables;
+#[path = "truth/undefined.rs"]
+mod undefined;

@@ -6,7 +6,7 @@ use selvedge_data::unfinished::Unfinished;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 /// Experiment, versions, sizes, how a run ended.
@@ -64,6 +64,19 @@ pub(crate) const OF_A_RUN: [&str; 13] = [
 /// Whether a folder is a run directory.
 pub fn is_run(folder: &Path) -> bool {
     folder.join(MANIFEST).is_file()
+}
+
+/// A file that is not seen may be there, in a folder that cannot be read.
+///
+/// # Errors
+/// If nobody knows.
+pub(crate) fn check_readable(path: &Path) -> Result<()> {
+    match std::fs::metadata(path) {
+        Err(error) if ![ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) => {
+            Err(error).with_context(|| format!("cannot read {}", path.display()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The folder of one of several seeds, in their common folder.

@@ -12,6 +12,8 @@ use serde_json::json;
 pub(crate) fn run(args: &ExportArgs) -> Result<Outcome> {
     let run = &args.chosen.run;
     let trained = Trained::open(run, args.chosen.which())?;
+    let warnings = trained.warnings();
+    warnings.iter().for_each(|warning| crate::note(warning));
     let files = Exported::new(&trained).files(&args.format, run)?;
     let out = args.out.clone().unwrap_or_else(|| run.join("export"));
     export::write(&out, &files)?;
@@ -25,6 +27,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<Outcome> {
         "run": run.display().to_string(),
         "model": trained.file.display().to_string(),
         "out": out.display().to_string(),
+        "notes": warnings,
         "files": files.iter().map(file).collect::<Vec<_>>(),
     });
     let row = |file: &File| vec![file.name.to_owned(), bytes(length(file) as f64)];

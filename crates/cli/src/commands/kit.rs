@@ -24,8 +24,8 @@ use std::os::unix::fs::PermissionsExt;
 pub(crate) fn provision(args: &ProvisionArgs) -> Result<Outcome> {
     let consortium = Consortium::read(&args.consortium)?;
     let path = &consortium.experiment.clone();
-    let mut experiment = load::experiment_file(path)?;
-    let has_own = load::says(path, "defence")?;
+    let mut experiment = load::experiment_file(path, args.shards.as_deref())?;
+    let has_own = load::says(path, "defence", None)?;
     if !has_own {
         experiment.defence = DefenceSettings::of_a_consortium();
     }
@@ -63,6 +63,15 @@ pub(crate) fn provision(args: &ProvisionArgs) -> Result<Outcome> {
         // What enrolment would refuse is better known now.
         enrol::terms(&experiment.data, experiment.seed)
             .with_context(|| format!("{} is invalid", path.display()))?;
+        let names_a_tower = load::says(path, "model", Some("hospital"))?
+            || load::says(path, "model", Some("device"))?;
+        if !experiment.data.table.time.is_empty() && !names_a_tower {
+            bail!(
+                "{}: data.table.time = {:?}, and no [model]: nobody sees both tables, and so which side has the time series; name the layers of both, like [model] hospital = [{{ linear = {{ out = 16 }} }}, \"tanh\"] and device = [{{ lstm = {{ hidden = 16 }} }}]",
+                path.display(),
+                experiment.data.table.time
+            );
+        }
     }
     let stock = Stock {
         shards: args.shards.as_deref(),

@@ -14,7 +14,7 @@ mod kit;
 mod predict;
 mod report;
 mod reproduce;
-mod train;
+pub(crate) mod train;
 mod tune;
 
 use crate::Outcome;

@@ -215,7 +215,7 @@ impl NodeConfig {
 
     /// The experiment, if it can be deployed.
     pub(crate) fn experiment(&self) -> Result<Experiment> {
-        let experiment = load::experiment_file(&self.experiment)?;
+        let experiment = load::experiment_file(&self.experiment, Some(&self.data))?;
         check_deployable(&experiment)?;
         Ok(experiment)
     }

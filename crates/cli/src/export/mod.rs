@@ -24,6 +24,7 @@ use onnx::Graph;
 use selvedge_core::calibration::Calibration;
 use selvedge_core::experiment::{Experiment, Side};
 use selvedge_core::model::{Architecture, Model};
+use selvedge_core::outcome::Outcome;
 use selvedge_data::{Inputs, SideInputs, SideStatistics};
 use selvedge_run::manifest::Manifest;
 use selvedge_run::outputs::Kind;
@@ -62,6 +63,7 @@ pub(crate) struct File {
 
 /// What is exported.
 pub(crate) struct Exported<'a> {
+    trained: &'a Trained,
     manifest: &'a Manifest,
     experiment: &'a Experiment,
     architecture: &'a Architecture,
@@ -75,6 +77,7 @@ pub(crate) struct Exported<'a> {
 impl<'a> Exported<'a> {
     pub(crate) fn new(trained: &'a Trained) -> Self {
         Exported {
+            trained,
             manifest: &trained.manifest,
             experiment: &trained.experiment,
             architecture: &trained.architecture,
@@ -156,7 +159,16 @@ impl<'a> Exported<'a> {
         }
     }
 
-    /// The names of the classes.
+    /// What the model's answers are called.
+    fn answers(&self) -> &'static str {
+        match self.trained.outcome() {
+            Outcome::Class | Outcome::Labels => "probabilities",
+            Outcome::Quantity { .. } => "prediction",
+            Outcome::Survival { .. } => "survival",
+        }
+    }
+
+    /// The names of the classes or labels, or that of the quantity or of the event.
     fn classes(&self) -> &'a [String] {
         &self.inputs.statistics.classes
     }

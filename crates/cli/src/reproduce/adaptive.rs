@@ -4,7 +4,7 @@ use super::claims::{Verdict, compare};
 use super::figures::against_counted_bytes;
 use super::intervals::{FIGURE7, FIGURE8, FIGURE9, Setting, Varied};
 use super::iteration::exchange_by_aggregation;
-use super::strategy2::{Choice, strategy2};
+use super::strategy2::{Choice, claim_choice, strategy2};
 use super::trend::{Costs, Shape, Trend};
 use super::{Claim, PerSeed, Section, mean_text};
 use crate::comparison::Options;
@@ -19,9 +19,6 @@ use selvedge_run::runs::Series;
 
 /// What the text says that P = Q saves at Q = 1, against the other three P.
 const SAVED: [&str; 3] = ["20 % saved", "27 % saved", "29 % saved"];
-
-/// As little as the best: at most so many times as much, if no more is shown.
-const NEAR_BEST: f64 = 1.1;
 
 /// The curves that are drawn of a trend have so many points.
 const CURVE: u32 = 80;
@@ -168,8 +165,8 @@ pub(super) fn figure8(one: &Varied, options: &Options) -> Result<Section> {
         lines.push(line);
         section.notes.push(note);
         claim_shape(&mut section, &shape, target);
-        if let Some(choice) = &choice {
-            claim_choice(&mut section, (choice, &shape), &costs, target);
+        if let Some(chosen) = choice.as_ref().map(|choice| choice.corrected.interval) {
+            claim_choice(&mut section, (chosen, &shape), &costs, target);
         }
     }
     section.notes.push("For each seed, the lowest is what it needs with the P = Q that is lowest for the other seeds.".into());
@@ -247,42 +244,6 @@ fn claim_shape(section: &mut Section, shape: &Shape, target: &Target) {
         };
         section.claims.push(Claim { verdict, ..claim });
     }
-}
-
-/// Strategy 2 needs less than P = Q = 1, and as little as the best.
-fn claim_choice(
-    section: &mut Section,
-    (choice, shape): (&Choice, &Shape),
-    costs: &[Costs],
-    target: &Target,
-) {
-    let of = |q: u64| costs.iter().find(|(other, _)| *other == q).map(|(_, c)| c);
-    let (chosen, until) = (choice.corrected.interval, target.name());
-    let Some(ours) = of(chosen) else {
-        section.notes.push(format!(
-            "Strategy 2's P = Q = {chosen} is longer than those that were tried."
-        ));
-        return;
-    };
-    if let Some(theirs) = of(1).filter(|_| chosen != 1) {
-        let text = format!("bytes until {until}: strategy 2's P = Q = {chosen} < P = Q = 1");
-        section.claim(text, "substantially less", &compare(ours, theirs));
-    }
-    let found = compare(ours, &shape.best);
-    // Not by signs: every seed gets there with both.
-    let is_near = !found.by_signs && found.ratio.is_some_and(|r| r < NEAR_BEST);
-    let verdict = match found.verdict(true) {
-        Verdict::Open if is_near => Verdict::Holds,
-        verdict => verdict,
-    };
-    section.claims.push(Claim {
-        text: format!("bytes until {until}: strategy 2's P = Q = {chosen} ≈ the lowest"),
-        between: None,
-        paper: "it finds the lowest".into(),
-        verdict,
-        ratio: found.ratio,
-        found: found.text(),
-    });
 }
 
 /// What strategy 2 chooses, as far as it is on the chart.

@@ -1,5 +1,9 @@
 //! What strategy 2 would choose for P = Q, given what a short pre-training run measures.
 
+use super::claims::{Verdict, compare};
+use super::trend::{Costs, Shape};
+use super::{Claim, PerSeed, Section};
+use crate::comparison::targets::Target;
 use selvedge_core::adaptive::bound::bill;
 use selvedge_core::dataset::Dataset;
 use selvedge_core::experiment::Experiment;
@@ -8,6 +12,9 @@ use selvedge_core::theory::bound::Constants;
 use selvedge_core::theory::pretraining::pretrain;
 use selvedge_core::theory::strategies::{EqualIntervals, Root, equal_intervals};
 use std::ops::ControlFlow;
+
+/// As little as the best: at most so many times as much, if no more is shown.
+const NEAR_BEST: f64 = 1.1;
 
 /// Strategy 2's choice and what it follows from.
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +82,56 @@ impl Choice {
     }
 }
 
+/// Strategy 2 needs less than P = Q = 1, and as little as the best; all of them with every seed at the target. What an
+/// interval would cost that does not get there is not known.
+pub(super) fn claim_choice(
+    section: &mut Section,
+    (chosen, shape): (u64, &Shape),
+    costs: &[Costs],
+    target: &Target,
+) {
+    let until = target.name();
+    let of = |q: u64| costs.iter().find(|(other, _)| *other == q).map(|(_, c)| c);
+    let is_there = |costs: &&PerSeed| costs.iter().all(Option::is_some);
+    let Some(ours) = of(chosen) else {
+        section.notes.push(format!(
+            "Strategy 2's P = Q = {chosen} is longer than those that were tried."
+        ));
+        return;
+    };
+    if !is_there(&ours) {
+        section.notes.push(format!(
+            "With strategy 2's P = Q = {chosen} not every seed reaches {until}: it is compared with nothing."
+        ));
+        return;
+    }
+    match of(1).filter(is_there) {
+        _ if chosen == 1 => {}
+        Some(theirs) => {
+            let text = format!("bytes until {until}: strategy 2's P = Q = {chosen} < P = Q = 1");
+            section.claim(text, "substantially less", &compare(ours, theirs));
+        }
+        None => section.notes.push(format!(
+            "With P = Q = 1 not every seed reaches {until}: strategy 2's P = Q = {chosen} is not compared with it."
+        )),
+    }
+    let found = compare(ours, &shape.best);
+    // Not by signs: every seed gets there with both.
+    let is_near = !found.by_signs && found.ratio.is_some_and(|r| r < NEAR_BEST);
+    let verdict = match found.verdict(true) {
+        Verdict::Open if is_near => Verdict::Holds,
+        verdict => verdict,
+    };
+    section.claims.push(Claim {
+        text: format!("bytes until {until}: strategy 2's P = Q = {chosen} ≈ the lowest"),
+        between: None,
+        paper: "it finds the lowest".into(),
+        verdict,
+        ratio: found.ratio,
+        found: found.text(),
+    });
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,5 +161,51 @@ mod tests {
             (fast.corrected.interval, fast.corrected.is_valid),
             (1, false)
         );
+    }
+
+    /// Costs of P = Q = 1, 2 and 3, each of five seeds.
+    fn claimed(chosen: u64, costs: [Option<f64>; 3]) -> (Vec<(String, Verdict)>, Vec<String>) {
+        let scaled = |cost: f64| [0.98, 0.99, 1.0, 1.01, 1.02].map(|by| Some(by * cost));
+        let of = |cost: Option<f64>| cost.map_or(vec![None; 5], |c| scaled(c).to_vec());
+        let costs: Vec<Costs> = (1..).zip(costs.map(of)).collect();
+        let mut section = Section::new("fig8", "Figure 8", "ESR".into(), None);
+        let target = Target::new("auc", 0.8);
+        claim_choice(&mut section, (chosen, &Shape::of(&costs)), &costs, &target);
+        let of_choice = |c: Claim| {
+            let what = c.text.split("strategy 2's ").nth(1).unwrap_or_default();
+            (what.to_owned(), c.verdict)
+        };
+        let claims = section.claims.into_iter().map(of_choice).collect();
+        (claims, section.notes)
+    }
+
+    #[test]
+    fn a_choice_is_judged_by_what_reached_the_target() {
+        let against = |other: &str| format!("P = Q = 2 {other}");
+        let (claims, notes) = claimed(2, [Some(3.0), Some(1.0), Some(2.0)]);
+        let both = [
+            (against("< P = Q = 1"), Verdict::Holds),
+            (against("≈ the lowest"), Verdict::Holds),
+        ];
+        assert_eq!((claims, notes.len()), (both.to_vec(), 0));
+
+        let (claims, _) = claimed(2, [Some(1.0), Some(3.0), Some(2.0)]);
+        assert!(
+            claims.iter().all(|(_, v)| *v == Verdict::Reversed),
+            "{claims:?}"
+        );
+
+        // Less than what never got there is no finding, and more is none either.
+        let (claims, notes) = claimed(2, [None, Some(1.0), Some(2.0)]);
+        assert_eq!(claims, [(against("≈ the lowest"), Verdict::Holds)]);
+        assert!(notes[0].contains("P = Q = 1 not every seed"), "{notes:?}");
+        let (claims, notes) = claimed(2, [Some(1.0), None, Some(2.0)]);
+        assert!(claims.is_empty() && notes[0].contains("compared with nothing"));
+
+        // P = Q = 1 is not compared with itself.
+        let (claims, notes) = claimed(1, [Some(1.0), Some(1.0), Some(2.0)]);
+        assert_eq!((claims.len(), notes.len()), (1, 0));
+        let (claims, notes) = claimed(9, [Some(1.0), Some(1.0), Some(2.0)]);
+        assert!(claims.is_empty() && notes[0].contains("longer than those"));
     }
 }

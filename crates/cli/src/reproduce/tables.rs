@@ -55,6 +55,12 @@ fn reached(one: &Reproduced, part: &str, what: &str) -> Section {
         let shown = texts(&costs, |x| score(Some(x)));
         section.row(format!("{} at the end", metric.words), shown);
     }
+    let train = &one.comparison.experiment["train"];
+    let samples = train["loss_samples"].as_u64().filter(|n| *n > 0);
+    section.notes.extend(samples.map(|n| {
+        let n = count(n);
+        format!("The training loss is that of {n} samples, the same at every evaluation.")
+    }));
     section
 }
 
@@ -69,7 +75,7 @@ pub(super) fn printed(one: &Reproduced) -> Result<Section> {
     let experiment = SETS.from_json(&one.comparison.experiment)?;
     let train = &experiment.train;
     section.notes.push(format!(
-        "Every algorithm has η {} (halved every {} iterations: the paper does not print how often it halves), α {}, and only {} iterations; there are no validation samples.",
+        "Every algorithm has η {} (halved every {} iterations: the paper does not print how often it halves), α {}, and {} iterations; there are no validation samples.",
         train.learning_rate,
         count(train.halve_every),
         train.participation,

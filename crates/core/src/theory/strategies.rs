@@ -350,6 +350,45 @@ mod tests {
         assert!(found[0] > 20 && found[1] > 20, "{found:?}");
     }
 
+    /// P = Q is concluded where one exchange keeps Γ within a tenth of what it is at Q = 1, and exchanges weigh.
+    #[test]
+    fn equality_is_concluded_by_both_conditions_of_strategy_1() {
+        let mut light = BILL;
+        light.widths.n1 = 1_000_000;
+        let mut state = 7;
+        let mut found = [0; 2];
+        for _ in 0..500 {
+            let constants = problem(&mut state);
+            let p = draw(&mut state, 1.0, 40.0).round();
+            let eta = draw(&mut state, 0.01, 1.0) * constants.largest_rate(p);
+            let left = draw(&mut state, 100.0, 1e5).round();
+            let bound = |local_interval: f64| {
+                let setting = Setting {
+                    global_interval: p,
+                    local_interval,
+                    learning_rate: eta,
+                    iterations: left,
+                };
+                problem_bound(&constants, setting)
+            };
+            let is_enough = bound(p) <= ALLOWED * bound(1.0);
+            let with = |bill| EqualityCheck::new(&constants, bill, (p, eta), left as u64);
+            let (heavy, light) = (with(&BILL), with(&light));
+            assert_eq!(heavy.concludes(), is_enough, "{constants:?} {p} {eta}");
+            assert_eq!(heavy.exchanges, light.exchanges);
+            assert!(heavy.exchanges_weigh && !light.exchanges_weigh && !light.concludes());
+            let doubts = |check: EqualityCheck| check.to_string().contains("does not conclude it");
+            assert_eq!([doubts(heavy), doubts(light)], [!is_enough, true]);
+            found[usize::from(is_enough)] += 1;
+        }
+        assert!(found[0] > 20 && found[1] > 20, "{found:?}");
+        let check = EqualityCheck {
+            exchanges: Some(1),
+            exchanges_weigh: true,
+        };
+        assert_eq!(check.to_string(), "P = Q (Λ* 1, B ≥ 2·n1)");
+    }
+
     fn problem_bound(constants: &Constants, setting: Setting) -> f64 {
         constants.bound(setting).total()
     }

@@ -1,8 +1,8 @@
-//! What probes send, how often they come, and that they take time.
+//! What probes send, how often they come, that they take time, and that what they find limits η.
 
 use crate::common::saved;
 use crate::common::{Log, Plan, checked, dataset, for_seeds, run, task, watch};
-use crate::{assert_sound, data, steered};
+use crate::{assert_sound, compressed, data, steered};
 use selvedge_core::adaptive::Memory;
 use selvedge_core::adaptive::bound::{self, Books, Known};
 use selvedge_core::experiment::Adaptive;
@@ -89,4 +89,30 @@ fn a_probe_that_finds_no_number_is_not_remembered() {
     assert!(state.progress.ledger.exact() > 0, "it was tried");
     assert_eq!(known(&state), None);
     assert_eq!(saved(&state).progress, state.progress);
+}
+
+/// Beyond η = 1/(8Pρ) the bound promises nothing, however suddenly ρ or P has grown.
+#[test]
+fn no_rate_is_above_what_the_bound_allows() {
+    let (mut decided, mut lowered) = (0, 0);
+    for_seeds(0..6, |seed| {
+        let data = data(seed);
+        for rate in [0.02, 0.4, 40.0, 4000.0] {
+            let e = steered(Adaptive::Bound, seed, [600, 20, 10], rate);
+            for e in [e.clone(), compressed(e)] {
+                let run = run(&task(&e, &data));
+                assert_sound(&e, &run);
+                for state in &run.log.states {
+                    let known = known(state).expect("what a probe has found");
+                    let segment = &state.progress.segment;
+                    let limit = 1.0 / (8.0 * segment.global_interval as f64 * known.rho);
+                    let eta = segment.learning_rate;
+                    assert!(eta <= limit * (1.0 + 1e-12), "{eta} above {limit}");
+                    decided += 1;
+                    lowered += usize::from(eta > limit * (1.0 - 1e-12));
+                }
+            }
+        }
+    });
+    assert!(decided > 100 && lowered > 10, "{lowered} of {decided}");
 }

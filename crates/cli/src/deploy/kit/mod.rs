@@ -208,7 +208,7 @@ impl Deployment {
     /// Adds a hospital, as the last group.
     pub(crate) fn add(&mut self, folder: &Path, hospital: Hospital) -> Result<Changed> {
         let path = folder.join(EXPERIMENT);
-        let mut experiment = load::experiment_file(&path)?;
+        let mut experiment = load::experiment_file(&path, None)?;
         if experiment.data.set != "table" {
             bail!(
                 "data.set = {:?}: these parties were given shards, so cut the data again and make a new kit; a hospital can only be added where parties enrol, with \"table\"",
