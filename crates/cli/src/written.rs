@@ -10,6 +10,9 @@ const NOTES: [&str; 6] = [
     " was not measured",
 ];
 
+/// The threshold that no probability reaches.
+pub(crate) const UNREACHABLE: &str = "unreachable";
+
 /// Probabilities of all classes add up to one but for their rounding.
 const ROUNDING: f32 = 1e-3;
 
@@ -42,9 +45,12 @@ pub(crate) fn is_predictions(text: &str) -> bool {
             |row: &Vec<String>| row.len() == head.len() && are_numbers(row) && are_notes(row);
         return rows.iter().all(is_row);
     }
+    // Where there is a positive class, it stands behind the probabilities, with its threshold.
+    let names_positive = head[..columns].ends_with(&["positive".into(), "threshold".into()]);
+    let end = columns - if names_positive { 2 } else { 0 };
     let (Some(["id", "prediction"]), Some(classes)) = (
         head.get(..2).map(|two| [two[0].as_str(), two[1].as_str()]),
-        head.get(2..columns),
+        head.get(2..end),
     ) else {
         return false;
     };
@@ -56,9 +62,12 @@ pub(crate) fn is_predictions(text: &str) -> bool {
         let is = |class: &String| text.strip_prefix('\'').unwrap_or(text) == class || text == class;
         classes.iter().any(is)
     };
+    let is_threshold =
+        |text: &String| text.is_empty() || text == UNREACHABLE || number(text).is_some();
     let is_row = |row: &Vec<String>| {
-        let numbers: Option<Vec<f32>> = row[2..columns].iter().map(number).collect();
+        let numbers: Option<Vec<f32>> = row[2..end].iter().map(number).collect();
         is_class(&row[1])
+            && (!names_positive || is_class(&row[end]) && is_threshold(&row[end + 1]))
             && numbers.is_some_and(|all| (all.iter().sum::<f32>() - 1.0).abs() < ROUNDING)
             && are_notes(row)
     };
@@ -130,6 +139,17 @@ mod tests {
         assert!(is_predictions(WRITTEN));
         let asked = "id,prediction,probability_no,probability_yes\np1,yes,0.25,0.75\n";
         assert!(is_predictions(asked));
+        let chosen = "id,prediction,probability_no,probability_yes,positive,threshold,notes\n\
+            p1,yes,0.25,0.75,yes,0.5,\np2,no,0.75,0.25,yes,,\np3,no,0.75,0.25,yes,unreachable,\n";
+        assert!(is_predictions(chosen));
+        for (from, to) in [
+            ("yes,0.5,", "maybe,0.5,"),
+            ("yes,0.5,", "yes,half,"),
+            ("yes,,", "yes,,call her"),
+        ] {
+            let changed = chosen.replacen(from, to, 1);
+            assert!(changed != chosen && !is_predictions(&changed), "{changed}");
+        }
         for (from, to) in [
             (",notes", ",notes,ward"),
             ("id,", "patient,"),
@@ -152,13 +172,7 @@ mod tests {
         for other in ["a,b\n1\n", "a,b\n1,2", "a;b\n1,2\n", "a,b\n1,2\nnote\n"] {
             assert!(!is_under("a,b", other), "{other}");
         }
-        for other in [
-            "",
-            "\n",
-            "id,prediction\np1,no\n",
-            "id,prediction,notes\n",
-            "a",
-        ] {
+        for other in ["", "\n", "id,prediction\np1,no\n", "a"] {
             assert!(!is_predictions(other), "{other}");
         }
     }
