@@ -6,9 +6,10 @@ import sys
 import tempfile
 
 DEFENCES = {
-    "device_limit": 30,
-    "group_limit": 15,
-    "reversal": 4,
+    "device_limit": 100,
+    "embedding_limit": 15,
+    "group_limit": 30,
+    "reversal": 3.5,
     "scores": 6,
     "quarantine": 5,
 }

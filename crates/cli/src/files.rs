@@ -1,22 +1,12 @@
-//! Secrets that are read, and files that Ctrl-C must not leave in part.
+//! Secrets that are read.
 
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_data::PseudonymKey;
-use selvedge_run::files::{partial, read_text};
+use selvedge_run::files::read_text;
 use selvedge_run::format::shell;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-
-/// From now on Ctrl-C ends the process without leaving a part of the file or folder `out`, which may be about patients.
-pub(crate) fn leave_nothing_when_interrupted(out: &Path) -> Result<()> {
-    let partial = partial(out);
-    ctrlc::set_handler(move || {
-        let _ = fs::remove_dir_all(&partial).or_else(|_| fs::remove_file(&partial));
-        std::process::exit(130);
-    })
-    .context("cannot catch Ctrl-C")
-}
 
 /// Refuses a secret that others than its owner can read.
 pub(crate) fn only_own(path: &Path) -> Result<()> {

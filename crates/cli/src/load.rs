@@ -3,9 +3,8 @@
 use crate::args::{DataDirectory, ExperimentArgs};
 use anyhow::{Context, Result, bail};
 use selvedge_core::dataset::Dataset;
-use selvedge_core::experiment::Experiment;
-use selvedge_data::Loaded;
-use selvedge_data::SETS;
+use selvedge_core::experiment::{DataSettings, Experiment};
+use selvedge_data::{Loaded, SETS, look_at_shards};
 use selvedge_run::Named;
 use selvedge_run::files::{is_run, read_text};
 use selvedge_run::manifest::Manifest;
@@ -66,16 +65,21 @@ pub(crate) fn seeds(first: u64, count: u64) -> Result<Vec<u64>> {
     Ok((first..=last).collect())
 }
 
-/// An experiment that parties are deployed with.
-pub(crate) fn experiment_file(path: &Path) -> Result<Experiment> {
-    SETS.parse(&read_text(path)?, &[])
+/// An experiment that parties are deployed with; layers that are left out fit the shards in a folder, if there is one.
+pub(crate) fn experiment_file(path: &Path, shards: Option<&Path>) -> Result<Experiment> {
+    let look = |data: &DataSettings| shards.and_then(|folder| look_at_shards(data, folder));
+    SETS.parse_seeing(&read_text(path)?, &[], &look)
         .with_context(|| format!("{} is invalid", path.display()))
 }
 
-/// Whether an experiment's file has something to say of a table of keys.
-pub(crate) fn says(path: &Path, table: &str) -> Result<bool> {
+/// Whether an experiment's file has something to say of a table of keys, or of a key there.
+pub(crate) fn says(path: &Path, table: &str, key: Option<&str>) -> Result<bool> {
     let text: toml::Table = read_text(path)?.parse()?;
-    Ok(text.contains_key(table))
+    let table = text.get(table);
+    Ok(match key {
+        Some(key) => table.is_some_and(|table| table.get(key).is_some()),
+        None => table.is_some(),
+    })
 }
 
 /// Threads to train with: all of the machine's unless it is said how many.

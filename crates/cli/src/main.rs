@@ -7,6 +7,7 @@
 //! Exit codes: 0 done, 2 something was wrong (the message says what and what would be right), 130 stopped by Ctrl-C
 //! after saving.
 
+mod answers;
 mod args;
 mod assessment;
 mod commands;
@@ -25,6 +26,7 @@ mod reproduce;
 mod sparkline;
 mod summary;
 mod tune;
+mod written;
 
 use clap::Parser;
 use std::error::Error;

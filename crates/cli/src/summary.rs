@@ -1,12 +1,12 @@
 //! What a person reads when a run has ended, and what a script reads instead.
 
-use crate::comparison::table::MEANS;
+use crate::comparison::table::{means, targets_of};
 use selvedge_core::experiment::OptimiserSettings;
-use selvedge_core::metrics::{METRICS, Metric};
+use selvedge_core::metrics::Metric;
 use selvedge_core::run::Ending;
-use selvedge_core::state::Evaluation;
+use selvedge_core::state::{Evaluation, Without};
 use selvedge_run::Finished;
-use selvedge_run::format::{bytes, count, counted, rate, score, seconds};
+use selvedge_run::format::{bytes, count, counted, exact, rate, score, seconds};
 use selvedge_run::left_out;
 use selvedge_run::manifest::EndingInfo;
 use selvedge_run::runs::mean_and_deviation;
@@ -92,7 +92,8 @@ impl Summary {
     fn settings(&self) -> String {
         let train = &self.run.manifest.experiment["train"];
         let (p, q) = (&train["global_interval"], &train["local_interval"]);
-        let mut given = format!("P {p}, Q {q}, η {}", train["learning_rate"]);
+        let eta = train["learning_rate"].as_f64().map_or(String::new(), exact);
+        let mut given = format!("P {p}, Q {q}, η {eta}");
         let optimiser = self.run.manifest.experiment["optimiser"].clone();
         let optimiser: OptimiserSettings = serde_json::from_value(optimiser).unwrap_or_default();
         if !optimiser.is_usual() {
@@ -128,24 +129,43 @@ impl Summary {
     }
 
     fn write_metrics(&self, out: &mut String) -> std::fmt::Result {
-        let width = |metric: &Metric| (metric.heading.len() + 2).max(7);
-        let heading = |metric: &Metric| format!("{:>1$}", metric.heading, width(metric));
-        let headings: String = METRICS.iter().map(heading).collect();
-        writeln!(out, "\n{:<18}{headings}", "")?;
         let rows = [
             ("last evaluated", self.run.last()),
             ("best on validation", self.run.chosen()),
         ];
-        for (name, e) in rows {
-            let Some(e) = e else { continue };
+        let rows: Vec<(&str, &Evaluation)> = rows
+            .into_iter()
+            .filter_map(|(name, e)| Some((name, e?)))
+            .collect();
+        let width = |metric: &Metric| {
+            let values = rows
+                .iter()
+                .map(|(_, e)| score(metric.of(e)).chars().count());
+            values
+                .chain([metric.heading.chars().count(), 5])
+                .max()
+                .unwrap_or(0)
+                + 2
+        };
+        let heading = |metric: &Metric| format!("{:>1$}", metric.heading, width(metric));
+        let kind = self.run.manifest.data.outcome;
+        let headings: String = Metric::of_kind(kind).map(heading).collect();
+        writeln!(out, "\n{:<18}{headings}", "")?;
+        for (name, e) in &rows {
             let value = |metric: &Metric| format!("{:>1$}", score(metric.of(e)), width(metric));
-            let values: String = METRICS.iter().map(value).collect();
+            let values: String = Metric::of_kind(kind).map(value).collect();
             let untrained = if e.t == 0 { ", untrained" } else { "" };
             writeln!(
                 out,
                 "{name:<18}{values}   iteration {}{untrained}",
                 count(e.t)
             )?;
+        }
+        for (name, e) in &rows {
+            if !e.without.is_empty() {
+                let groups = &self.run.manifest.data.groups;
+                writeln!(out, "{}", without(&format!("in {name:?}"), e, groups))?;
+            }
         }
         let data = &self.run.manifest.data;
         match (data.test_samples, data.validation_samples) {
@@ -159,7 +179,8 @@ impl Summary {
             ),
             _ => writeln!(
                 out,
-                "On the test samples, but for the training loss.\n{MEANS}."
+                "On the test samples, but for the training loss.\n{}.",
+                means(kind)
             ),
         }
     }
@@ -228,11 +249,32 @@ impl Summary {
     }
 }
 
+/// Whose patients are not in the figures of an evaluation.
+pub(crate) fn without(what: &str, e: &Evaluation, names: &[String]) -> String {
+    let group = |out: &Without| {
+        let name = names.get(out.group as usize);
+        let name = name.map_or_else(
+            || format!("group {}", out.group),
+            |name| format!("{name:?}"),
+        );
+        let reason = out
+            .reason
+            .map_or("absent".into(), |reason| reason.to_string());
+        format!("{name} ({reason})")
+    };
+    let groups: Vec<String> = e.without.iter().map(group).collect();
+    format!(
+        "Without the patients of some groups {what}: {}",
+        groups.join(", ")
+    )
+}
+
 /// Mean and standard deviation over seeds of what counts.
 pub(crate) fn over_seeds(runs: &[Summary]) -> String {
     let results: Vec<&Evaluation> = runs.iter().filter_map(|s| s.run.result()).collect();
+    let first = runs.first().map(|s| s.run.manifest.data.outcome);
     let mut out = format!("{} seeds, mean ± standard deviation\n", results.len());
-    for metric in Metric::targets() {
+    for metric in targets_of(first.unwrap_or_default()) {
         let (name, values) = (metric.heading, results.iter().filter_map(|e| metric.of(e)));
         let values: Vec<f64> = values.collect();
         if values.is_empty() {
@@ -240,7 +282,12 @@ pub(crate) fn over_seeds(runs: &[Summary]) -> String {
             continue;
         }
         let (mean, deviation) = mean_and_deviation(&values);
-        let _ = writeln!(out, "  {name:<12}{mean:.4} ± {deviation:.4}");
+        let deviation = deviation.map_or(String::new(), |deviation| format!(" ± {deviation:.4}"));
+        let few = match values.len() == results.len() {
+            true => String::new(),
+            false => format!("   of {}", counted(values.len() as u64, "seed")),
+        };
+        let _ = writeln!(out, "  {name:<12}{mean:.4}{deviation}{few}");
     }
     out
 }

@@ -97,6 +97,8 @@ fn new_patients_get_the_probabilities_that_evaluate_measures() {
         "prediction",
         "probability_no",
         "probability_yes",
+        "positive",
+        "threshold",
         "notes",
     ];
     assert_eq!(rows[0], header);
@@ -169,12 +171,12 @@ fn a_threshold_is_chosen_on_the_validation_patients() {
     let strict = predict(&["--specificity", "0.95"]);
     assert!(strict["threshold"]["specificity"].as_f64().unwrap() >= 0.95);
     let positives = |value: &Value| {
-        let patients = value["patients"].as_array().unwrap();
+        let patients = value["samples"].as_array().unwrap();
         patients.iter().filter(|p| p["prediction"] == "yes").count()
     };
     assert!(positives(&eager) > positives(&strict));
     let at = eager["threshold"]["probability"].as_f64().unwrap();
-    for patient in eager["patients"].as_array().unwrap() {
+    for patient in eager["samples"].as_array().unwrap() {
         let p = patient["probabilities"]["yes"].as_f64().unwrap();
         assert_eq!(patient["prediction"] == "yes", p >= at - 1e-9, "{patient}");
     }

@@ -6,6 +6,8 @@
 
 mod common;
 
+#[path = "truth/any_table.rs"]
+mod any_table;
 #[path = "truth/categories.rs"]
 mod categories;
 #[path = "truth/choice.rs"]
@@ -16,6 +18,8 @@ mod defaults;
 mod deployed;
 #[path = "truth/digests.rs"]
 mod digests;
+#[path = "truth/divergence.rs"]
+mod divergence;
 #[path = "truth/doubts.rs"]
 mod doubts;
 #[path = "truth/figures.rs"]
@@ -26,12 +30,16 @@ mod files;
 mod held_out;
 #[path = "truth/joining.rs"]
 mod joining;
+#[path = "truth/lost.rs"]
+mod lost;
 #[path = "truth/messages.rs"]
 mod messages;
 #[path = "truth/naming.rs"]
 mod naming;
 #[path = "truth/outputs.rs"]
 mod outputs;
+#[path = "truth/parties.rs"]
+mod parties;
 #[path = "truth/positive.rs"]
 mod positive;
 #[path = "truth/ranking.rs"]
@@ -42,3 +50,5 @@ mod reading;
 mod side_by_side;
 #[path = "truth/tables.rs"]
 mod tables;
+#[path = "truth/undefined.rs"]
+mod undefined;

@@ -57,12 +57,14 @@ pub(crate) fn leave_out(task: &Task<'_>, state: &mut State, there: &mut Vec<usiz
     let Some(limit) = task.limit(defence.group_limit) else {
         return;
     };
+    let reach = reach(task, progress);
     let conduct = &mut progress.conduct;
     // They may be there or not: nobody waits for them.
     let mut heard = std::mem::take(there);
     heard.retain(|m| !quarantined.contains(m));
     let quarantined = quarantined.into_iter().map(|m| (m, Reason::Quarantined));
-    let verdicts = judge(task, (theta, groups), &heard, limit);
+    let usual = |half: usize, median: f64| conduct.usual(half, median / reach) * reach;
+    let verdicts = judge(task, (theta, groups), &heard, (limit, usual));
     let sound = heard.iter().zip(&verdicts).filter(|(_, v)| v.is_none());
     let sound: Vec<(usize, u64)> = sound.map(|(m, _)| (*m, devices(task, *m))).collect();
     let seed = task.experiment.seed;
@@ -95,14 +97,21 @@ fn devices(task: &Task<'_>, group: usize) -> u64 {
     task.dataset.groups[group].devices() as u64
 }
 
+/// How far groups may have gone since the last aggregation, squared, but for a factor.
+fn reach(task: &Task<'_>, progress: &Progress) -> f64 {
+    let (schedule, since) = (task.schedule(), progress.aggregated..progress.t);
+    let reach: f64 = since.map(|t| schedule.rate(&progress.segment, t)).sum();
+    reach * reach
+}
+
 /// What is wrong with the models of groups: of each, the hospital's half or the edge's may be.
 fn judge(
     task: &Task<'_>,
     (theta, groups): (&Model, &[Model]),
     there: &[usize],
-    limit: f64,
+    (limit, mut usual): (f64, impl FnMut(usize, f64) -> f64),
 ) -> Vec<Option<Reason>> {
-    let half = |parts: &[usize]| {
+    let mut half = |half: usize, parts: &[usize]| {
         let length = |m: &usize| {
             let (from, to) = (theta.parts(), groups[*m].parts());
             let parts = parts
@@ -111,9 +120,9 @@ fn judge(
             (devices(task, *m), parts.sum())
         };
         let lengths: Vec<(u64, f64)> = there.par_iter().map(length).collect();
-        checks::judge(&lengths, limit, |median| median)
+        checks::judge(&lengths, limit, |median| usual(half, median))
     };
-    let (hospitals, edges) = (half(&[0, 1]), half(&[2]));
+    let (hospitals, edges) = (half(0, &[0, 1]), half(1, &[2]));
     hospitals
         .into_iter()
         .zip(edges)

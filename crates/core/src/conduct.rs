@@ -15,8 +15,8 @@ const OFFENCE: u32 = 10;
 pub struct Conduct {
     /// By their numbers. Those who have done nothing are not in it.
     scores: BTreeMap<u32, u32>,
-    /// How long what they send usually is, squared: the largest median so far.
-    usual: f64,
+    /// How long what they send usually is, squared: the largest median so far. Groups send two halves.
+    usual: [f64; 2],
 }
 
 impl Conduct {
@@ -36,12 +36,12 @@ impl Conduct {
     }
 
     /// How long what they send usually is, squared, given the median of what they send now. (Near the end of training
-    /// most devices hardly step, and a few honest ones do as much as all did at the beginning.)
-    pub(crate) fn usual(&mut self, median: f64) -> f64 {
+    /// most hardly step, and a few honest ones do as much as all did at the beginning.)
+    pub(crate) fn usual(&mut self, half: usize, median: f64) -> f64 {
         if median.is_finite() {
-            self.usual = self.usual.max(median);
+            self.usual[half] = self.usual[half].max(median);
         }
-        self.usual
+        self.usual[half]
     }
 
     /// Whether one is in quarantine, where that is after so many offences; 0: never.
@@ -77,17 +77,18 @@ impl Conduct {
     }
 
     /// Its parts, for the wire.
-    pub(crate) fn parts(&self) -> (Vec<(u32, u32)>, f64) {
+    pub(crate) fn parts(&self) -> (Vec<(u32, u32)>, (f64, f64)) {
         let scores = self.scores.iter();
         let scores = scores.map(|(who, score)| (*who, *score)).collect();
-        (scores, self.usual)
+        (scores, self.usual.into())
     }
 
     /// Of parts, if they can be some.
-    pub(crate) fn from_parts((scores, usual): (Vec<(u32, u32)>, f64)) -> Option<Self> {
+    pub(crate) fn from_parts((scores, usual): (Vec<(u32, u32)>, (f64, f64))) -> Option<Self> {
         let in_order = scores.is_sorted_by(|a, b| a.0 < b.0);
         let any = scores.iter().all(|(_, score)| *score > 0);
-        let sound = usual.is_finite() && usual >= 0.0;
+        let usual = <[f64; 2]>::from(usual);
+        let sound = usual.iter().all(|usual| usual.is_finite() && *usual >= 0.0);
         (in_order && any && sound).then(|| Conduct {
             scores: scores.into_iter().collect(),
             usual,
@@ -143,10 +144,17 @@ mod tests {
         conduct.offended(8);
         assert!(conduct.is_quarantined(8, 2) && !conduct.is_quarantined(8, 0));
         assert_eq!(conduct.quarantined(2).collect::<Vec<_>>(), [8]);
-        conduct.usual(3.0);
-        assert_eq!((conduct.usual(2.0), conduct.usual(f64::NAN)), (3.0, 3.0));
+        conduct.usual(0, 3.0);
+        conduct.usual(1, 0.5);
+        assert_eq!(
+            (conduct.usual(0, 2.0), conduct.usual(1, f64::NAN)),
+            (3.0, 0.5)
+        );
         assert_eq!(Conduct::from_parts(conduct.parts()), Some(conduct));
-        assert_eq!(Conduct::from_parts((vec![(2, 1), (1, 1)], 0.0)), None);
-        assert_eq!(Conduct::from_parts((vec![(2, 1)], f64::NAN)), None);
+        assert_eq!(
+            Conduct::from_parts((vec![(2, 1), (1, 1)], (0.0, 0.0))),
+            None
+        );
+        assert_eq!(Conduct::from_parts((vec![(2, 1)], (0.0, f64::NAN))), None);
     }
 }

@@ -205,7 +205,7 @@ impl Turnout {
         conduct: &mut Conduct,
     ) {
         let defence = &task.experiment.defence;
-        let Some(limit) = task.limit(defence.device_limit) else {
+        let Some(limit) = task.limit(defence.embedding_limit) else {
             return;
         };
         let width = task.architecture.device.output().len();
@@ -225,7 +225,7 @@ impl Turnout {
                 .fold(0.0, larger)
         };
         let lengths: Vec<(u64, f64)> = there().map(|(_, (ends, _))| (1, length(ends))).collect();
-        let verdicts = checks::judge(&lengths, limit, |median| conduct.usual(median));
+        let verdicts = checks::judge(&lengths, limit, |median| conduct.usual(0, median));
         let places: Vec<usize> = there().map(|(place, _)| place).collect();
         for (place, verdict) in places.into_iter().zip(verdicts) {
             let device = self.subset[place];
@@ -465,7 +465,7 @@ pub(crate) fn aggregate_locally(
     // How long a step is depends on how far it may go.
     let Steps { segment, first } = steps;
     let reach = task.schedule().reach(&segment, first);
-    let usual = |median: f64| conduct.usual(median / (reach * reach)) * reach * reach;
+    let usual = |median: f64| conduct.usual(0, median / (reach * reach)) * reach * reach;
     let steps = task.compression.devices_send_steps();
     let before = (!steps).then_some(&*theta2);
     let Some(new) = gathering.finish(task.gatherer(), before, usual) else {

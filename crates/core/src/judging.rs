@@ -6,6 +6,8 @@
 //!
 //! The simulation measures scores itself; a cloud asks the groups for theirs. What follows from them is the same.
 
+use crate::metrics::Metrics;
+use crate::objective::Objective;
 use crate::plausible;
 use crate::run::Ending;
 use crate::scores::{HeldOut, Scores, predict};
@@ -69,7 +71,7 @@ pub(crate) fn scored(
         without,
         ..conclude(task, state, &scores)
     };
-    let finite = evaluation.loss_train.is_finite();
+    let finite = !plausible::are_of_a_lost_model(&scores);
     match candidate {
         Candidate::Initial if !finite => Judging::Done(Judged {
             evaluation: None,
@@ -187,7 +189,7 @@ fn report(task: &Task<'_>, state: &State, m: usize) -> Scores {
     for (part, (scores, samples)) in held_out.into_iter().enumerate() {
         let rows = dataset.held_out_rows(part, m);
         let said = predict(networks, theta, samples, Some(&rows));
-        scores.add(&said, &samples.y.of(&rows));
+        scores.add(networks.1, &said, &samples.y.of(&rows));
     }
     match &task.attack {
         Some(attack) => attack.of_scores(state.progress.t, m, scores),
@@ -204,22 +206,17 @@ fn conclude(task: &Task<'_>, state: &mut State, scores: &Scores) -> Evaluation {
         ..
     } = state;
     let loss_train = scores.training.mean();
-    let HeldOut { losses, tally } = &scores.validation;
-    let measured = losses.samples() > 0;
-    let validation = measured.then(|| Validation::new(losses.mean(), &tally.metrics()));
-    let is_finite = |on: &Validation| loss_train.is_finite() && on.loss_validation.is_finite();
-    if let Some(on) = validation.filter(is_finite) {
-        let now = Best {
-            t: progress.t,
-            score: on.score(),
-        };
+    let validation = measured(&*task.objective, &scores.validation);
+    let validation = validation.map(|(loss, metrics)| Validation::new(loss, &metrics));
+    if let Some(on) = validation.filter(|_| loss_train.is_finite()) {
+        let now = Best::new(progress.t, &on);
         if now.beats(progress.best) {
             progress.best = Some(now);
             best.get_or_insert_with(|| theta.clone()).copy_from(theta);
         }
     }
     progress.evaluated = Some(progress.t);
-    let test = &scores.test;
+    let test = measured(&*task.objective, &scores.test);
     let per_group = |bytes: f64| bytes / task.given.groups.len() as f64;
     Evaluation {
         t: progress.t,
@@ -227,14 +224,21 @@ fn conclude(task: &Task<'_>, state: &mut State, scores: &Scores) -> Evaluation {
         q: progress.segment.local_interval,
         eta: task.schedule().rate(&progress.segment, progress.t),
         loss_train,
-        loss_test: (test.losses.samples() > 0).then(|| test.losses.mean()),
-        test: test.tally.metrics(),
+        loss_test: test.map(|(loss, _)| loss),
+        test: test.map_or_else(Metrics::default, |(_, metrics)| metrics),
         bytes_paper: per_group(progress.ledger.paper()),
         bytes_exact: per_group(progress.ledger.exact() as f64),
         seconds: progress.clock.seconds(),
         validation,
         without: Vec::new(),
     }
+}
+
+/// Loss and metrics over some samples; nothing where there are none, or where what the model says of one is no number.
+fn measured(objective: &dyn Objective, on: &HeldOut) -> Option<(f64, Metrics)> {
+    let loss = on.losses.mean();
+    loss.is_finite()
+        .then(|| (loss, objective.metrics(&on.tally)))
 }
 
 /// The budget of `[stop]` that is used up, if one is.

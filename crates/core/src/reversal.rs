@@ -9,9 +9,13 @@
 //! z = ⟨ u(t + P) − u(t), D ⟩ / (‖D‖ · √(‖u(t + P)‖² + ‖u(t)‖²)),   D = what the others' steps moved θ by at t
 //! ```
 //!
-//! z is mostly noise, below zero on average for an honest group. Its sum over the last two hundred aggregations or so, in
-//! standard deviations, is what counts. Where learning rates are so small that steps do not depend on where θ is, it says
-//! nothing.
+//! z is mostly noise, below zero on average for an honest group. Its sum over the last hundred aggregations or so, in
+//! standard deviations, is what counts; of a hospital z is the sum of those of θ0 and θ1, whose lengths differ. That
+//! sum is normal around zero or below: in a run of ten groups, chance alone lifts one over 3.5 once in about 250 runs.
+//! Where learning rates are so small that steps do not depend on where θ is, it says nothing.
+//!
+//! How strongly most groups pull back tells how much there is to be seen: a group that pushes on while most pull back is
+//! found sooner ([`lead`]).
 //!
 //! Of steps the cloud keeps sketches: sums of their numbers with random signs, of which products are about the same.
 
@@ -22,15 +26,22 @@ use crate::model::Model;
 const SKETCH: usize = 512;
 
 /// About how many aggregations are remembered.
-const REMEMBERED: f64 = 200.0;
+const REMEMBERED: f64 = 100.0;
 
-/// From this share of the limit on, a group is suspect.
-const SUSPECT: f64 = 0.5;
+/// So many times the limit cannot be chance.
+const CERTAIN: f64 = 1.25;
+
+/// How much of what most groups pull back is added to the score of all, and at most which share of the limit: who does
+/// neither pull back nor push on is not to be taken for reversed.
+const LEAD: [f64; 2] = [0.5, 0.5];
 
 /// Before so many there is no verdict.
 const LEAST: u32 = 16;
 
-/// What the cloud remembers of the halves of each group: its hospital's θ0 and θ1, its edge's θ2.
+/// The parts of a group's halves: its hospital's θ0 and θ1, its edge's θ2.
+const HALVES: [&[usize]; 2] = [&[0, 1], &[2]];
+
+/// What the cloud remembers of the halves of each group.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reversals {
     /// Nothing where it is not watched.
@@ -51,7 +62,7 @@ pub(crate) enum Heading {
 /// One half of a group.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Half {
-    /// Its last step; empty if it was not there.
+    /// Sketches of its last step, part by part; empty if it was not there.
     pub(crate) last: Vec<f32>,
     /// How much that step counted in θ.
     pub(crate) weight: f64,
@@ -72,16 +83,13 @@ impl Half {
     }
 
     fn observe(&mut self, now: &[f32], others: &[f64]) {
-        let (mut product, mut moved, mut lengths) = (0.0, 0.0, 0.0);
-        for ((now, before), moves) in now.iter().zip(&self.last).zip(others) {
-            let (now, before) = (f64::from(*now), f64::from(*before));
-            product += (now - before) * moves;
-            moved += moves * moves;
-            lengths += now * now + before * before;
-        }
-        let scale = libm::sqrt(moved * lengths);
-        if scale > 0.0 && scale.is_finite() {
-            let (z, kept) = (product / scale, 1.0 - 1.0 / REMEMBERED);
+        let parts = now.chunks(SKETCH).zip(self.last.chunks(SKETCH));
+        let parts = parts.zip(others.chunks(SKETCH));
+        let seen: Vec<f64> = parts
+            .filter_map(|((now, last), o)| pushes(now, last, o))
+            .collect();
+        if !seen.is_empty() {
+            let (z, kept) = (seen.iter().sum::<f64>(), 1.0 - 1.0 / REMEMBERED);
             self.sum = kept * self.sum + z;
             self.squares = kept * self.squares + z * z;
             self.count = self.count.saturating_add(1);
@@ -89,28 +97,45 @@ impl Half {
     }
 }
 
-/// A step in a few numbers.
-fn sketch(from: &[&[f32]], to: &[&[f32]], seed: u64) -> Vec<f32> {
+/// z of one part, if it can be told.
+fn pushes(now: &[f32], before: &[f32], others: &[f64]) -> Option<f64> {
+    let (mut product, mut moved, mut lengths) = (0.0, 0.0, 0.0);
+    for ((now, before), moves) in now.iter().zip(before).zip(others) {
+        let (now, before) = (f64::from(*now), f64::from(*before));
+        product += (now - before) * moves;
+        moved += moves * moves;
+        lengths += now * now + before * before;
+    }
+    let scale = libm::sqrt(moved * lengths);
+    (scale > 0.0 && scale.is_finite()).then(|| product / scale)
+}
+
+/// What is added to the scores of a half, given all of them: more, the more most groups pull back.
+fn lead(mut scores: Vec<f64>, limit: f64) -> f64 {
+    scores.sort_unstable_by(f64::total_cmp);
+    let median = scores.get(scores.len() / 2).copied().unwrap_or(0.0);
+    f64::clamp(-LEAD[0] * median, 0.0, LEAD[1] * limit)
+}
+
+/// A step of one part in a few numbers.
+fn sketch(from: &[f32], to: &[f32], seed: u64) -> Vec<f32> {
     let mut sums = vec![0.0f64; SKETCH];
     let mut stream = key(seed, Purpose::Sketch).stream();
-    let (mut place, mut signs) = (0usize, 0u64);
-    for (from, to) in from.iter().zip(to) {
-        for (from, to) in from.iter().zip(*to) {
-            if place.is_multiple_of(64) {
-                signs = stream.next_u64();
-            }
-            let x = f64::from(*to) - f64::from(*from);
-            sums[place % SKETCH] += if signs & 1 == 1 { x } else { -x };
-            signs >>= 1;
-            place += 1;
+    let mut signs = 0u64;
+    for (place, (from, to)) in from.iter().zip(to).enumerate() {
+        if place.is_multiple_of(64) {
+            signs = stream.next_u64();
         }
+        let x = f64::from(*to) - f64::from(*from);
+        sums[place % SKETCH] += if signs & 1 == 1 { x } else { -x };
+        signs >>= 1;
     }
     sums.into_iter().map(|x| x as f32).collect()
 }
 
 impl Reversals {
     /// Looks at the steps of the groups that are there, from θ to their models, each with its weight. `limit` is how
-    /// many standard deviations are too many. Says which way each group goes, hospital or edge.
+    /// many standard deviations are too many to be believed. Says which way each group goes, hospital or edge.
     pub(crate) fn observe(
         &mut self,
         seed: u64,
@@ -119,16 +144,15 @@ impl Reversals {
         there: &[(usize, u64)],
     ) -> Vec<Heading> {
         self.groups.resize_with(groups.len(), Default::default);
-        let halves: [&[usize]; 2] = [&[0, 1], &[2]];
-        for (half, parts) in halves.into_iter().enumerate() {
-            let of = |model| -> Vec<&[f32]> {
-                let all = Model::parts(model);
-                parts.iter().map(|part| all[*part]).collect()
+        for (half, parts) in HALVES.into_iter().enumerate() {
+            let step = |m: usize| -> Vec<f32> {
+                let part =
+                    |part: &usize| sketch(theta.parts()[*part], groups[m].parts()[*part], seed);
+                parts.iter().flat_map(part).collect()
             };
-            let from = of(theta);
             let mut now: Vec<(Vec<f32>, f64)> = vec![Default::default(); groups.len()];
             for (m, weight) in there {
-                now[*m] = (sketch(&from, &of(&groups[*m]), seed), *weight as f64);
+                now[*m] = (step(*m), *weight as f64);
             }
             let all = self.moved(half);
             for (group, (now, weight)) in self.groups.iter_mut().zip(now) {
@@ -142,12 +166,17 @@ impl Reversals {
                 (group.last, group.weight) = (now, weight);
             }
         }
-        let judge = |half: &Half| match half.score() {
-            score if score > limit => Heading::Reversed,
-            score if score > SUSPECT * limit => Heading::Suspect,
+        let leads = [0, 1].map(|half| {
+            let scores = self.groups.iter().map(|group| group[half].score());
+            lead(scores.collect(), limit)
+        });
+        let judge = |half: &Half, lead: f64| match half.score() + lead {
+            score if score > CERTAIN * limit => Heading::Reversed,
+            score if score > limit => Heading::Suspect,
             _ => Heading::Forward,
         };
-        let of_group = |group: &[Half; 2]| judge(&group[0]).max(judge(&group[1]));
+        let of_group =
+            |group: &[Half; 2]| judge(&group[0], leads[0]).max(judge(&group[1], leads[1]));
         self.groups.iter().map(of_group).collect()
     }
 
@@ -178,10 +207,10 @@ impl Reversals {
     pub fn from_bytes(bytes: &[u8], groups: usize) -> Option<Self> {
         let (words, rest) = bytes.as_chunks::<8>();
         let mut numbers = words.iter().map(|word| f64::from_le_bytes(*word));
-        let mut half = || {
+        let mut half = |parts: &[usize]| {
             let [weight, sum, squares, count, length] =
                 std::array::from_fn(|_| numbers.next().unwrap_or(f64::NAN));
-            let length = [0, SKETCH]
+            let length = [0, parts.len() * SKETCH]
                 .into_iter()
                 .find(|known| *known as f64 == length)?;
             let last: Vec<f32> = numbers.by_ref().take(length).map(|x| x as f32).collect();
@@ -199,7 +228,7 @@ impl Reversals {
         let mut all = Vec::new();
         if !bytes.is_empty() {
             for _ in 0..groups {
-                all.push([half()?, half()?]);
+                all.push([half(HALVES[0])?, half(HALVES[1])?]);
             }
         }
         (rest.is_empty() && numbers.next().is_none()).then_some(Reversals { groups: all })
@@ -214,7 +243,7 @@ impl Reversals {
 
     /// What all steps before have moved θ by, but for a factor.
     fn moved(&self, half: usize) -> Vec<f64> {
-        let mut sum = vec![0.0; SKETCH];
+        let mut sum = vec![0.0; HALVES[half].len() * SKETCH];
         for group in &self.groups {
             for (sum, x) in sum.iter_mut().zip(&group[half].last) {
                 *sum += group[half].weight * f64::from(*x);
@@ -306,7 +335,7 @@ mod tests {
             squares: 3.0,
             count,
         };
-        let one = [half(3, vec![0.25; SKETCH]), half(0, Vec::new())];
+        let one = [half(3, vec![0.25; 2 * SKETCH]), half(0, Vec::new())];
         let watched = Reversals {
             groups: vec![one.clone(), one],
         };
@@ -329,7 +358,7 @@ mod tests {
         let mixed: Vec<f32> = a.iter().zip(&b).map(|(a, b)| a + b).collect();
         let dot =
             |a: &[f32], b: &[f32]| -> f64 { a.iter().zip(b).map(|(a, b)| f64::from(a * b)).sum() };
-        let of = |x: &[f32]| sketch(&[&zero], &[x], 4);
+        let of = |x: &[f32]| sketch(&zero, x, 4);
         let (x, y) = (of(&a), of(&mixed));
         let length = |a: &[f32]| dot(a, a).sqrt();
         let off = (dot(&x, &y) - dot(&a, &mixed)).abs() / (length(&a) * length(&mixed));

@@ -17,7 +17,7 @@ use common::optimisers;
 use common::seams::{Halfway, Median, Momentum};
 use common::*;
 use selvedge_core::absence::Listed;
-use selvedge_core::calibration::Calibration;
+use selvedge_core::calibration::{Calibration, FEWEST_SAMPLES};
 use selvedge_core::checks::Reason;
 use selvedge_core::dataset::{Dataset, Group, Samples};
 use selvedge_core::experiment::{
@@ -469,6 +469,7 @@ fn any_experiment(stream: &mut Stream, seed: u64) -> (Experiment, Dataset) {
             devices: rule(stream),
             groups: rule(stream),
             device_limit: pick(stream, &[0.0, 1.0, 3.0]),
+            embedding_limit: pick(stream, &[0.0, 1.0, 3.0]),
             group_limit: pick(stream, &[0.0, 1.0, 3.0]),
             reversal: pick(stream, &[0.0, 0.5]),
             scores: pick(stream, &[0.0, 1.0]),
@@ -581,11 +582,18 @@ fn same_as_the_loop(seed: u64, weather: Weather) -> Story {
     }
 }
 
-/// The groups' sums calibrate the models as all samples together do, to the bit.
+/// The groups' sums calibrate the models as all samples together do, to the bit, but for those of groups that have very
+/// few: they say nothing.
 fn calibrated_as_by_who_has_all_samples(task: &Task<'_>, world: &World<'_>, some_left_out: bool) {
     let found = world.cloud().calibrations().expect("the run is over");
     let state = world.cloud().state();
     let samples = &world.data.validation;
+    let groups = 0..world.data.groups.len();
+    let rows = groups.map(|m| world.data.held_out_rows(0, m));
+    let rows: Vec<u32> = rows
+        .filter(|rows| rows.len() >= FEWEST_SAMPLES)
+        .flatten()
+        .collect();
     assert_eq!(found.best.is_some(), state.best.is_some());
     let each = [
         (Some(&state.theta), Some(&found.model)),
@@ -595,12 +603,12 @@ fn calibrated_as_by_who_has_all_samples(task: &Task<'_>, world: &World<'_>, some
         let (Some(model), Some(found)) = (model, found) else {
             continue;
         };
-        if found.samples != samples.len() as u64 {
-            assert!(some_left_out && found.samples < samples.len() as u64);
+        if found.samples != rows.len() as u64 {
+            assert!(some_left_out && found.samples < rows.len() as u64);
             continue;
         }
-        let said = predict(task.networks(), model, samples, None).probabilities;
-        let expected = Calibration::fit(&said, samples.y.classes(), 2);
+        let said = predict(task.networks(), model, samples, Some(&rows)).answers;
+        let expected = Calibration::fit(&said, &samples.y.of(&rows), task.objective.layout());
         assert_eq!(found.calibration, expected);
     }
 }

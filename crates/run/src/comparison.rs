@@ -15,15 +15,18 @@ use crate::error::{Context, Result, bail};
 use crate::files::{self, COMPARISON, make_folder, of_seed, read_json, write_json};
 use crate::runs::labels::flat;
 use selvedge_core::experiment::Experiment;
-use selvedge_data::SETS;
+use selvedge_data::{SETS, kind_of, unfinished};
 use selvedge_nn::random::Key;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
+use std::fs::{DirEntry, File};
 use std::path::{Path, PathBuf};
 
 const LOCK: &str = "lock";
+
+/// Where learning rates are tried, in the comparison's folder.
+const TUNING: &str = "tuning";
 
 /// The beginning of a `--set` that changes the learning rate.
 pub const RATE: &str = "train.learning_rate=";
@@ -179,10 +182,17 @@ impl Comparison {
     /// the same folder.
     fn experiments(&self, base: &Experiment) -> Result<Vec<Experiment>> {
         let (mut folders, mut texts) = (HashMap::new(), HashMap::new());
-        let mut experiments = Vec::new();
+        let (mut experiments, mut first) = (Vec::new(), None);
         for Variant { label, folder, set } in &self.variants {
             let experiment = SETS.with(base, set);
             let experiment = experiment.with_context(|| format!("variant {label}"))?;
+            let asked = asked(&experiment);
+            let (first, theirs) = first.get_or_insert_with(|| (label, asked.clone()));
+            if let Some((key, theirs, ours)) = different(&*theirs, &asked) {
+                bail!(
+                    "variants {first} and {label} ask about different outcomes ({key} is {theirs} and {ours}), of which metrics cannot be compared: compare each outcome on its own"
+                );
+            }
             let same_folder = folders.insert(folder, label);
             let twin = texts.insert(experiment.to_toml(), label).or(same_folder);
             match twin {
@@ -211,11 +221,15 @@ impl Comparison {
             return Ok(Some(there));
         }
         // What a process that was killed at once has left is not in the way.
-        let is_in_the_way = |name: &std::ffi::OsStr| {
-            name != "tuning" && name != LOCK && !name.to_string_lossy().ends_with(".partial")
+        let is_in_the_way = |entry: &DirEntry| {
+            let (name, path) = (entry.file_name(), entry.path());
+            let is_ours = (name == LOCK && std::fs::read(&path).is_ok_and(|text| text.is_empty()))
+                || (name == TUNING && path.is_dir() && Self::there(&path).is_ok())
+                || unfinished::is_name(&name);
+            !is_ours
         };
         let mut entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        if entries.any(|e| is_in_the_way(&e.file_name())) {
+        if entries.any(|entry| is_in_the_way(&entry)) {
             bail!(
                 "{} is not a comparison (it has no {COMPARISON}) and is not empty: choose another --out",
                 folder.display()
@@ -331,6 +345,32 @@ impl Comparison {
             (ours, theirs) => ours.or(theirs),
         };
     }
+}
+
+/// What an experiment asks, by key: metrics of several classes have no unit, whatever they are classes of.
+fn asked(experiment: &Experiment) -> [(&'static str, String); 3] {
+    let (data, table) = (&experiment.data, &experiment.data.table);
+    let kind = kind_of(data).unwrap_or_default();
+    let (outcome, label) = match (kind.is_class(), data.outcome.is_empty()) {
+        (true, _) => (kind.name(), String::new()),
+        (false, true) => (kind.name(), table.label.columns().join(", ")),
+        (false, false) => (data.outcome.as_str(), table.label.columns().join(", ")),
+    };
+    [
+        ("data.outcome", outcome.to_owned()),
+        ("data.table.label", label),
+        ("data.table.event", table.event.clone()),
+    ]
+}
+
+/// The first key in which two differ, with both values.
+fn different<'a>(
+    there: &'a [(&'static str, String)],
+    here: &'a [(&'static str, String)],
+) -> Option<(&'static str, &'a str, &'a str)> {
+    let mut pairs = there.iter().zip(here);
+    let ((key, theirs), (_, ours)) = pairs.find(|(theirs, ours)| theirs != ours)?;
+    Some((key, theirs, ours))
 }
 
 /// The first key in which two experiments differ, with both values.

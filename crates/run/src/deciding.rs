@@ -1,10 +1,11 @@
 //! How a trained model's probabilities are turned into a class.
 
 use crate::error::{Result, bail};
-use crate::format::count;
+use crate::format::counted;
 use crate::trained::Trained;
 use selvedge_core::assess::{Decision, Goal, Operating};
-use selvedge_core::experiment::one_of;
+use selvedge_core::experiment::{LossName, one_of};
+use selvedge_core::outcome::{Kind, Outcome};
 use serde_json::{Value, json};
 
 /// The user's choices of probabilities and of the class.
@@ -37,6 +38,13 @@ impl Deciding {
     /// If there is no such class, or no threshold can be chosen.
     pub fn new(trained: &Trained, wishes: &Wishes) -> Result<Self> {
         let classes = trained.classes();
+        let kind = trained.outcome().kind();
+        if !kind.is_class() && (wishes.positive.is_some() || wishes.goal.is_some()) {
+            bail!(
+                "a positive class and its threshold are chosen among classes, but the run's outcome is {}: leave them out",
+                kind.name()
+            );
+        }
         let calibrated = !wishes.uncalibrated && trained.calibration.is_some();
         let named = match &wishes.positive {
             None => None,
@@ -81,6 +89,12 @@ impl Deciding {
             .map_or(Decision::Largest, |chosen| chosen.decision())
     }
 
+    /// The probability from which on the positive class is predicted, chosen on the validation patients; infinite if none
+    /// meets the goal.
+    pub fn threshold(&self) -> Option<f32> {
+        Some(self.operating?.threshold)
+    }
+
     /// The name of the positive class.
     pub fn positive_name(&self) -> Option<&str> {
         self.said.as_ref().map(|(name, _)| name.as_str())
@@ -88,19 +102,43 @@ impl Deciding {
 
     /// A description for people.
     pub fn about(&self, trained: &Trained) -> Vec<String> {
-        let validated = trained.calibrated_on;
-        let samples = count(validated as u64);
-        let mut lines = vec![match (self.calibrated, validated) {
-            (true, _) => format!("Probabilities are calibrated on {samples} validation samples"),
-            (false, 0) if trained.manifest.data.validation_samples > 0 => "Probabilities are the model's own: the run does not say how it answers on its validation samples".into(),
-            (false, 0) => "Probabilities are the model's own: they cannot be calibrated without validation samples (data.validation)".into(),
-            (false, _) if trained.calibration.is_none() => "Probabilities are the model's own: they cannot be calibrated on validation samples of one class".into(),
-            (false, _) => "Probabilities are the model's own, not calibrated".into(),
+        let name = trained.classes().first().map_or("", String::as_str);
+        match trained.outcome() {
+            Outcome::Class | Outcome::Labels => {}
+            Outcome::Quantity { .. } => {
+                let what = match trained.experiment.train.loss {
+                    LossName::Squared => "the mean that is expected".to_owned(),
+                    LossName::Huber => "what is expected, with outliers counting less".to_owned(),
+                    LossName::Quantile => {
+                        let quantile = trained.experiment.train.quantile;
+                        format!("a value that a share of {quantile} is expected to be below")
+                    }
+                };
+                return vec![format!("The prediction is a quantity, {name:?}: {what}")];
+            }
+            Outcome::Survival { ends } => {
+                let horizon = ends.last().copied().unwrap_or_default() as f32;
+                return vec![format!(
+                    "The prediction is the probability of no event, {name:?}, until the end of each of {} intervals, the last at {horizon}",
+                    ends.len()
+                )];
+            }
+        }
+        let samples = counted(trained.calibrated_on as u64, "validation sample");
+        let mut lines = vec![match (self.calibrated, trained.why_not_calibrated()) {
+            (true, _) => format!("Probabilities are calibrated on {samples}"),
+            (false, Some(why)) => {
+                format!("Probabilities are the model's own: they cannot be calibrated{why}")
+            }
+            (false, None) => "Probabilities are the model's own, not calibrated".into(),
         }];
         if let Some((name, why)) = &self.said {
             lines.push(format!("The positive class is {name:?} ({why})"));
         }
         lines.push(match &self.operating {
+            None if trained.outcome().kind() == Kind::Labels => {
+                "A label is predicted when its probability is above one half".into()
+            }
             None => "The prediction is the most likely class".into(),
             Some(chosen) if chosen.threshold.is_infinite() => format!(
                 "No threshold that meets the goal predicts {:?}: sensitivity is 0",
@@ -147,7 +185,12 @@ fn operating(
     positive: usize,
     goal: Goal,
 ) -> Result<Operating> {
-    let Some((probabilities, labels)) = trained.validated(calibrated) else {
+    let Some((answers, targets)) = trained.validated(calibrated) else {
+        if trained.validation.is_some() {
+            bail!(
+                "no threshold can be chosen: the model does not answer for all validation samples"
+            );
+        }
         if trained.manifest.data.validation_samples > 0 {
             bail!(
                 "a threshold is chosen on what the model says of each validation sample, which only the hospitals of a deployed run know: leave it out, and choose one on data of your own with `selvedge evaluate`"
@@ -158,11 +201,11 @@ fn operating(
         );
     };
     let classes = trained.classes();
-    match Operating::choose(&probabilities, labels, classes.len(), positive, goal) {
+    match Operating::choose(&answers, targets.classes(), classes.len(), positive, goal) {
         Some(chosen) => Ok(chosen),
         None => bail!(
             "no threshold can be chosen: of the {} validation samples, all or none are of the class {:?}",
-            labels.len(),
+            targets.len(),
             classes[positive]
         ),
     }

@@ -27,6 +27,7 @@ use selvedge_core::run::{Ending, Interval};
 use selvedge_core::state::State;
 use selvedge_core::task::Task;
 use selvedge_data::Inputs;
+use selvedge_data::unfinished::{self, Unfinished};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
@@ -106,20 +107,6 @@ fn lock(run: &Path) -> Result<File> {
     })
 }
 
-/// Removes what processes that were killed while they made this directory have left.
-fn remove_abandoned(parent: &Path, path: &Path) {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let prefix = format!(".{name}.partial-");
-    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let entry_name = entry.file_name();
-        let process = entry_name.to_str().and_then(|n| n.strip_prefix(&prefix));
-        let alive = |id: &str| !Path::new("/proc").is_dir() || Path::new("/proc").join(id).is_dir();
-        if process.is_some_and(|id| id.parse::<u32>().is_ok() && !alive(id)) {
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
-}
-
 impl RunDirectory {
     /// Makes the directory of a new run, with a checkpoint at t = 0.
     pub(crate) fn create(
@@ -142,35 +129,22 @@ impl RunDirectory {
             left_out_length: None,
             real_seconds: 0.0,
         };
-        let parent = path
-            .parent()
-            .filter(|p| !p.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
-        let mut hidden = std::ffi::OsString::from(".");
-        hidden.push(path.file_name().context("--out names no directory")?);
-        hidden.push(format!(".partial-{}", std::process::id()));
-        let partial = parent.join(&hidden);
-        remove_abandoned(parent, path);
-        let mut build = || -> Result<()> {
-            fs::create_dir_all(partial.join(CHECKPOINT))
-                .with_context(|| format!("cannot create {}", partial.display()))?;
-            Files::begin(
-                &partial,
-                &mut manifest,
-                inputs,
-                (&task.architecture, &state.theta),
-            )?;
-            checkpoint::save(&checkpoint_path(&partial), &header, state)?;
-            // An empty folder is replaced, and so is where a link leads.
-            let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-            fs::rename(&partial, place).or_else(|error| {
-                // Another process may have been faster.
-                files::check_free(path)?;
-                Err(error).with_context(|| format!("cannot create {}", path.display()))
-            })
-        };
-        build().inspect_err(|_| {
-            let _ = fs::remove_dir_all(&partial);
+        path.file_name().context("--out names no directory")?;
+        if let Some(parent) = path.parent() {
+            files::make_folder(parent)?;
+        }
+        let cannot = || format!("cannot create {}", path.display());
+        // With the permissions that the user gives all folders.
+        let new = Unfinished::folder(path, 0o777).with_context(cannot)?;
+        let partial = new.path();
+        fs::create_dir(partial.join(CHECKPOINT)).with_context(cannot)?;
+        let networks = (&task.architecture, &state.theta);
+        Files::begin(partial, &mut manifest, inputs, networks)?;
+        checkpoint::save(&checkpoint_path(partial), &header, state)?;
+        new.put().or_else(|error| {
+            // Another process may have been faster.
+            files::check_free(path)?;
+            Err(error).with_context(cannot)
         })?;
         let lock = lock(path)?;
         Self::open(path, manifest, &header, lock)
@@ -208,6 +182,8 @@ impl RunDirectory {
             );
         }
         let lock = lock(path)?;
+        // Checkpoints are written all the time, and by who holds the lock.
+        unfinished::remove_left(&path.join(CHECKPOINT));
         let mut manifest = Manifest::read(path)?;
         if manifest.own_seams != own_seams {
             let (began, now) = match own_seams {

@@ -2,11 +2,11 @@
 
 use crate::error::{Context, Error, Result, bail};
 use crate::format::shell;
+use selvedge_data::unfinished::Unfinished;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::{self, File};
-use std::io::Write;
-use std::os::unix::fs::MetadataExt;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 /// Experiment, versions, sizes, how a run ended.
@@ -45,12 +45,13 @@ pub const SEEDS: &str = "seeds.json";
 pub const COMPARISON: &str = "comparison.json";
 
 /// What a run consists of, but for its checkpoint.
-pub(crate) const OF_A_RUN: [&str; 12] = [
+pub(crate) const OF_A_RUN: [&str; 13] = [
     MANIFEST,
     METRICS,
     TRACE,
     SEGMENTS,
     ABSENCES,
+    LEFT_OUT,
     LEDGER,
     INITIAL,
     MODEL,
@@ -63,6 +64,19 @@ pub(crate) const OF_A_RUN: [&str; 12] = [
 /// Whether a folder is a run directory.
 pub fn is_run(folder: &Path) -> bool {
     folder.join(MANIFEST).is_file()
+}
+
+/// A file that is not seen may be there, in a folder that cannot be read.
+///
+/// # Errors
+/// If nobody knows.
+pub(crate) fn check_readable(path: &Path) -> Result<()> {
+    match std::fs::metadata(path) {
+        Err(error) if ![ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) => {
+            Err(error).with_context(|| format!("cannot read {}", path.display()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The folder of one of several seeds, in their common folder.
@@ -142,62 +156,29 @@ impl Drop for Claim {
     }
 }
 
-/// Writes a file under a temporary name and renames it, so that a crash or a full disk leaves the old one.
+/// Writes a file of a folder that is ours, like a run directory, whole or not at all: a crash or a full disk leaves the
+/// old one. What a user names is an [`Output`](crate::outputs::Output).
 ///
 /// # Errors
 /// If it cannot be written.
 pub fn write_whole(path: &Path, contents: &[u8]) -> Result<()> {
-    write_whole_with(path, |file| file.write_all(contents))
+    let written = begin(path, |file| file.write_all(contents)).and_then(Unfinished::put);
+    written.with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// The same, for contents that are written piece by piece.
-///
-/// # Errors
-/// As [`write_whole`].
-pub fn write_whole_with(
+/// A file that is whole, but not at its place yet.
+pub(crate) fn begin(
     path: &Path,
     write: impl FnOnce(&mut File) -> std::io::Result<()>,
-) -> Result<()> {
-    // A link stays a link; a device or a folder is not replaced.
-    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+) -> std::io::Result<Unfinished> {
     if path.exists() && !path.is_file() {
-        bail!(
-            "cannot write {}: it is a device, a pipe or a folder; expected a new file, or one to replace",
-            path.display()
-        );
+        let problem = "it is a device, a pipe or a folder; expected a new file, or one to replace";
+        return Err(std::io::Error::other(problem));
     }
-    let partial = partial(path);
-    let result = (|| {
-        let mut file = create_alone(&partial)?;
-        write(&mut file)?;
-        file.sync_all()?;
-        fs::rename(&partial, path)
-    })();
-    if result.is_err() {
-        // Nothing is lost with it, and on a full disk its room is needed.
-        let _ = fs::remove_file(&partial);
-    }
-    result.with_context(|| format!("cannot write {}", path.display()))
-}
-
-/// Creates a file that no other process writes at the same time: who comes later waits.
-fn create_alone(path: &Path) -> std::io::Result<File> {
-    loop {
-        let file = File::options()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)?;
-        file.lock()?;
-        // The one before has given it its name by now, or removed it.
-        let id = |about: &fs::Metadata| (about.dev(), about.ino());
-        let is_there = fs::metadata(path)
-            .is_ok_and(|now| file.metadata().is_ok_and(|own| id(&now) == id(&own)));
-        if is_there {
-            file.set_len(0)?;
-            return Ok(file);
-        }
-    }
+    let (unfinished, mut file) = Unfinished::file(path)?;
+    write(&mut file)?;
+    file.sync_all()?;
+    Ok(unfinished)
 }
 
 /// The lock file of the process that trains in a run directory.
@@ -207,7 +188,10 @@ pub fn lock_of(run: &Path) -> PathBuf {
 
 /// Keeps other processes out, for as long as what is returned is held; `taken` says that one was faster.
 pub(crate) fn lock(path: &Path, taken: impl FnOnce() -> String) -> Result<File> {
-    let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+    // If it is something else, it stays what it is.
+    let mut options = File::options();
+    let opened = options.write(true).create(true).truncate(false).open(path);
+    let file = opened.with_context(|| format!("cannot write {}", path.display()))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(fs::TryLockError::WouldBlock) => Err(Error::new(taken())),
@@ -215,13 +199,6 @@ pub(crate) fn lock(path: &Path, taken: impl FnOnce() -> String) -> Result<File> 
             Err(e).with_context(|| format!("cannot lock {}", path.display()))
         }
     }
-}
-
-/// The temporary name of a file while it is being written.
-pub fn partial(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".partial");
-    path.with_file_name(name)
 }
 
 /// Writes a value as indented JSON, atomically.

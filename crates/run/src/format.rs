@@ -101,9 +101,23 @@ pub fn table(rows: &[Vec<String>]) -> String {
     out
 }
 
-/// `0.123`, or a dash for a missing value.
+/// `0.123`, or a dash for a missing value; `1.23e7`, where the digits before the point would be too many to read.
 pub fn score(x: Option<f64>) -> String {
-    x.map_or_else(|| "–".into(), |x| format!("{x:.3}"))
+    x.map_or_else(
+        || "–".into(),
+        |x| match x.abs() < 1e6 {
+            true => format!("{x:.3}"),
+            false => format!("{x:.2e}"),
+        },
+    )
+}
+
+/// All digits of a number, without the zeros of a very large or small one.
+pub fn exact(x: f64) -> String {
+    match x == 0.0 || (1e-6..1e9).contains(&x.abs()) {
+        true => x.to_string(),
+        false => format!("{x:e}"),
+    }
 }
 
 /// The block character of a class in a [`bar`].
@@ -144,6 +158,9 @@ mod tests {
         assert_eq!(seconds(184.2), "3 min 04 s");
         assert_eq!(seconds(3725.0), "1 h 02 min");
         assert_eq!(score(None), "–");
+        assert_eq!(score(Some(394_285_714_285_714_304.0)), "3.94e17");
+        assert_eq!(exact(0.012_345_678_9), "0.0123456789");
+        assert_eq!(exact(1e-300), "1e-300");
         assert_eq!(bar(&[3, 1], 8), "██████▓▓");
     }
 }

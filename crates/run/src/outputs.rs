@@ -1,143 +1,133 @@
-//! Files that a command is told to write: never one that it reads, one of a run, or one that somebody else wrote.
+//! Files that a command writes for users: never one that it reads, one of a run, or one that somebody else wrote or has
+//! changed. Every command that writes goes through here, before it begins and again when it writes.
 //!
 //! Paths are compared by what they lead to (device and inode), so that links, `./` and other spellings make no
-//! difference. What a command reads cannot always be known in advance, so an existing file is only replaced if it begins
-//! like an earlier one of the same kind.
+//! difference. What a command reads cannot always be known in advance, so an existing file is only replaced if it is as an
+//! earlier command wrote it, which its [seal](crate::seal) shows.
+
+mod kind;
+
+pub use kind::Kind;
 
 use crate::error::{Context, Result, bail};
-use crate::files::{CHECKPOINT, COMPARISON, EVALUATION, OF_A_RUN, SEEDS, is_run, partial};
+use crate::files::{CHECKPOINT, COMPARISON, EVALUATION, OF_A_RUN, SEEDS, begin, is_run};
 use selvedge_core::experiment::Experiment;
+use selvedge_data::unfinished::Unfinished;
 use std::fs::{self, File, Metadata};
-use std::io::Read;
+use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
-
-/// What is written, and so what may be replaced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A page of HTML.
-    Page,
-    /// A chart, as SVG.
-    Chart,
-    /// Predictions, as CSV.
-    Predictions,
-    /// Rows as training sees them, as `.npz`.
-    Export,
-    /// A model's inputs, as `.npz`.
-    Arrays,
-    /// Means and standard deviations, as JSON.
-    Statistics,
-    /// A page of the reference, in Markdown.
-    Reference,
-    /// The text or the data of a reproduction.
-    Reproduction,
-    /// An experiment, which never replaces anything.
-    Experiment,
-}
 
 /// The file that every folder of shards has.
 const SHARDS: &str = "shards.json";
 
-/// Bytes in which files are recognised.
-const BEGINNING: u64 = 512;
-
-impl Kind {
-    fn name(self) -> &'static str {
-        match self {
-            Kind::Page => "a page",
-            Kind::Chart => "a chart",
-            Kind::Predictions => "predictions",
-            Kind::Export => "an export of data",
-            Kind::Arrays => "a model's inputs",
-            Kind::Statistics => "statistics",
-            Kind::Reference => "a page of the reference",
-            Kind::Reproduction => "a reproduction",
-            Kind::Experiment => "an experiment",
-        }
-    }
-
-    /// Whether a file that begins like this is one that an earlier command wrote. An empty one holds nothing.
-    fn begins(self, text: &[u8]) -> bool {
-        let starts = |with: &str| text.starts_with(with.as_bytes());
-        let has = |part: &str| {
-            text.windows(part.len())
-                .any(|bytes| bytes == part.as_bytes())
-        };
-        // The name of the first file of an archive is behind 30 bytes.
-        let holds = |file: &str| {
-            starts("PK\x03\x04")
-                && text
-                    .get(30..)
-                    .is_some_and(|name| name.starts_with(file.as_bytes()))
-        };
-        text.is_empty()
-            || match self {
-                Kind::Page => starts("<!doctype html>"),
-                Kind::Chart => starts("<svg "),
-                Kind::Predictions => starts("id,prediction,"),
-                Kind::Export => holds("g0_x1.npy"),
-                Kind::Arrays => holds("hospital.npy"),
-                Kind::Statistics => starts("{\n  \"classes\": ["),
-                Kind::Reference => starts("# ") && has("`selvedge reference`"),
-                Kind::Reproduction => starts("## ") || starts("[\n  {\n    \"part\": \""),
-                Kind::Experiment => false,
-            }
-    }
-}
-
-/// A file that an option names to be written.
-#[derive(Clone, Copy, Debug)]
+/// A file that is to be written.
+#[derive(Clone, Copy)]
 pub struct Output<'a> {
-    /// The option, as it is typed.
+    /// The option that names it, as it is typed; empty if none does.
     pub option: &'a str,
-    /// Its value.
+    /// Where it is.
     pub path: &'a Path,
     /// What is written there.
-    pub kind: Kind,
+    pub kind: Kind<'a>,
 }
 
 impl Output<'_> {
-    /// Refuses to overwrite something. Call this before anything is written; `inputs` are files and folders that the
+    /// Refuses to overwrite something. Call this before anything is done; `inputs` are files and folders that the
     /// command reads.
     ///
     /// # Errors
-    /// If the file is one of those or in one of them, belongs to a run, or is there and of another kind.
+    /// If the file is one of those or in one of them, belongs to a run, or is there and not an earlier one as it was
+    /// written.
     pub fn check(&self, inputs: &[PathBuf]) -> Result<()> {
         let named = format!("{} {}", self.option, self.path.display());
-        // What is written first lies beside it for a moment.
-        for place in [self.path, &partial(self.path)] {
-            if inputs.iter().any(|input| is_in(place, input)) {
-                bail!(
-                    "{named}: the same command reads this file and would overwrite it; expected another file"
-                );
-            }
-        }
-        if let Some(run) = run_of(self.path) {
+        let named = named.trim_start();
+        if inputs.iter().any(|input| lies_in(self.path, input)) {
             bail!(
-                "{named}: this file belongs to the run in {}; expected another name or folder",
-                run.display()
+                "{named}: the same command reads this file and would overwrite it; expected another file"
             );
         }
-        if !self.path.is_file() {
+        if let Some(owner) = owner(self.path) {
+            bail!("{named}: this file belongs to {owner}; expected another name or folder");
+        }
+        let Ok(there) = fs::metadata(self.path) else {
+            if self.path.is_symlink() {
+                bail!("{named}: it is a link that leads nowhere; expected a new name");
+            }
             return Ok(());
+        };
+        if !there.is_file() {
+            bail!(
+                "{named}: cannot write there: it is a device, a pipe or a folder; expected a new file, or one to replace"
+            );
         }
         let shards =
             fs::canonicalize(self.path).is_ok_and(|whole| whole.with_file_name(SHARDS).is_file());
         if shards {
             bail!("{named}: this file belongs to a folder of shards; expected another folder");
         }
-        let mut beginning = Vec::new();
-        let read =
-            File::open(self.path).and_then(|f| f.take(BEGINNING).read_to_end(&mut beginning));
-        read.with_context(|| format!("{named}: cannot read the file that is there"))?;
-        match self.kind.begins(&beginning) {
+        // An empty file holds nothing.
+        let is_ours = match there.len() {
+            0 => Ok(true),
+            _ => File::open(self.path).and_then(|mut file| self.kind.has_written(&mut file)),
+        };
+        match is_ours.with_context(|| format!("{named}: cannot read the file that is there"))? {
             true => Ok(()),
             false => bail!(
-                "{named}: this file exists and is not {} that selvedge has written: expected a new file, or an earlier one to replace",
+                "{named}: this file exists and is not {} as selvedge has written it: choose another name, or remove the file if nobody needs it",
                 self.kind.name()
             ),
         }
     }
+
+    /// Writes it, whole or not at all.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check), and if it cannot be written.
+    pub fn write(&self, contents: impl AsRef<[u8]>) -> Result<()> {
+        self.write_with(|file| file.write_all(contents.as_ref()))
+    }
+
+    /// The same, for contents that are written piece by piece.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_with(&self, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
+        self.put(self.begin(write)?)
+    }
+
+    fn begin(&self, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<Unfinished> {
+        self.check(&[])?;
+        let begun = begin(self.path, |file| {
+            write(file)?;
+            self.kind.seal(file)
+        });
+        begun.with_context(|| self.cannot())
+    }
+
+    fn put(&self, whole: Unfinished) -> Result<()> {
+        // It may have taken long to write.
+        self.check(&[])?;
+        whole.put().with_context(|| self.cannot())
+    }
+
+    fn cannot(&self) -> String {
+        format!("cannot write {}", self.path.display())
+    }
+}
+
+/// Writes files of which none is moved to its place before all are whole.
+///
+/// # Errors
+/// As [`Output::write`].
+pub fn write_together(files: &[(Output<'_>, &[u8])]) -> Result<()> {
+    let mut whole = Vec::new();
+    for (output, contents) in files {
+        whole.push((output, output.begin(|file| file.write_all(contents))?));
+    }
+    whole
+        .into_iter()
+        .try_for_each(|(output, file)| output.put(file))
 }
 
 /// Whether two paths name the same file, which need not be there yet.
@@ -164,7 +154,7 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 /// Whether an existing file is `input` or lies somewhere in it.
-fn is_in(path: &Path, input: &Path) -> bool {
+pub fn lies_in(path: &Path, input: &Path) -> bool {
     let (Ok(there), Ok(input)) = (fs::metadata(path), fs::metadata(input)) else {
         return false;
     };
@@ -176,16 +166,19 @@ fn is_in(path: &Path, input: &Path) -> bool {
     input.is_dir() && whole.ancestors().skip(1).any(is_input)
 }
 
-/// The run directory whose file this is or would be.
-fn run_of(path: &Path) -> Option<PathBuf> {
+/// Whose file this is or would be, if it is one of a run or a list of runs.
+fn owner(path: &Path) -> Option<String> {
     // A link is judged by what it leads to, and a new file by its folder.
     let folder = |path: &Path| fs::canonicalize(folder_of(path)).ok();
     let whole = fs::canonicalize(path).ok().or_else(|| {
         let name = path.file_name()?;
         Some(folder(path)?.join(name))
     })?;
-    let names = [EVALUATION, SEEDS, COMPARISON];
-    let is_ours = |name: &str| OF_A_RUN.contains(&name) || names.contains(&name);
+    let is_list = |name: &str| [SEEDS, COMPARISON].contains(&name);
+    let is_ours = |name: &str| OF_A_RUN.contains(&name) || name == EVALUATION;
+    if whole.file_name()?.to_str().is_some_and(is_list) {
+        return Some("a list of runs".into());
+    }
     let parts: Vec<Component<'_>> = whole.components().collect();
     whole
         .ancestors()
@@ -197,7 +190,7 @@ fn run_of(path: &Path) -> Option<PathBuf> {
             };
             let name = name.to_str()?;
             let belongs = (depth == 0 && is_ours(name)) || name == CHECKPOINT;
-            (belongs && is_run(run)).then(|| run.to_owned())
+            (belongs && is_run(run)).then(|| format!("the run in {}", run.display()))
         })
 }
 

@@ -17,7 +17,7 @@ use crate::digests;
 use crate::error::{Result, bail};
 use crate::files::{LEDGER, METRICS};
 use crate::ledger::{self, LedgerLine};
-use crate::manifest::Manifest;
+use crate::manifest::{DataInfo, Manifest};
 use crate::metrics;
 use selvedge_core::experiment::Experiment;
 use selvedge_core::state::{Best, Evaluation};
@@ -85,13 +85,13 @@ impl Run {
             let Some(on) = &evaluation.validation else {
                 continue;
             };
-            let now = Best {
-                t: evaluation.t,
-                score: match is_old {
-                    true => on.auc_validation.unwrap_or(on.accuracy_validation),
-                    false => on.score(),
-                },
-            };
+            let mut now = Best::new(evaluation.t, on);
+            if is_old {
+                now.score = on
+                    .auc_validation
+                    .or(on.accuracy_validation)
+                    .unwrap_or_default();
+            }
             let beats = match (is_old, best) {
                 (true, Some(Best { score, .. })) => now.score > score,
                 _ => now.beats(best),
@@ -138,6 +138,9 @@ pub fn series(paths: &[PathBuf], say: impl Fn(&str)) -> Result<Vec<Series>> {
         let first = groups.first();
         if let Some(first) = first.filter(|g| g.variant.is_none() || found.variant.is_none()) {
             check_same_data(&first.runs[0], &first.keys, &run, &keys)?;
+        }
+        if let Some(first) = groups.first() {
+            check_same_outcome(&first.runs[0], &run)?;
         }
         match groups.iter_mut().find(|group| group.keys == keys) {
             Some(group) => {
@@ -202,19 +205,29 @@ fn check_same_data(
     )
 }
 
-/// The mean, and the standard deviation of a sample (0 for one value).
-pub fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
+/// Metrics of different kinds of outcome, or quantities of different units, cannot stand side by side.
+fn check_same_outcome(first: &Run, run: &Run) -> Result<()> {
+    let (theirs, ours) = (&first.manifest.data, &run.manifest.data);
+    let same_names = theirs.outcome.is_class() || theirs.classes == ours.classes;
+    if theirs.outcome == ours.outcome && same_names {
+        return Ok(());
+    }
+    let asks = |data: &DataInfo| format!("{} ({})", data.outcome.name(), data.classes.join(", "));
+    bail!(
+        "{} and {} have different outcomes: {} in the first and {} in the second; compare runs of one outcome at a time",
+        first.path.display(),
+        run.path.display(),
+        asks(theirs),
+        asks(ours)
+    )
+}
+
+/// The mean, and the standard deviation of a sample: one value has none.
+pub fn mean_and_deviation(values: &[f64]) -> (f64, Option<f64>) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
     let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
-    (
-        mean,
-        if values.len() < 2 {
-            0.0
-        } else {
-            (squares / (n - 1.0)).sqrt()
-        },
-    )
+    (mean, (n > 1.0).then(|| (squares / (n - 1.0)).sqrt()))
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use crate::absences;
 use crate::directory::RunDirectory;
 use crate::error::{Context, Error, Result, bail};
-use crate::files::{SEEDS, partial};
 use crate::format::{bytes, shell};
 use crate::manifest::Manifest;
 use crate::{metrics, trained};
@@ -16,7 +15,7 @@ use selvedge_core::run::{self, Ending, Interval};
 use selvedge_core::scores::{Predictions, predict};
 use selvedge_core::state::{Evaluation, State};
 use selvedge_core::task::Task;
-use selvedge_data::Loaded;
+use selvedge_data::{Loaded, unfinished};
 use selvedge_nn::simd::Level;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -266,8 +265,8 @@ impl Finished {
 pub fn has_begun(path: &Path) -> bool {
     match std::fs::read_dir(path) {
         Ok(entries) => {
-            let left = partial(Path::new(SEEDS));
-            entries.flatten().any(|e| *e.file_name() != *left)
+            let left = |entry: std::fs::DirEntry| unfinished::is_name(&entry.file_name());
+            !entries.flatten().all(left)
         }
         Err(_) => path.exists(),
     }

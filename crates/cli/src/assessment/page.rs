@@ -51,6 +51,7 @@ pub(crate) fn page(
     parts: &[Part],
     classes: &[String],
     confidence: f64,
+    by_validation: &[&str],
 ) -> String {
     let mut body = format!(
         "<header><p class=\"eyebrow\">Selvedge evaluation</p><h1>{}</h1>",
@@ -76,7 +77,7 @@ pub(crate) fn page(
     }
     body += &format!(
         "<section><h2>Numbers</h2><pre>{}</pre></section>\n",
-        escape(&text(parts, classes, confidence))
+        escape(&text(parts, classes, confidence, by_validation))
     );
     plain_page(title, &body)
 }

@@ -25,8 +25,13 @@ const OF_ALL: [usize; 7] = [0, 2, 3, 4, 5, 6, 7];
 const OF_POSITIVE: [usize; 5] = [AVERAGE_PRECISION, 8, 9, 10, 11];
 const AVERAGE_PRECISION: usize = 1;
 
-/// Everything, the last part at length.
-pub(crate) fn text(parts: &[Part], classes: &[String], confidence: f64) -> String {
+/// Everything, the last part at length. `by_validation` is what was done to the model by the validation samples.
+pub(crate) fn text(
+    parts: &[Part],
+    classes: &[String],
+    confidence: f64,
+    by_validation: &[&str],
+) -> String {
     let mut out = format!("{:<23}", "");
     for part in parts {
         out += &format!(
@@ -62,13 +67,23 @@ pub(crate) fn text(parts: &[Part], classes: &[String], confidence: f64) -> Strin
         "In brackets: {} % bootstrap confidence intervals{few}\n",
         (1000.0 * confidence).round() / 10.0
     );
+    let has_none = |part: &Part| {
+        let mut found = part.estimates.iter().flatten();
+        found.any(|estimate| estimate.interval.is_none())
+    };
+    if parts.iter().any(has_none) {
+        out += "Without brackets: a single patient, or resamples that all give the same, do not say how sure it is\n";
+    }
     out += "Macro: the mean over the classes";
     if positive.is_some() {
         out += "; precision and recall of the positive class are its predictive value and its sensitivity";
     }
     out.push('\n');
-    if parts.iter().any(|part| part.name == "validation") {
-        out += "Validation figures are optimistic: the model was chosen and calibrated on these samples\n";
+    if parts.iter().any(|part| part.name == "validation") && !by_validation.is_empty() {
+        out += &format!(
+            "Validation figures are optimistic: the model was {} on these samples\n",
+            by_validation.join(" and ")
+        );
     }
     let Some(last) = parts.last() else {
         return out;
@@ -95,13 +110,14 @@ pub(crate) fn text(parts: &[Part], classes: &[String], confidence: f64) -> Strin
 }
 
 /// `0.8421 [0.826, 0.858]`
-fn estimate(estimate: Option<&Estimate>) -> String {
+pub(super) fn estimate(estimate: Option<&Estimate>) -> String {
     match estimate {
         None => "–".into(),
         Some(Estimate {
             value,
-            interval: [low, high],
+            interval: Some([low, high]),
         }) => format!("{value:.4} [{low:.3}, {high:.3}]"),
+        Some(Estimate { value, .. }) => format!("{value:.4}"),
     }
 }
 

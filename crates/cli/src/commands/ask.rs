@@ -5,6 +5,7 @@ use crate::Outcome;
 use crate::args::AskArgs;
 use crate::deploy::ask;
 use crate::interrupt::{catch_interrupts, interrupted_flag};
+use crate::written::is_predictions;
 use anyhow::{Result, bail};
 use selvedge_run::outputs::{Kind, Output};
 
@@ -12,17 +13,15 @@ use selvedge_run::outputs::{Kind, Output};
 const TOLD: usize = 20;
 
 pub(crate) fn run(args: &AskArgs) -> Result<Outcome> {
-    if let Some(out) = &args.out {
-        let output = Output {
-            option: "--out",
-            path: out,
-            kind: Kind::Predictions,
-        };
-        let mut files = args.input.clone();
-        files.push(args.config.clone());
-        output.check(&files)?;
+    let output = args.out.as_ref().map(|path| Output {
+        option: "--out",
+        path,
+        kind: Kind::Known("predictions", &is_predictions),
+    });
+    if let Some(output) = &output {
+        output.check(&ask::files(args))?;
     }
-    catch_interrupts()?;
+    catch_interrupts();
     let Some(said) = ask::run(args, interrupted_flag())? else {
         return Ok(Outcome::Interrupted);
     };
@@ -40,11 +39,11 @@ pub(crate) fn run(args: &AskArgs) -> Result<Outcome> {
     match (&said.calibration, args.uncalibrated) {
         (Some(_), _) | (None, true) => {}
         (None, false) => crate::say(
-            "note: probabilities are the model's own: the run has no validation samples of more than one class to calibrate them on",
+            "note: probabilities are the model's own: the run had no validation samples to calibrate them on, or too few, or of one class only",
         ),
     }
-    if let Some(out) = &args.out {
-        selvedge_run::files::write_whole_with(out, |file| {
+    if let Some(output) = &output {
+        output.write_with(|file| {
             use std::io::Write;
             use std::os::unix::fs::PermissionsExt;
             // It is about patients.
@@ -54,7 +53,7 @@ pub(crate) fn run(args: &AskArgs) -> Result<Outcome> {
         crate::say(&format!(
             "{} predictions in {}",
             said.answered(),
-            out.display()
+            output.path.display()
         ));
     }
     match (args.json, &args.out) {

@@ -5,15 +5,14 @@ use super::{print, print_json};
 use crate::Outcome;
 use crate::args::{CompareArgs, ComparisonArgs, DataDirectory, MachineArgs, SweepArgs};
 use crate::comparison::table::Table;
-use crate::comparison::targets::{Target, has_diverged, or_usual, parse_all};
-use crate::comparison::{Options, rates, run_all};
+use crate::comparison::targets::{Target, check_all, has_diverged, or_usual, parse_all};
+use crate::comparison::{Options, output, rates, run_all};
 use crate::interrupt::catch_interrupts;
 use crate::load;
 use anyhow::{Result, anyhow, bail};
 use selvedge_core::experiment::Algorithm;
-use selvedge_data::SETS;
+use selvedge_data::{SETS, kind_of};
 use selvedge_run::comparison::{Comparison, Variant};
-use selvedge_run::files::write_whole;
 use selvedge_run::format::{count, counted, word};
 use selvedge_run::runs::{Series, series};
 use std::path::{Path, PathBuf};
@@ -122,9 +121,12 @@ fn values_of(text: &str) -> Vec<String> {
 fn run(args: &ComparisonArgs, kind: &str, variants: Vec<Variant>) -> Result<Outcome> {
     let targets = parse_all(&args.target)?;
     let grid = grid(&args.learning_rates)?;
-    catch_interrupts()?;
+    catch_interrupts();
     let named = load::experiment(&args.experiment)?;
     let experiment = load::for_comparison(named.experiment)?;
+    if let Some(kind) = kind_of(&experiment.data) {
+        check_all(&targets, kind)?;
+    }
     let mut comparison = Comparison {
         name: named.name.clone(),
         kind: kind.into(),
@@ -138,6 +140,7 @@ fn run(args: &ComparisonArgs, kind: &str, variants: Vec<Variant>) -> Result<Outc
     let name = format!("{kind}-{}", named.name);
     let folder = folder(args, &name, &comparison, grid.as_deref());
     comparison.check(&folder, grid.as_deref())?;
+    output::check(&folder)?;
     let options = options(&args.experiment.data, &args.machine)?;
     let _lock = Comparison::lock(&folder)?;
     if let Some(grid) = grid
@@ -233,21 +236,16 @@ fn check_trained(series: &[Series]) -> Result<()> {
 /// Writes and prints the table, and writes the report.
 fn conclude(comparison: &Comparison, folder: &Path, targets: &[Target], json: bool) -> Result<()> {
     let series = series(&[folder.to_owned()], crate::note)?;
-    let table = Table::new(&series, &or_usual(targets, &series));
+    let table = Table::new(&series, &or_usual(targets, &series)?);
     let mut text = String::new();
     if let Some(rates) = &comparison.rates {
         text = rates::table(rates) + "\n";
     }
     text += &table.text();
-    write_whole(&folder.join("table.txt"), text.as_bytes())?;
-    write_whole(&folder.join("table.csv"), table.csv().as_bytes())?;
     let notes = comparison.rates.as_ref().map(rates::sentences);
     let notes = notes.unwrap_or_default();
-    let report = folder.join("report.html");
-    write_whole(
-        &report,
-        crate::report::page(&series, &table, &notes).as_bytes(),
-    )?;
+    let page = crate::report::page(&series, &table, &notes);
+    output::write(folder, &text, &table, &page)?;
     if json {
         return print_json(&serde_json::json!({
             "folder": folder.display().to_string(),
@@ -274,7 +272,7 @@ fn conclude(comparison: &Comparison, folder: &Path, targets: &[Target], json: bo
     print(&format!(
         "Bytes are per group, every byte counted; a dash marks a target that was not reached.\nFiles   {}\nReport  {}\n",
         folder.display(),
-        report.display()
+        folder.join("report.html").display()
     ))
 }
 

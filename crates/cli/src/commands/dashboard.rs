@@ -4,7 +4,7 @@ use super::print;
 use crate::Outcome;
 use crate::args::DashboardArgs;
 use crate::dashboard::Dashboard;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -34,8 +34,6 @@ pub(crate) fn run(args: &DashboardArgs) -> Result<Outcome> {
         true => format!("{}\n", started(&dashboard)),
         false => text(&dashboard, &runs),
     })?;
-    // Nothing is to be saved; who is reading an answer asks again later.
-    ctrlc::set_handler(|| std::process::exit(130)).context("cannot catch Ctrl-C")?;
     dashboard.serve()
 }
 

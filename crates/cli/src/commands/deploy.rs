@@ -15,7 +15,7 @@ use selvedge_net::deadlines::Deadlines;
 use std::net::SocketAddr;
 
 pub(crate) fn run_node(args: &NodeArgs) -> Result<Outcome> {
-    catch_interrupts()?;
+    catch_interrupts();
     tell_termination_apart();
     let stop = interrupted_flag();
     let answering = Answering {
@@ -38,7 +38,7 @@ pub(crate) fn run_node(args: &NodeArgs) -> Result<Outcome> {
 }
 
 pub(crate) fn run_enrol(args: &EnrolArgs) -> Result<Outcome> {
-    catch_interrupts()?;
+    catch_interrupts();
     let wishes = enrol::Wishes {
         kind: args.kind,
         tables: &args.table,
@@ -52,7 +52,7 @@ pub(crate) fn run_enrol(args: &EnrolArgs) -> Result<Outcome> {
 }
 
 pub(crate) fn run_up(args: &UpArgs) -> Result<Outcome> {
-    catch_interrupts()?;
+    catch_interrupts();
     let (folder, deployment, _claim) = match &args.resume {
         Some(folder) => {
             if args.experiment.experiment.is_some() || !args.experiment.set.is_empty() {

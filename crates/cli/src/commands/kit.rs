@@ -12,16 +12,20 @@ use anyhow::{Context, Result, bail};
 use selvedge_core::experiment::DefenceSettings;
 use selvedge_data::enrol;
 use selvedge_data::{PartyShard, read_party};
-use selvedge_net::credentials::{Identity, write_secret};
+use selvedge_net::credentials::Identity;
 use selvedge_run::format::{counted, table};
+use selvedge_run::outputs::{Kind, Output};
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::fs::Permissions;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 
 pub(crate) fn provision(args: &ProvisionArgs) -> Result<Outcome> {
     let consortium = Consortium::read(&args.consortium)?;
     let path = &consortium.experiment.clone();
-    let mut experiment = load::experiment_file(path)?;
-    let has_own = load::says(path, "defence")?;
+    let mut experiment = load::experiment_file(path, args.shards.as_deref())?;
+    let has_own = load::says(path, "defence", None)?;
     if !has_own {
         experiment.defence = DefenceSettings::of_a_consortium();
     }
@@ -59,6 +63,15 @@ pub(crate) fn provision(args: &ProvisionArgs) -> Result<Outcome> {
         // What enrolment would refuse is better known now.
         enrol::terms(&experiment.data, experiment.seed)
             .with_context(|| format!("{} is invalid", path.display()))?;
+        let names_a_tower = load::says(path, "model", Some("hospital"))?
+            || load::says(path, "model", Some("device"))?;
+        if !experiment.data.table.time.is_empty() && !names_a_tower {
+            bail!(
+                "{}: data.table.time = {:?}, and no [model]: nobody sees both tables, and so which side has the time series; name the layers of both, like [model] hospital = [{{ linear = {{ out = 16 }} }}, \"tanh\"] and device = [{{ lstm = {{ hidden = 16 }} }}]",
+                path.display(),
+                experiment.data.table.time
+            );
+        }
     }
     let stock = Stock {
         shards: args.shards.as_deref(),
@@ -116,11 +129,17 @@ pub(crate) fn run(command: &KitCommand) -> Result<Outcome> {
             tell(&args.kit, &what, &changed)
         }
         KitCommand::Key(args) => {
-            if args.file.exists() {
-                bail!("{} already exists: choose a new file", args.file.display());
-            }
+            let output = Output {
+                option: "",
+                path: &args.file,
+                kind: Kind::New("a key"),
+            };
+            output.check(&[])?;
             let identity = Identity::generate()?;
-            write_secret(&args.file, &identity.seed)?;
+            output.write_with(|file| {
+                file.set_permissions(Permissions::from_mode(0o600))?;
+                file.write_all(identity.seed.as_bytes())
+            })?;
             print(&format!("{}\n", identity.public))?;
             Ok(Outcome::Done)
         }

@@ -14,16 +14,18 @@ mod kit;
 mod predict;
 mod report;
 mod reproduce;
-mod train;
+pub(crate) mod train;
 mod tune;
 
 use crate::Outcome;
 use crate::args::{Args, Command, DataCommand};
+use crate::interrupt::leave_nothing;
 use anyhow::Result;
 use serde::Serialize;
 
 /// Does what the arguments say.
 pub(crate) fn run(args: Args) -> Result<Outcome> {
+    leave_nothing()?;
     match args.command {
         Command::Train(args) => train::run(args),
         Command::Tune(args) => tune::run(&args),

@@ -1,17 +1,19 @@
 //! `selvedge predict`: what a trained model says of patients whom training has not seen.
 
 use super::{print, print_json};
-use crate::Outcome;
+use crate::Outcome as Ended;
+use crate::answers;
 use crate::args::{ModelArgs, PredictArgs};
-use crate::deploy::predictions::{by_class, csv_head, csv_line};
+use crate::deploy::predictions::{Chosen, by_class, csv_head, csv_line};
 use crate::report::text::{csv_cell, is_formula};
+use crate::written::is_predictions;
 use anyhow::{Result, bail};
 use selvedge_core::assess::Decision;
+use selvedge_core::outcome::Outcome;
 use selvedge_data::{Labels, Odd, Oddity, Patients, Which, read_patients};
 use selvedge_run::deciding::Deciding;
-use selvedge_run::files::{write_whole, write_whole_with};
 use selvedge_run::format::{count, counted};
-use selvedge_run::outputs::{Kind, Output, is_same_place};
+use selvedge_run::outputs::{Kind, Output, is_same_place, of_data};
 use selvedge_run::trained::Trained;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -25,13 +27,14 @@ const MOST_TOLD: usize = 8;
 struct Predicted<'a> {
     trained: &'a Trained,
     patients: Patients,
-    probabilities: Vec<f32>,
+    answers: Vec<f32>,
     decision: Decision,
+    chosen: Chosen,
 }
 
-pub(crate) fn run(args: &PredictArgs) -> Result<Outcome> {
-    check_outputs(args)?;
+pub(crate) fn run(args: &PredictArgs) -> Result<Ended> {
     let (trained, deciding) = open(&args.model)?;
+    let [out, arrays] = outputs(args, &trained)?;
     let (patients, notes) = read(&trained, &args.model, &args.input, Labels::Ignored)?;
     if args.strict && !patients.oddities.is_empty() {
         let differ = match odd_patients(&patients).as_str() {
@@ -47,14 +50,17 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Outcome> {
             "not everything in the files is used, as noted above: correct them, or run without --strict"
         );
     }
-    if let Some(arrays) = &args.arrays {
-        write_whole_with(arrays, |file| {
-            patients.write_npz(&trained.inputs, BufWriter::new(file))
-        })?;
+    if let Some(arrays) = &arrays {
+        arrays.write_with(|file| patients.write_npz(&trained.inputs, BufWriter::new(file)))?;
     }
+    let id = |row: usize| format!("{:?}", patients.ids[row]);
     let predicted = Predicted {
-        probabilities: trained.probabilities(&patients.samples, deciding.calibrated),
+        answers: trained.answers(&patients.samples, deciding.calibrated, id)?,
         decision: deciding.decision(),
+        chosen: Chosen {
+            positive: deciding.positive_name().map(str::to_owned),
+            threshold: deciding.threshold(),
+        },
         trained: &trained,
         patients,
     };
@@ -66,7 +72,7 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Outcome> {
         value["notes"] = json!(notes);
         deciding.add_to(&trained, &mut value);
         print_json(&value)?;
-        return Ok(Outcome::Done);
+        return Ok(Ended::Done);
     }
     let formulas = predicted.patients.ids.iter().filter(|id| is_formula(id));
     if let n @ 1.. = formulas.count() {
@@ -75,11 +81,11 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Outcome> {
             counted(n as u64, "id")
         ));
     }
-    match &args.out {
+    match &out {
         Some(out) => {
-            write_whole(out, predicted.csv().as_bytes())?;
+            out.write(predicted.csv())?;
             print(&predicted.summary(&about))?;
-            print(&format!("Written to {}\n", out.display()))?;
+            print(&format!("Written to {}\n", out.path.display()))?;
         }
         None => {
             for line in &about {
@@ -90,26 +96,31 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Outcome> {
             print(&predicted.csv())?;
         }
     }
-    Ok(Outcome::Done)
+    Ok(Ended::Done)
 }
 
-/// Nothing that is read may be overwritten, nor one output by the other.
-fn check_outputs(args: &PredictArgs) -> Result<()> {
+/// What is written. Nothing that is read or was trained on may be overwritten, nor one output by the other.
+fn outputs<'a>(args: &'a PredictArgs, trained: &Trained) -> Result<[Option<Output<'a>>; 2]> {
+    let mut files = of_data(&trained.experiment, None);
+    files.extend(args.input.clone());
+    let output = |option, path: &'a Option<PathBuf>, kind| {
+        let path = path.as_ref()?;
+        Some(Output { option, path, kind })
+    };
+    let predictions = Kind::Known("predictions", &is_predictions);
     let outputs = [
-        ("--out", &args.out, Kind::Predictions),
-        ("--arrays", &args.arrays, Kind::Arrays),
+        output("--out", &args.out, predictions),
+        output("--arrays", &args.arrays, Kind::Arrays),
     ];
-    for (option, path, kind) in outputs {
-        if let Some(path) = path {
-            let output = Output { option, path, kind };
-            output.check(&args.input)?;
-        }
-    }
-    match (&args.out, &args.arrays) {
-        (Some(out), Some(arrays)) if is_same_place(out, arrays) => {
+    outputs
+        .iter()
+        .flatten()
+        .try_for_each(|output| output.check(&files))?;
+    match &outputs {
+        [Some(out), Some(arrays)] if is_same_place(out.path, arrays.path) => {
             bail!("--out and --arrays name the same file: expected two different ones")
         }
-        _ => Ok(()),
+        _ => Ok(outputs),
     }
 }
 
@@ -145,18 +156,30 @@ pub(super) fn read(
 }
 
 impl Predicted<'_> {
-    /// Each patient's row, probabilities and class.
-    fn rows(&self) -> impl Iterator<Item = (usize, &[f32], &str)> {
-        let classes = self.trained.classes();
-        let rows = self.probabilities.chunks_exact(classes.len()).enumerate();
-        rows.map(|(row, said)| (row, said, classes[self.decision.class(said)].as_str()))
+    /// Each patient's row, and what is said.
+    fn rows(&self) -> impl Iterator<Item = (usize, &[f32])> {
+        self.answers
+            .chunks_exact(self.trained.outputs())
+            .enumerate()
+    }
+
+    fn class(&self, said: &[f32]) -> &str {
+        &self.trained.classes()[self.decision.class(said)]
     }
 
     fn csv(&self) -> String {
-        let mut out = csv_head(self.trained.classes()) + ",notes\n";
+        let classes = self.trained.classes();
+        let mut out = match self.trained.outcome() {
+            Outcome::Class => csv_head(classes, &self.chosen),
+            other => answers::csv_head(other, classes),
+        } + ",notes\n";
         let notes = notes_by_row(&self.patients);
-        for (row, said, class) in self.rows() {
-            out += &csv_line(&self.patients.ids[row], class, said);
+        for (row, said) in self.rows() {
+            let id = self.patients.ids[row].as_str();
+            out += &match self.trained.outcome() {
+                Outcome::Class => csv_line((id, self.class(said)), said, &self.chosen),
+                other => answers::csv_line(id, (other, classes), said),
+            };
             let told = notes.get(&row).map_or(String::new(), |n| n.join("; "));
             out += &format!(",{}\n", csv_cell(&told));
         }
@@ -165,32 +188,47 @@ impl Predicted<'_> {
 
     fn json(&self) -> Value {
         let classes = self.trained.classes();
+        let outcome = self.trained.outcome();
         let notes = notes_by_row(&self.patients);
-        let patient = |(row, said, class): (usize, &[f32], &str)| {
-            json!({
-                "id": self.patients.ids[row],
-                "prediction": class,
-                "probabilities": by_class(classes, said),
-                "notes": notes.get(&row).cloned().unwrap_or_default(),
-            })
+        let patient = |(row, said): (usize, &[f32])| {
+            let mut value = match outcome {
+                Outcome::Class => json!({
+                    "prediction": self.class(said),
+                    "probabilities": by_class(classes, said),
+                }),
+                other => answers::json((other, classes), said),
+            };
+            value["id"] = json!(self.patients.ids[row]);
+            value["notes"] = json!(notes.get(&row).cloned().unwrap_or_default());
+            value
         };
-        json!({
+        let mut value = json!({
             "classes": classes,
-            "patients": self.rows().map(patient).collect::<Vec<_>>(),
-        })
+            "samples": self.rows().map(patient).collect::<Vec<_>>(),
+        });
+        if !outcome.is_class() {
+            value["outcome"] = json!(outcome);
+        }
+        value
     }
 
     fn summary(&self, about: &[String]) -> String {
-        let mut counts: BTreeMap<usize, u64> = BTreeMap::new();
-        for said in self
-            .probabilities
-            .chunks_exact(self.trained.classes().len())
-        {
-            *counts.entry(self.decision.class(said)).or_default() += 1;
-        }
+        let classes = self.trained.classes();
         let mut out = format!("{}\n", counted(self.patients.ids.len() as u64, "sample"));
-        for (class, n) in counts {
-            out += &format!("  {:<20}{:>9}\n", self.trained.classes()[class], count(n));
+        match self.trained.outcome() {
+            Outcome::Class => {
+                let mut counts: BTreeMap<usize, u64> = BTreeMap::new();
+                for (_, said) in self.rows() {
+                    *counts.entry(self.decision.class(said)).or_default() += 1;
+                }
+                for (class, n) in counts {
+                    out += &format!("  {:<20}{:>9}\n", classes[class], count(n));
+                }
+            }
+            other => {
+                let said = self.rows().map(|(_, said)| said);
+                out += &answers::summary((other, classes), said);
+            }
         }
         about.iter().for_each(|line| out += &format!("{line}\n"));
         out

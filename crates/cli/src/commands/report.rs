@@ -8,10 +8,9 @@ use crate::comparison::targets::{or_usual, parse_all};
 use crate::{Outcome, report};
 use anyhow::{Result, bail};
 use selvedge_run::comparison::Comparison;
-use selvedge_run::files::write_whole;
 use selvedge_run::files::{METRICS, make_folder};
 use selvedge_run::format::{bytes, count};
-use selvedge_run::outputs::{Kind, Output, is_same_place};
+use selvedge_run::outputs::{Kind, Output, is_same_place, of_data, write_together};
 use selvedge_run::runs;
 use std::path::{Path, PathBuf};
 
@@ -41,22 +40,31 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Outcome> {
         Some(_) => report::files(&series),
         None => Vec::new(),
     };
-    check_outputs(&out, args.svg.as_deref(), &charts)?;
-    let table = Table::new(&series, &or_usual(&given, &series));
+    let chart = |(name, _): &(String, String)| Some(args.svg.as_ref()?.join(name));
+    let paths: Vec<PathBuf> = charts.iter().filter_map(chart).collect();
+    let outputs = outputs(&out, &paths)?;
+    let files = series.iter().flat_map(|s| &s.runs);
+    let files: Vec<PathBuf> = files
+        .flat_map(|run| of_data(&run.experiment, None))
+        .collect();
+    outputs.iter().try_for_each(|output| output.check(&files))?;
+    let table = Table::new(&series, &or_usual(&given, &series)?);
     let page = report::page(&series, &table, &notes);
-    write_whole(&out, page.as_bytes())?;
     let mut text = format!("Report  {} ({})\n", out.display(), bytes(page.len() as f64));
     if let Some(folder) = &args.svg {
         make_folder(folder)?;
-        for (name, contents) in &charts {
-            write_whole(&folder.join(name), contents.as_bytes())?;
-        }
         text += &format!(
             "Charts  {} ({} files)\n",
             folder.display(),
             count(charts.len() as u64)
         );
     }
+    let contents = std::iter::once(&page).chain(charts.iter().map(|(_, chart)| chart));
+    let whole: Vec<_> = outputs
+        .into_iter()
+        .zip(contents.map(String::as_bytes))
+        .collect();
+    write_together(&whole)?;
     if !given.is_empty() {
         text = format!("{}\n{text}", table.text());
     }
@@ -64,21 +72,19 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Before anything is written: only earlier pages and charts are replaced.
-fn check_outputs(page: &Path, folder: Option<&Path>, charts: &[(String, String)]) -> Result<()> {
-    let check = |option: &str, path: &Path, kind| Output { option, path, kind }.check(&[]);
-    check("--out", page, Kind::Page)?;
-    let paths = charts
-        .iter()
-        .filter_map(|(name, _)| Some(folder?.join(name)));
-    for path in paths {
-        check("--svg", &path, Kind::Chart)?;
-        if is_same_place(&path, page) {
-            bail!(
-                "--out {}: --svg writes a chart there; expected another file",
-                page.display()
-            );
-        }
+/// The page and the charts, each in a file of its own.
+fn outputs<'a>(page: &'a Path, charts: &'a [PathBuf]) -> Result<Vec<Output<'a>>> {
+    if charts.iter().any(|path| is_same_place(path, page)) {
+        bail!(
+            "--out {}: --svg writes a chart there; expected another file",
+            page.display()
+        );
     }
-    Ok(())
+    let output = |option, path, kind| Output { option, path, kind };
+    let charts = charts
+        .iter()
+        .map(|path| output("--svg", path.as_path(), Kind::Chart));
+    Ok(std::iter::once(output("--out", page, Kind::Page))
+        .chain(charts)
+        .collect())
 }

@@ -17,7 +17,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Outcome> {
     let mut intervals = args.intervals.clone();
     let mut seen = HashSet::new();
     intervals.retain(|interval| seen.insert(*interval));
-    catch_interrupts()?;
+    catch_interrupts();
     let plan = Plan {
         parts,
         sets: reproduce::sets_at_hand(&args.data, &args.directory)?,

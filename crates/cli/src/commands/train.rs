@@ -12,10 +12,11 @@ use selvedge_core::absence::Listed;
 use selvedge_core::attack::backdoor;
 use selvedge_core::experiment::{AttackKind, CompressionSettings, Experiment};
 use selvedge_core::run::Ending;
+use selvedge_core::state::Evaluation;
 use selvedge_data::SETS;
 use selvedge_nn::simd::Level;
 use selvedge_run::files::{Claim, MODEL, SEEDS, TRACE, check_free, of_seed};
-use selvedge_run::format::shell;
+use selvedge_run::format::{exact, score, shell};
 use selvedge_run::seeds::Seeds;
 use selvedge_run::trained::{Trained, WhichModel};
 use selvedge_run::{Manifest, Named, Training, absences, extending, has_begun};
@@ -30,7 +31,7 @@ struct Options {
 }
 
 pub(crate) fn run(args: TrainArgs) -> Result<Outcome> {
-    catch_interrupts()?;
+    catch_interrupts();
     let threads = load::threads(args.threads)?;
     // The loop itself runs on one of the threads: handing each phase over to them would cost more than some phases.
     threads.install(|| train_all(&args))
@@ -61,8 +62,14 @@ fn train_all(args: &TrainArgs) -> Result<Outcome> {
                     "Check the data and the model".into(),
                 ),
                 _ => (
-                    format!("at iteration {t}, with learning rate {learning_rate}"),
-                    format!("Try --set train.learning_rate={}", learning_rate / 4.0),
+                    format!(
+                        "at iteration {t}, with learning rate {}",
+                        exact(learning_rate)
+                    ),
+                    format!(
+                        "Try --set train.learning_rate={}",
+                        exact(learning_rate / 4.0)
+                    ),
                 ),
             };
             bail!(
@@ -90,7 +97,8 @@ fn forget_unless_begun(plan: &Plan) {
     let only_the_note = std::fs::read_dir(&plan.resume_by)
         .is_ok_and(|entries| entries.flatten().all(|entry| entry.file_name() == SEEDS));
     if only_the_note {
-        let _ = std::fs::remove_dir_all(&plan.resume_by);
+        let _ = std::fs::remove_file(plan.resume_by.join(SEEDS));
+        let _ = std::fs::remove_dir(&plan.resume_by);
     }
 }
 
@@ -315,6 +323,12 @@ pub(super) fn numbered_paths(name: &str) -> impl Iterator<Item = PathBuf> {
 /// With gradients of about 1, smaller steps than this are lost in the rounding of nearly every weight.
 const LEAST_RATE: f64 = 1e-9;
 
+/// The training loss before training and after it, if it has more than doubled.
+pub(crate) fn gone_wrong(evaluations: &[Evaluation]) -> Option<[f64; 2]> {
+    let [before, after] = [evaluations.first()?, evaluations.last()?].map(|e| e.loss_train);
+    (after > 2.0 * before).then_some([before, after])
+}
+
 /// Loads the data and trains, while a person sees how far it is.
 fn train(plan: &Plan, options: &Options) -> Result<Summary> {
     let experiment = &plan.named.experiment;
@@ -327,7 +341,8 @@ fn train(plan: &Plan, options: &Options) -> Result<Summary> {
     let rate = experiment.train.learning_rate;
     if rate < LEAST_RATE {
         crate::say(&format!(
-            "note: train.learning_rate = {rate:e} is so small that hardly any weight can change: usual rates are 0.001 to 1"
+            "note: train.learning_rate = {} is so small that hardly any weight can change: usual rates are 0.001 to 1",
+            exact(rate)
         ));
     }
     let data = load::data(experiment, &options.data)?;
@@ -350,10 +365,19 @@ fn train(plan: &Plan, options: &Options) -> Result<Summary> {
     };
     let run = training.watched_by(&mut progress)?;
     let ended = !matches!(run.ending, Ending::Interrupted);
-    if ended && Trained::open(&plan.path, WhichModel::Last)?.is_untrained() {
-        crate::say(&format!(
-            "note: the model is still the random one that training began with: it has learnt nothing (train.learning_rate = {rate}, {} iterations)",
+    if ended && let Some(untrained) = Trained::open(&plan.path, WhichModel::Usual)?.untrained() {
+        crate::note(&format!(
+            "{untrained} (train.learning_rate = {}, {} iterations)",
+            exact(rate),
             run.state.progress.t
+        ));
+    }
+    if let Some([before, after]) = gone_wrong(&run.evaluations) {
+        crate::note(&format!(
+            "the training loss was {} before training and is {} now: train.learning_rate = {} is probably too high",
+            score(Some(before)),
+            score(Some(after)),
+            exact(rate)
         ));
     }
     let attacked = experiment.attack.kind == AttackKind::Backdoor;

@@ -7,8 +7,7 @@ use crate::comparison::targets::Target;
 use crate::interrupt::catch_interrupts;
 use crate::tune::{self, Goal, Tuned, output};
 use crate::{Outcome, load};
-use anyhow::{Context, Result, bail};
-use selvedge_run::files::write_whole;
+use anyhow::{Result, bail};
 use selvedge_run::format::shell;
 use selvedge_run::outputs::{Kind, Output};
 use std::path::{Path, PathBuf};
@@ -24,7 +23,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Outcome> {
         check_place(file)?;
     }
     tune::check(&named.experiment, &goal)?;
-    catch_interrupts()?;
+    catch_interrupts();
     let dataset = load::dataset(&named.experiment, &args.experiment.data)?;
     let level = level(args.simd.as_deref())?;
     let Some(tuned) = tune::tune(&named.experiment, &dataset, &goal, level)? else {
@@ -67,17 +66,20 @@ fn check_place(file: &Path) -> Result<()> {
             file.display()
         );
     }
-    let output = Output {
-        option: "--apply",
-        path: file,
-        kind: Kind::Experiment,
-    };
-    output.check(&[])?;
+    output(file).check(&[])?;
     let parent = file.parent().filter(|p| !p.as_os_str().is_empty());
     if let Some(parent) = parent.filter(|p| !p.is_dir()) {
         bail!("--apply: there is no folder {}", parent.display());
     }
     Ok(())
+}
+
+fn output(path: &Path) -> Output<'_> {
+    Output {
+        option: "--apply",
+        path,
+        kind: Kind::New("an experiment"),
+    }
 }
 
 fn write(file: &Path, name: &str, tuned: &Tuned) -> Result<()> {
@@ -86,5 +88,5 @@ fn write(file: &Path, name: &str, tuned: &Tuned) -> Result<()> {
         tuned.chosen().label,
         tuned.written().to_toml()
     );
-    write_whole(file, text.as_bytes()).with_context(|| format!("cannot write {}", file.display()))
+    Ok(output(file).write(text)?)
 }

@@ -1,20 +1,43 @@
 //! What each variant needs to reach each target, and where it ends.
 
 use super::targets::{HeldOut, Target, has_diverged};
+use crate::commands::train::gone_wrong;
 use selvedge_core::metrics::Metric;
-use selvedge_run::format::{bytes, count, seconds};
+use selvedge_core::outcome::Kind;
+use selvedge_run::format::{bytes, count, exact, seconds};
 use selvedge_run::runs::mean_and_deviation;
 use selvedge_run::runs::{Run, Series};
 use serde::Serialize;
 
-/// What stands below tables.
-pub(crate) const MEANS: &str = "Precision, recall and F1 are means over the classes (macro), from the model's raw probabilities";
+/// What stands below tables of the metrics of a kind of outcome.
+pub(crate) fn means(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Class => {
+            "Precision, recall and F1 are means over the classes (macro), from the model's raw probabilities"
+        }
+        Kind::Labels => {
+            "AUC, AUPRC, precision, recall and F1 are means over the labels (macro), from the model's raw probabilities; micro ones take all labels together"
+        }
+        Kind::Quantity => {
+            "MAE and RMSE are in the quantity's own unit, lower is better; R² is the share of the variance that is explained"
+        }
+        Kind::Survival => {
+            "Concordance is the share of pairs of patients whose order is right; the Brier score is a mean over the ends of intervals, lower is better"
+        }
+    }
+}
 
-/// Mean and standard deviation over the seeds that reached a target.
+/// The kind of outcome of series; they have one.
+pub(crate) fn kind_of(series: &[Series]) -> Kind {
+    let first = series.first().map(Series::first);
+    first.map_or(Kind::Class, |run| run.manifest.data.outcome)
+}
+
+/// Mean and standard deviation over the seeds that reached a target; one seed has no deviation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Spread {
     pub(crate) mean: f64,
-    pub(crate) deviation: f64,
+    pub(crate) deviation: Option<f64>,
 }
 
 impl Spread {
@@ -28,15 +51,16 @@ impl Spread {
 
     /// `12.3 MB ± 4.56 kB`; without a deviation where there is one seed only, or none.
     fn text(self, unit: impl Fn(f64) -> String) -> String {
-        match self.is_seen() {
-            true => format!("{} ± {}", unit(self.mean), unit(self.deviation)),
-            false => unit(self.mean),
+        match self.seen() {
+            Some(deviation) => format!("{} ± {}", unit(self.mean), unit(deviation)),
+            None => unit(self.mean),
         }
     }
 
     /// What rounding leaves of equal values is no deviation.
-    pub(crate) fn is_seen(self) -> bool {
-        self.deviation > 1e-9 * self.mean.abs()
+    pub(crate) fn seen(self) -> Option<f64> {
+        let is_seen = |deviation: &f64| *deviation > 1e-9 * self.mean.abs();
+        self.deviation.filter(is_seen)
     }
 }
 
@@ -117,6 +141,10 @@ pub(crate) struct Final {
     pub(crate) validation: Option<Metrics>,
     /// How many of its runs diverged.
     pub(crate) diverged: usize,
+    /// Of how many the training loss has more than doubled.
+    pub(crate) gone_wrong: usize,
+    /// How many of its runs have been evaluated without the patients of some groups at their end.
+    pub(crate) without_groups: usize,
 }
 
 /// All of it.
@@ -126,19 +154,23 @@ pub(crate) struct Table {
     pub(crate) last: Vec<Final>,
     /// The samples that variants are compared on.
     pub(crate) on: HeldOut,
+    /// What the models were asked about.
+    #[serde(skip_serializing_if = "Kind::is_class")]
+    pub(crate) outcome: Kind,
 }
 
 impl Table {
     pub(crate) fn new(series: &[Series], targets: &[Target]) -> Self {
-        let on = HeldOut::of(series);
+        let (on, outcome) = (HeldOut::of(series), kind_of(series));
         let block = |target: &Target| Block {
             target: target.clone(),
             variants: series.iter().map(|s| row(s, target)).collect(),
         };
         Table {
             targets: targets.iter().map(block).collect(),
-            last: series.iter().map(|s| last(s, on)).collect(),
+            last: series.iter().map(|s| last(s, on, outcome)).collect(),
             on,
+            outcome,
         }
     }
 
@@ -166,16 +198,24 @@ impl Table {
             out += &self.ends("validation", |last| last.validation.as_ref());
             out.push('\n');
         }
-        out += &self.ends("test", |last| Some(&last.metrics));
-        format!("{out}\n{}.\n{MEANS}.\n", self.on.explained())
+        let samples = match self.on {
+            HeldOut::Training => "training",
+            _ => "test",
+        };
+        out += &self.ends(samples, |last| Some(&last.metrics));
+        format!(
+            "{out}\n{}.\n{}.\n",
+            self.on.explained(),
+            means(self.outcome)
+        )
     }
 
     /// The last metrics on some samples.
     fn ends(&self, on: &str, metrics: fn(&Final) -> Option<&Metrics>) -> String {
         let mut rows = vec![vec![format!("at the end, on {on}"), "η".to_owned()]];
-        rows[0].extend(Metric::targets().map(|metric| metric.heading.to_owned()));
+        rows[0].extend(targets_of(self.outcome).map(|metric| metric.heading.to_owned()));
         for variant in &self.last {
-            let mut row = vec![variant.variant.clone(), variant.learning_rate.to_string()];
+            let mut row = vec![variant.variant.clone(), exact(variant.learning_rate)];
             let cell = |spread: &Option<Spread>| {
                 spread.map_or("–".into(), |s| s.text(|x| format!("{x:.3}")))
             };
@@ -184,6 +224,15 @@ impl Table {
             if variant.diverged > 0 {
                 row.push(format!("{} diverged", variant.diverged));
             }
+            if variant.gone_wrong > 0 {
+                row.push(format!(
+                    "{} with a loss above that at t = 0",
+                    variant.gone_wrong
+                ));
+            }
+            if variant.without_groups > 0 {
+                row.push(format!("{} without some groups", variant.without_groups));
+            }
             rows.push(row);
         }
         selvedge_run::format::table(&rows)
@@ -191,24 +240,32 @@ impl Table {
 
     /// A line per target and variant.
     pub(crate) fn csv(&self) -> String {
-        let mut out = String::from("metric,target,variant,seeds,reached");
-        for (_, name, _, _) in COSTS {
-            out += &format!(",{name}_mean,{name}_sd");
-        }
-        out += ",memory,on\n";
+        let mut out = Self::csv_head() + "\n";
         for block in &self.targets {
             for row in &block.variants {
                 let name = row.variant.replace('"', "\"\"");
                 let Target { metric, value, .. } = block.target;
                 out += &format!("{metric},{value},\"{name}\",{},{}", row.seeds, row.reached);
                 for (_, _, of, _) in COSTS {
-                    let cells = of(row).map(|s| format!(",{},{}", s.mean, s.deviation));
-                    out += &cells.unwrap_or_else(|| ",,".into());
+                    let number = |x: Option<f64>| x.map_or(String::new(), |x| x.to_string());
+                    let deviation = of(row).and_then(|s| s.deviation);
+                    out += &format!(",{},{}", number(of(row).map(|s| s.mean)), number(deviation));
                 }
                 out += &format!(",{},{}\n", row.memory, block.target.judged_on());
             }
         }
         out
+    }
+}
+
+impl Table {
+    /// The headings of its columns as comma-separated values.
+    pub(super) fn csv_head() -> String {
+        let costs = COSTS
+            .iter()
+            .map(|(_, name, _, _)| format!(",{name}_mean,{name}_sd"));
+        let costs: String = costs.collect();
+        format!("metric,target,variant,seeds,reached{costs},memory,on")
     }
 }
 
@@ -261,7 +318,22 @@ fn row(series: &Series, target: &Target) -> Row {
     }
 }
 
-fn last(series: &Series, on: HeldOut) -> Final {
+/// Whether it has made the model worse, without having diverged.
+fn has_gone_wrong(run: &Run) -> bool {
+    !has_diverged(run) && gone_wrong(&run.evaluations).is_some()
+}
+
+/// Whether its last evaluation is without the patients of some groups.
+fn is_partial(run: &Run) -> bool {
+    run.last().is_some_and(|e| !e.without.is_empty())
+}
+
+/// The metrics of a kind of outcome that can be targets.
+pub(crate) fn targets_of(kind: Kind) -> impl Iterator<Item = &'static Metric> + Clone {
+    Metric::targets().filter(move |metric| metric.is_of(kind))
+}
+
+fn last(series: &Series, on: HeldOut, kind: Kind) -> Final {
     let metrics = |on: HeldOut| {
         let spread = |metric: &'static Metric| {
             let runs = series.runs.iter().filter(|run| !has_diverged(run));
@@ -269,7 +341,7 @@ fn last(series: &Series, on: HeldOut) -> Final {
             let values: Vec<f64> = last.filter_map(|e| on.value(metric, e)).collect();
             (metric.name, Spread::of(&values))
         };
-        Metric::targets().map(spread).collect()
+        targets_of(kind).map(spread).collect()
     };
     Final {
         variant: series.label.clone(),
@@ -277,5 +349,7 @@ fn last(series: &Series, on: HeldOut) -> Final {
         metrics: metrics(HeldOut::Test),
         validation: (on == HeldOut::Validation).then(|| metrics(on)),
         diverged: series.runs.iter().filter(|run| has_diverged(run)).count(),
+        gone_wrong: series.runs.iter().filter(|run| has_gone_wrong(run)).count(),
+        without_groups: series.runs.iter().filter(|run| is_partial(run)).count(),
     }
 }

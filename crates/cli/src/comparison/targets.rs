@@ -1,9 +1,12 @@
 //! Targets: which value of which metric counts as reached.
 
+use super::table::kind_of;
 use anyhow::{Context, Result, anyhow};
 use selvedge_core::experiment::one_of;
 use selvedge_core::metrics::{Better, Metric};
+use selvedge_core::outcome::Kind;
 use selvedge_core::state::Evaluation;
+use selvedge_core::task::check_measured;
 use selvedge_data::usual_targets;
 use selvedge_run::runs::{Run, Series};
 use serde::Serialize;
@@ -25,6 +28,8 @@ pub(crate) enum HeldOut {
     /// As in the paper, which holds out no others.
     #[default]
     Test,
+    /// None are held out: only the training loss is known.
+    Training,
 }
 
 impl HeldOut {
@@ -33,9 +38,12 @@ impl HeldOut {
     pub(crate) fn of(series: &[Series]) -> Self {
         let mut runs = series.iter().flat_map(|s| &s.runs);
         let validated = |run: &Run| run.manifest.data.validation_samples > 0;
-        match !series.is_empty() && runs.all(validated) {
-            true => HeldOut::Validation,
-            false => HeldOut::Test,
+        let tested = |run: &Run| run.manifest.data.test_samples > 0;
+        match (runs.clone().all(validated), runs.any(tested)) {
+            _ if series.is_empty() => HeldOut::Test,
+            (true, _) => HeldOut::Validation,
+            (false, true) => HeldOut::Test,
+            (false, false) => HeldOut::Training,
         }
     }
 
@@ -43,7 +51,7 @@ impl HeldOut {
     pub(crate) fn value(self, metric: &Metric, evaluation: &Evaluation) -> Option<f64> {
         match self {
             HeldOut::Validation => metric.judged(evaluation),
-            HeldOut::Test => metric.of(evaluation),
+            HeldOut::Test | HeldOut::Training => metric.of(evaluation),
         }
     }
 
@@ -63,6 +71,9 @@ impl HeldOut {
             }
             HeldOut::Test => {
                 "Runs are compared on the test samples, since not all hold out validation samples (data.validation): a choice made by these figures makes them optimistic"
+            }
+            HeldOut::Training => {
+                "No samples are held out (data.validation, data.test): runs are compared by their training loss, which does not show how they do on other samples"
             }
         }
     }
@@ -108,6 +119,14 @@ impl Target {
             }
         }
         Ok(Target::new(metric.name, number))
+    }
+
+    /// Refuses one that is not measured of a kind of outcome.
+    pub(crate) fn check(&self, kind: Kind) -> Result<()> {
+        let metric = Metric::find(self.metric).into_iter();
+        let mut checks = metric.map(|m| check_measured(m, kind, |m| m.stop.map(|_| m.name)));
+        let of_kind = checks.try_for_each(|check| check);
+        of_kind.with_context(|| format!("--target {}={}", self.metric, self.value))
     }
 
     /// The samples that decide whether it is reached: `training`, `validation` or `test`.
@@ -187,18 +206,36 @@ fn reached_by_all_on(
     (value > 0.0).then(|| Target::new(metric, value).on(on))
 }
 
+/// The steps of usual targets: twentieths of 1, or at most a twentieth of errors that have a unit of their own.
+fn step_of(on: HeldOut, series: &[Series], metric: &str) -> Option<f64> {
+    if !["mae", "rmse"].contains(&metric) {
+        return Some(0.05);
+    }
+    let metric = Metric::find(metric)?;
+    let runs = series.iter().flat_map(|s| &s.runs);
+    let best = runs.filter_map(|run| best_value(run, metric, on));
+    let best = best.reduce(f64::max).filter(|best| *best > 0.0)?;
+    Some(libm::pow(10.0, libm::log10(best).floor()) / 20.0)
+}
+
 /// Targets as they are given.
 pub(crate) fn parse_all(given: &[String]) -> Result<Vec<Target>> {
     given.iter().map(|text| Target::parse(text)).collect()
 }
 
 /// The given targets, or else the usual ones, judged on the samples that these runs are compared by.
-pub(crate) fn or_usual(given: &[Target], series: &[Series]) -> Vec<Target> {
+pub(crate) fn or_usual(given: &[Target], series: &[Series]) -> Result<Vec<Target>> {
     let on = HeldOut::of(series);
-    match given {
+    check_all(given, kind_of(series))?;
+    Ok(match given {
         [] => usual_on(on, series),
         given => given.iter().map(|target| target.clone().on(on)).collect(),
-    }
+    })
+}
+
+/// Refuses targets that are not measured of a kind of outcome.
+pub(crate) fn check_all(given: &[Target], kind: Kind) -> Result<()> {
+    given.iter().try_for_each(|target| target.check(kind))
 }
 
 /// Targets where nobody names any: those of the paper's Table II for its sets, with F1 and AUC beside them, else what
@@ -211,11 +248,21 @@ fn usual_on(on: HeldOut, series: &[Series]) -> Vec<Target> {
     let set = series
         .first()
         .map(|s| s.first().experiment.data.set.as_str());
-    match set.map_or(&[][..], usual_targets) {
+    let kind = kind_of(series);
+    // Those of a set are of its classes.
+    let of_set = set.filter(|_| kind.is_class());
+    match of_set.map_or(&[][..], usual_targets) {
         [] => {
-            let all = |metric| reached_by_all_on(on, series, metric, 0.05);
-            let metrics = ["loss", "precision", "recall", "f1", "auc"];
-            metrics.into_iter().filter_map(all).collect()
+            let metrics: &[_] = match kind {
+                Kind::Class => &["loss", "precision", "recall", "f1", "auc"],
+                Kind::Labels => &["loss", "auc", "auprc"],
+                Kind::Quantity => &["loss", "mae", "rmse", "r2"],
+                Kind::Survival => &["loss", "concordance", "brier"],
+            };
+            let all = |metric: &&'static str| {
+                reached_by_all_on(on, series, metric, step_of(on, series, metric)?)
+            };
+            metrics.iter().filter_map(all).collect()
         }
         targets => targets
             .iter()

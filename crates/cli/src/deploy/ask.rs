@@ -10,6 +10,7 @@ use crate::args::AskArgs;
 use crate::progress::Bar;
 use anyhow::{Context, Result, anyhow, bail};
 use selvedge_core::experiment::Experiment;
+use selvedge_core::positive::Positive;
 use selvedge_core::role::{About, Asker, Outbox, Party, Portion};
 use selvedge_core::task::Task;
 use selvedge_data::enrol::Asked;
@@ -17,8 +18,20 @@ use selvedge_data::{PartyLoaded, read_party_and_patients};
 use selvedge_net::credentials::random;
 use selvedge_net::drive::{Options, Outcome, Patience, Settings, drive};
 use selvedge_run::format::{count, counted};
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+
+/// What is read, as far as the config can be.
+pub(crate) fn files(args: &AskArgs) -> Vec<PathBuf> {
+    let mut files = args.input.clone();
+    files.push(args.config.clone());
+    if let Ok(config) = NodeConfig::read(&args.config) {
+        files.push(config.data.clone());
+        files.extend(config.files());
+    }
+    files
+}
 
 /// Asks, and waits for all answers; nothing if somebody wants it to stop before.
 pub(crate) fn run(args: &AskArgs, stop: &AtomicBool) -> Result<Option<Predictions>> {
@@ -41,7 +54,7 @@ pub(crate) fn run(args: &AskArgs, stop: &AtomicBool) -> Result<Option<Prediction
     let (asked, order) = questions(&patients);
     let first = u64::from_le_bytes(random::<8>().context("cannot read random numbers")?);
     // 0 stands for no question.
-    let mut asker = Asker::new(&task.architecture, (group, number), first.max(1), &asked);
+    let mut asker = Asker::new(task.networks(), (group, number), first.max(1), &asked);
     let (bar, all) = (Bar::new("ask"), patients.len() as u64);
     let settings = Settings {
         access: access(&config)?,
@@ -81,8 +94,12 @@ pub(crate) fn run(args: &AskArgs, stop: &AtomicBool) -> Result<Option<Prediction
         answers[place] = answer.map(correct);
     }
     let ids = patients.into_iter().map(|patient| patient.id);
+    let classes = loaded.dataset.classes.clone();
+    let positive = Positive::of(&experiment, &classes, &loaded.labels);
+    let outcome = loaded.dataset.outcome.clone();
     Ok(Some(Predictions::new(
-        (loaded.dataset.classes.clone(), calibration),
+        (outcome, classes, positive),
+        calibration,
         ids.zip(answers),
     )))
 }

@@ -76,6 +76,13 @@ pub(crate) enum Kind {
 }
 
 impl NodeConfig {
+    /// The files that it names.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        let single = [&self.experiment, &self.authority, &self.key];
+        let single = single.into_iter().chain(&self.pseudonyms);
+        single.chain(&self.tables).cloned().collect()
+    }
+
     /// Reads a file; its paths become those that can be opened.
     pub(crate) fn read(file: &Path) -> Result<Self> {
         let text = read_text(file)?;
@@ -208,7 +215,7 @@ impl NodeConfig {
 
     /// The experiment, if it can be deployed.
     pub(crate) fn experiment(&self) -> Result<Experiment> {
-        let experiment = load::experiment_file(&self.experiment)?;
+        let experiment = load::experiment_file(&self.experiment, Some(&self.data))?;
         check_deployable(&experiment)?;
         Ok(experiment)
     }

@@ -13,6 +13,7 @@ use selvedge_data::enrol::{self, OwnSide, Summary, check_data_folder};
 use selvedge_net::credentials::random;
 use selvedge_net::drive::{DriveError, Options, Outcome, Patience, Settings, drive};
 use selvedge_run::format::counted;
+use selvedge_run::outputs::lies_in;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -36,6 +37,15 @@ pub(crate) fn run(file: &Path, wishes: &Wishes<'_>, stop: &AtomicBool) -> Result
         .with_context(|| format!("{} is invalid", config.experiment.display()))?;
     check_group(party, experiment.data.groups).with_context(in_config)?;
     let gateways = gateways(&config, party).with_context(in_config)?;
+    let mut files = config.files();
+    files.extend(wishes.tables.iter().cloned());
+    if let Some(inside) = files.iter().find(|path| lies_in(path, &config.data)) {
+        bail!(
+            "{} is in the data folder {}, which enrolment fills and --again replaces: expected it in another folder",
+            inside.display(),
+            config.data.display()
+        );
+    }
     check_data_folder(&config.data, wishes.again).map_err(|error| match wishes.again {
         true => anyhow!(error),
         false => anyhow!("{error}; --again replaces the earlier enrolment"),

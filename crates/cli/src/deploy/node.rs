@@ -8,6 +8,7 @@ use crate::files::{exposed, only_own};
 use anyhow::{Context, Result, bail};
 use selvedge_core::dataset::Samples;
 use selvedge_core::experiment::Experiment;
+use selvedge_core::positive::Positive;
 use selvedge_core::role::wire::MOST_CLASSES;
 use selvedge_core::role::{Cloud, Edge, Gateway, HeldOutSamples, Hospital, Party, Role};
 use selvedge_core::task::{Task, check_targets};
@@ -72,7 +73,7 @@ pub(crate) fn run(
     let task = Task::of_party(&experiment, &loaded.dataset, &loaded.labels)?;
     let mut journal = match party {
         Party::Cloud => {
-            let data = (data_info(&loaded), &loaded.statistics);
+            let data = (data_info(&experiment, &loaded), &loaded.statistics);
             Journal::of_cloud(&task, &config.name, data, &config.out, format)?
         }
         _ => Journal::open(party, &config.out, format)?,
@@ -184,10 +185,11 @@ pub(super) fn check(experiment: &Experiment, loaded: &PartyLoaded) -> Result<()>
     Ok(())
 }
 
-fn data_info(loaded: &PartyLoaded) -> DataInfo {
+fn data_info(experiment: &Experiment, loaded: &PartyLoaded) -> DataInfo {
     let dataset = &loaded.dataset;
     DataInfo {
         fingerprint: loaded.fingerprint.clone(),
+        outcome: dataset.outcome.kind(),
         classes: dataset.classes.clone(),
         training_samples: dataset.training_samples(),
         validation_samples: loaded.held_out_of_all[0],
@@ -195,7 +197,11 @@ fn data_info(loaded: &PartyLoaded) -> DataInfo {
         groups: dataset.groups.iter().map(|g| g.name.clone()).collect(),
         // How many patients of a group have what is nobody's business.
         labels: Vec::new(),
-        positive: None,
+        positive: dataset
+            .outcome
+            .is_class()
+            .then(|| Positive::of(experiment, &dataset.classes, &loaded.labels))
+            .flatten(),
     }
 }
 

@@ -1,14 +1,29 @@
-//! What was answered: probabilities of the classes for each patient, as CSV and as JSON.
+//! What was answered for each patient, as CSV and as JSON: probabilities of classes or labels, a quantity, or a survival
+//! curve.
 
 use crate::report::text::csv_cell;
 use selvedge_core::calibration::Calibration;
 use selvedge_core::metrics::argmax;
+use selvedge_core::outcome::Outcome;
+use selvedge_core::positive::Positive;
 use selvedge_core::role::Answer;
 use serde_json::{Map, Value, json};
 
+/// How a class is chosen: what stands beside each prediction.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Chosen {
+    /// The positive class, if there is one.
+    pub(crate) positive: Option<String>,
+    /// The probability from which on it is predicted; without one the most likely class is.
+    pub(crate) threshold: Option<f32>,
+}
+
 /// Answers, and who is unknown.
 pub(crate) struct Predictions {
+    outcome: Outcome,
     classes: Vec<String>,
+    /// The positive class, and why it is.
+    positive: Option<Positive>,
     /// How probabilities are corrected, if they are.
     pub(crate) calibration: Option<Calibration>,
     answered: Vec<(String, Vec<f32>)>,
@@ -18,11 +33,14 @@ pub(crate) struct Predictions {
 
 impl Predictions {
     pub(super) fn new(
-        (classes, calibration): (Vec<String>, Option<Calibration>),
+        (outcome, classes, positive): (Outcome, Vec<String>, Option<Positive>),
+        calibration: Option<Calibration>,
         answers: impl Iterator<Item = (String, Answer)>,
     ) -> Self {
         let mut predictions = Predictions {
+            outcome,
             classes,
+            positive,
             calibration,
             answered: Vec::new(),
             unknown: Vec::new(),
@@ -46,17 +64,43 @@ impl Predictions {
         class.map_or("", String::as_str)
     }
 
-    /// `id,prediction,probability_<class>…`; numbers are written so that reading them gives the same bits.
+    /// `id,prediction,probability_<class>…,positive,threshold`, or `id` and [`columns`]; numbers are written so that
+    /// reading them gives the same bits.
     pub(crate) fn csv(&self) -> String {
-        let mut text = csv_head(&self.classes) + "\n";
+        if !self.outcome.is_class() {
+            let mut text = answers_head(&self.outcome, &self.classes) + "\n";
+            for (id, said) in &self.answered {
+                text += &(answers_line(id, said) + "\n");
+            }
+            return text;
+        }
+        let chosen = Chosen {
+            positive: self
+                .positive
+                .as_ref()
+                .map(|positive| positive.label.clone()),
+            threshold: None,
+        };
+        let mut text = csv_head(&self.classes, &chosen) + "\n";
         for (id, said) in &self.answered {
-            text += &(csv_line(id, self.class(said), said) + "\n");
+            text += &(csv_line((id, self.class(said)), said, &chosen) + "\n");
         }
         text
     }
 
     /// One JSON object.
     pub(crate) fn json(&self) -> Value {
+        if !self.outcome.is_class() {
+            let columns = columns(&self.outcome, &self.classes);
+            let one = |(id, said): &(String, Vec<f32>)| json!({ "id": id, "answers": by_class(&columns, said) });
+            return json!({
+                "outcome": self.outcome,
+                "names": self.classes,
+                "calibration": self.calibration,
+                "patients": self.answered.iter().map(one).collect::<Vec<_>>(),
+                "unknown": self.unknown,
+            });
+        }
         let one = |(id, said): &(String, Vec<f32>)| {
             let by_class = by_class(&self.classes, said);
             json!({ "id": id, "prediction": self.class(said), "probabilities": by_class })
@@ -64,23 +108,69 @@ impl Predictions {
         json!({
             "classes": self.classes,
             "calibration": self.calibration,
+            "positive": self.positive.as_ref().map(|Positive { label, why, .. }| {
+                json!({ "class": label, "why": why.to_string() })
+            }),
+            "threshold": null,
             "patients": self.answered.iter().map(one).collect::<Vec<_>>(),
             "unknown": self.unknown,
         })
     }
 }
 
+/// What the numbers are that a model gives for each patient: `probability_<label>` of yes, `prediction` of a quantity in
+/// its own unit, or `survival_<time>`, the probability that there was no event until then.
+pub(crate) fn columns(outcome: &Outcome, names: &[String]) -> Vec<String> {
+    let probability = |name: &String| format!("probability_{name}");
+    match outcome {
+        Outcome::Class | Outcome::Labels => names.iter().map(probability).collect(),
+        Outcome::Quantity { .. } => vec!["prediction".into()],
+        Outcome::Survival { ends } => ends.iter().map(|end| format!("survival_{end}")).collect(),
+    }
+}
+
+/// The headings above [`answers_line`].
+pub(crate) fn answers_head(outcome: &Outcome, names: &[String]) -> String {
+    let columns = columns(outcome, names);
+    let names = columns.iter().map(|name| format!(",{}", csv_cell(name)));
+    format!("id{}", names.collect::<String>())
+}
+
+/// What is said of a patient where that is no class.
+pub(crate) fn answers_line(id: &str, said: &[f32]) -> String {
+    let numbers: String = said.iter().map(|number| format!(",{number}")).collect();
+    format!("{}{numbers}", csv_cell(id))
+}
+
 /// The headings above [`csv_line`].
-pub(crate) fn csv_head(classes: &[String]) -> String {
+pub(crate) fn csv_head(classes: &[String], chosen: &Chosen) -> String {
     let name = |class: &String| format!(",{}", csv_cell(&format!("probability_{class}")));
     let names: String = classes.iter().map(name).collect();
-    format!("id,prediction{names}")
+    let positive = chosen
+        .positive
+        .as_ref()
+        .map_or("", |_| ",positive,threshold");
+    format!("id,prediction{names}{positive}")
 }
 
 /// What is said of a patient.
-pub(crate) fn csv_line(id: &str, class: &str, probabilities: &[f32]) -> String {
+pub(crate) fn csv_line(
+    (id, class): (&str, &str),
+    probabilities: &[f32],
+    chosen: &Chosen,
+) -> String {
     let numbers: String = probabilities.iter().map(|p| format!(",{p}")).collect();
-    format!("{},{}{numbers}", csv_cell(id), csv_cell(class))
+    let mut line = format!("{},{}{numbers}", csv_cell(id), csv_cell(class));
+    if let Some(positive) = &chosen.positive {
+        let threshold = chosen
+            .threshold
+            .map_or(String::new(), |p| match p.is_finite() {
+                true => p.to_string(),
+                false => "unreachable".into(),
+            });
+        line += &format!(",{},{threshold}", csv_cell(positive));
+    }
+    line
 }
 
 pub(crate) fn by_class(classes: &[String], probabilities: &[f32]) -> Map<String, Value> {
@@ -100,7 +190,8 @@ mod tests {
             ("c".to_owned(), None),
         ];
         let said = Predictions::new(
-            (vec!["no".into(), "yes, ill".into()], None),
+            (Outcome::Class, vec!["no".into(), "yes, ill".into()], None),
+            None,
             answers.into_iter(),
         );
         let csv = said.csv();
@@ -115,6 +206,17 @@ mod tests {
         let read: Vec<f32> = rest.split(',').map(|p| p.parse().unwrap()).collect();
         assert_eq!(read.as_slice(), p.as_slice());
         assert_eq!((lines.len(), said.unknown.len()), (2, 1));
+        let survival = Outcome::Survival {
+            ends: vec![7.0, 30.5],
+        };
+        let answer = [("a".to_owned(), Some(vec![0.5, 0.25]))];
+        let curve = Predictions::new(
+            (survival, vec!["death".into()], None),
+            None,
+            answer.into_iter(),
+        );
+        assert_eq!(curve.csv(), "id,survival_7,survival_30.5\na,0.5,0.25\n");
+        assert!(crate::written::is_predictions(&curve.csv()));
         let value = &said.json()["patients"][0];
         assert_eq!(
             (&value["id"], &value["prediction"]),

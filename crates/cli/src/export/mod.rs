@@ -24,8 +24,10 @@ use onnx::Graph;
 use selvedge_core::calibration::Calibration;
 use selvedge_core::experiment::{Experiment, Side};
 use selvedge_core::model::{Architecture, Model};
+use selvedge_core::outcome::Outcome;
 use selvedge_data::{Inputs, SideInputs, SideStatistics};
 use selvedge_run::manifest::Manifest;
+use selvedge_run::outputs::Kind;
 use selvedge_run::trained::Trained;
 use std::ffi::OsStr;
 use std::path::Path;
@@ -55,11 +57,13 @@ const FILES: [&str; 7] = [
 /// A file to be written.
 pub(crate) struct File {
     pub(crate) name: &'static str,
+    pub(crate) kind: Kind<'static>,
     pub(crate) contents: Vec<u8>,
 }
 
 /// What is exported.
 pub(crate) struct Exported<'a> {
+    trained: &'a Trained,
     manifest: &'a Manifest,
     experiment: &'a Experiment,
     architecture: &'a Architecture,
@@ -73,6 +77,7 @@ pub(crate) struct Exported<'a> {
 impl<'a> Exported<'a> {
     pub(crate) fn new(trained: &'a Trained) -> Self {
         Exported {
+            trained,
             manifest: &trained.manifest,
             experiment: &trained.experiment,
             architecture: &trained.architecture,
@@ -86,20 +91,28 @@ impl<'a> Exported<'a> {
     /// The files of these formats; `run` is where the run lies.
     pub(crate) fn files(&self, formats: &[Format], run: &Path) -> Result<Vec<File>> {
         let mut files = Vec::new();
-        let mut add = |name, contents| files.push(File { name, contents });
+        let mut add = |name, kind, contents| {
+            files.push(File {
+                name,
+                kind,
+                contents,
+            });
+        };
         if formats.contains(&Format::Onnx) {
             for (name, graph) in FILES.into_iter().zip(self.graphs()?) {
                 let model = name.trim_end_matches(".onnx");
                 let explanation = self.explanation(model);
-                add(name, graph.into_file(model, &explanation, &self.facts())?);
+                let file = graph.into_file(model, &explanation, &self.facts())?;
+                add(name, Kind::Network, file);
             }
         }
         if formats.contains(&Format::Safetensors) {
-            add("model.safetensors", self.weights()?);
-            add("load.py", include_bytes!("load.py").to_vec());
+            add("model.safetensors", Kind::Weights, self.weights()?);
+            add("load.py", Kind::Script, include_bytes!("load.py").to_vec());
         }
         if formats.contains(&Format::Card) {
-            add("model-card.md", folder::sealed(card::text(self, run)?));
+            let card = card::text(self, run)?.into_bytes();
+            add("model-card.md", Kind::Card, card);
         }
         Ok(files)
     }
@@ -146,7 +159,16 @@ impl<'a> Exported<'a> {
         }
     }
 
-    /// The names of the classes.
+    /// What the model's answers are called.
+    fn answers(&self) -> &'static str {
+        match self.trained.outcome() {
+            Outcome::Class | Outcome::Labels => "probabilities",
+            Outcome::Quantity { .. } => "prediction",
+            Outcome::Survival { .. } => "survival",
+        }
+    }
+
+    /// The names of the classes or labels, or that of the quantity or of the event.
     fn classes(&self) -> &'a [String] {
         &self.inputs.statistics.classes
     }

@@ -15,7 +15,7 @@ use crate::Outcome;
 use crate::args::{Args, ReferenceArgs};
 use anyhow::Result;
 use clap::CommandFactory;
-use selvedge_run::files::{make_folder, write_whole};
+use selvedge_run::files::make_folder;
 use selvedge_run::outputs::{Kind, Output};
 
 /// What stands above a page that nobody should edit.
@@ -29,17 +29,17 @@ pub(crate) fn run(args: &ReferenceArgs) -> Result<Outcome> {
         ("commands.md", commands::page(Args::command())),
         ("keys.md", keys::page()?),
     ];
-    for (name, _) in &pages {
-        let output = Output {
-            option: "--out",
-            path: &folder.join(name),
-            kind: Kind::Reference,
-        };
-        output.check(&[])?;
-    }
+    let is_page = |text: &str| text.starts_with("# ") && text.lines().nth(2) == Some(NOTE);
+    let paths = pages.each_ref().map(|(name, _)| folder.join(name));
+    let outputs = paths.each_ref().map(|path| Output {
+        option: "--out",
+        path,
+        kind: Kind::Known("a page of the reference", &is_page),
+    });
+    outputs.iter().try_for_each(|output| output.check(&[]))?;
     make_folder(folder)?;
-    for (name, text) in pages {
-        write_whole(&folder.join(name), text.as_bytes())?;
+    for (output, (_, text)) in outputs.iter().zip(pages) {
+        output.write(text)?;
     }
     Ok(Outcome::Done)
 }

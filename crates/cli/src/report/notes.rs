@@ -2,6 +2,8 @@
 
 use super::figures::{Band, thinning};
 use super::tables::ending;
+use crate::summary::without;
+use selvedge_core::state::Evaluation;
 use selvedge_run::format::count;
 use selvedge_run::runs::{Run, Series};
 use std::collections::BTreeMap;
@@ -14,6 +16,7 @@ pub(super) fn notes(series: &[Series], incomplete: &[String]) -> Vec<String> {
         .collect();
     notes.extend(unfinished(series));
     notes.extend(other_data(series));
+    notes.extend(without_groups(series));
     for s in series.iter().filter(|s| s.evaluated().next().is_none()) {
         notes.push(format!("{} has not been evaluated yet.", s.label));
     }
@@ -98,6 +101,17 @@ fn was(ending: &str, runs: usize) -> String {
         ("interrupted", _) => "were interrupted and saved".into(),
         _ => ending.into(),
     }
+}
+
+/// Figures at the end that are not about all patients.
+fn without_groups(series: &[Series]) -> Vec<String> {
+    let runs = series.iter().flat_map(|s| &s.runs);
+    let lasts = runs.filter_map(|run| Some((run, run.last().filter(|e| !e.without.is_empty())?)));
+    let sentence = |(run, e): (&Run, &Evaluation)| {
+        let of = format!("in the last evaluation of {}", run.path.display());
+        format!("{}.", without(&of, e, &run.manifest.data.groups))
+    };
+    lasts.map(sentence).collect()
 }
 
 /// The same settings and the same seed, but other files behind them.

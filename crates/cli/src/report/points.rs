@@ -44,8 +44,8 @@ pub(crate) struct PointRow {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Measured {
     pub(crate) x: f64,
-    /// Mean and standard deviation; nothing where no seed got there.
-    pub(crate) y: Option<(f64, f64)>,
+    /// Mean and standard deviation, which one seed has not; nothing where no seed got there.
+    pub(crate) y: Option<(f64, Option<f64>)>,
     /// How many seeds got there, of how many.
     pub(crate) reached: (usize, usize),
 }
@@ -71,6 +71,7 @@ impl Measured {
     /// Where its bar ends; what a logarithmic axis has no place for is cut off.
     fn ends(&self, scale: Scale) -> Option<(f64, f64)> {
         let (mean, deviation) = self.y?;
+        let deviation = deviation.unwrap_or_default();
         let low = mean - deviation;
         let low = match scale {
             Scale::Log if low <= 0.0 => mean,

@@ -61,11 +61,12 @@ impl Cell {
                 ..Cell::default()
             };
         };
-        let seen = spread.filter(|spread| spread.is_seen());
+        let seen = spread.and_then(Spread::seen);
+        let deviation = deviation.map_or(String::new(), |deviation| deviation.to_string());
         Cell {
             text: show(mean),
-            csv: vec![mean.to_string(), deviation.to_string()],
-            aside: seen.map_or(String::new(), |s| format!("± {}", show(s.deviation))),
+            csv: vec![mean.to_string(), deviation],
+            aside: seen.map_or(String::new(), |deviation| format!("± {}", show(deviation))),
             ..Cell::default()
         }
     }

@@ -19,7 +19,7 @@ pub(super) fn results(series: &[Series], metrics: &[&'static Metric]) -> Table {
     let shown = shown(HeldOut::of(series), metrics);
     for Shown { metric, on, .. } in &shown {
         let (title, name) = match on {
-            HeldOut::Test => (metric.title.to_owned(), metric.name.to_owned()),
+            HeldOut::Test | HeldOut::Training => (metric.title.to_owned(), metric.name.to_owned()),
             HeldOut::Validation => (
                 format!("Validation {}", metric.heading),
                 format!("{}_validation", metric.name),
@@ -98,7 +98,7 @@ fn shown(on: HeldOut, metrics: &[&'static Metric]) -> Vec<Shown> {
     let tested = metrics.iter().map(|metric| Shown {
         metric,
         on: HeldOut::Test,
-        decides: on == HeldOut::Test || !metric.tested,
+        decides: on != HeldOut::Validation || !metric.tested,
     });
     validated.chain(tested).collect()
 }

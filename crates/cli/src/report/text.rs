@@ -42,7 +42,8 @@ pub(crate) fn json_in_html(value: &serde_json::Value) -> String {
 /// was given an apostrophe.
 pub(crate) fn is_formula(text: &str) -> bool {
     let bare = text.trim_start_matches('\'');
-    bare.starts_with(['=', '+', '-', '@', '\t', '\r']) && bare.parse::<f64>().is_err()
+    let is_number = bare.parse().is_ok_and(f64::is_finite);
+    bare.starts_with(['=', '+', '-', '@', '\t', '\r']) && !is_number
 }
 
 /// One cell of a CSV file, quoted where it must be. A formula gets an apostrophe before it; whoever takes one away from
@@ -85,7 +86,7 @@ mod tests {
         assert_eq!(csv_cell("=1+1"), "'=1+1");
         assert_eq!(csv_cell("-0.5"), "-0.5");
         for text in [
-            "=1", "'=1", "''-a", "+49 30", "-a,b", "@x", "-5", "+5", "'a", "a=1",
+            "=1", "'=1", "''-a", "+49 30", "+49", "-inf", "-a,b", "@x", "-5", "+5", "'a", "a=1",
         ] {
             let cell = csv_cell(text);
             let cell = cell.trim_matches('"');

@@ -182,6 +182,7 @@ impl Prepared {
             folder.display()
         ));
         self.comparison.check(&folder, None)?;
+        crate::comparison::output::check(&folder)?;
         let _lock = Comparison::lock(&folder)?;
         self.comparison.write(&folder)?;
         if let Outcome::Interrupted = run_all(&self.comparison, &folder, options)? {
@@ -200,7 +201,7 @@ impl Prepared {
             self.base.train.learning_rate
         );
         let report = crate::report::page(&series, &table, &[note]);
-        selvedge_run::files::write_whole(&folder.join("report.html"), report.as_bytes())?;
+        crate::comparison::output::write_report(&folder, &report)?;
         Ok(Some(Varied {
             paper: self.paper,
             targets: self.targets,

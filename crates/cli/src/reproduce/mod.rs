@@ -277,6 +277,7 @@ fn one(
     ));
     let grid = (settings != Settings::Printed).then_some(&paper.grid[..]);
     comparison.check(&folder, grid)?;
+    crate::comparison::output::check(&folder)?;
     let _lock = Comparison::lock(&folder)?;
     if let Some(grid) = grid
         && rates::choose(&mut comparison, (grid, true), &folder, options)?.is_none()
@@ -293,7 +294,7 @@ fn one(
     let notes = comparison.rates.as_ref().map(rates::sentences);
     let notes = notes.unwrap_or_default();
     let report = crate::report::page(&series, &table, &notes);
-    selvedge_run::files::write_whole(&folder.join("report.html"), report.as_bytes())?;
+    crate::comparison::output::write_report(&folder, &report)?;
     series.sort_by_key(|s| NAMES.iter().position(|name| *name == s.label));
     Ok(Some(Reproduced {
         paper,

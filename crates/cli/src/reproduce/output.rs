@@ -3,8 +3,9 @@
 use super::claims::Verdict;
 use super::{Claim, Section, summary};
 use anyhow::Result;
-use selvedge_run::outputs::{Kind, Output};
-use std::path::Path;
+use selvedge_run::files::make_folder;
+use selvedge_run::outputs::{Kind, Output, write_together};
+use std::path::{Path, PathBuf};
 
 /// Everything as one text in Markdown, which is readable as it is.
 pub(crate) fn markdown(sections: &[Section]) -> String {
@@ -57,35 +58,52 @@ fn counts(sections: &[Section]) -> String {
 /// The text and the data, below a folder.
 const FILES: [&str; 2] = ["reproduction.md", "reproduction.json"];
 
-/// Refuses a folder in which something else has the names of what is written.
-pub(crate) fn check(folder: &Path) -> Result<()> {
-    FILES
-        .iter()
-        .try_for_each(|name| free(&folder.join(name), Kind::Reproduction))
+/// The data, as text.
+fn json(sections: &[Section]) -> Result<String> {
+    Ok(serde_json::to_string_pretty(sections)? + "\n")
 }
 
-fn free(path: &Path, kind: Kind) -> Result<()> {
-    let option = "--out";
-    Ok(Output { option, path, kind }.check(&[])?)
+/// The sections of such a text, if nobody has changed anything in it.
+fn written(text: &str) -> Option<Vec<Section>> {
+    let sections: Vec<Section> = serde_json::from_str(text).ok()?;
+    (json(&sections).ok()? == text).then_some(sections)
+}
+
+/// Hands on the text and the data in a folder. Neither has a seal: one follows from the other.
+fn with_outputs<T>(folder: &Path, then: impl FnOnce([Output<'_>; 2]) -> Result<T>) -> Result<T> {
+    let paths = FILES.map(|name| folder.join(name));
+    let data = std::fs::read_to_string(&paths[1]).unwrap_or_default();
+    let follows = |text: &str| written(&data).is_some_and(|sections| markdown(&sections) == text);
+    let is_data = |text: &str| written(text).is_some();
+    let output = |path, is_one| Output {
+        option: "--out",
+        path,
+        kind: Kind::Known("a reproduction", is_one),
+    };
+    then([output(&paths[0], &follows), output(&paths[1], &is_data)])
+}
+
+/// Refuses a folder in which something else has the names of what is written.
+pub(crate) fn check(folder: &Path) -> Result<()> {
+    with_outputs(folder, |all| {
+        Ok(all.iter().try_for_each(|output| output.check(&[]))?)
+    })
 }
 
 /// Writes the text, the charts and the data behind them.
 pub(crate) fn write(folder: &Path, text: &str, sections: &[Section]) -> Result<()> {
-    use selvedge_run::files::{make_folder, write_whole};
     make_folder(folder)?;
-    check(folder)?;
     let figures = || sections.iter().flat_map(|s| &s.figures);
-    for figure in figures() {
-        free(&folder.join(&figure.name), Kind::Chart)?;
-    }
-    for figure in figures() {
-        write_whole(&folder.join(&figure.name), figure.svg.as_bytes())?;
-    }
-    let json = serde_json::to_string_pretty(sections)? + "\n";
-    for (name, contents) in FILES.into_iter().zip([text, &json]) {
-        write_whole(&folder.join(name), contents.as_bytes())?;
-    }
-    Ok(())
+    let paths: Vec<PathBuf> = figures().map(|f| folder.join(&f.name)).collect();
+    let data = json(sections)?;
+    with_outputs(folder, |[first, second]| {
+        let mut all = vec![(first, text.as_bytes()), (second, data.as_bytes())];
+        for (figure, path) in figures().zip(&paths) {
+            let (option, kind) = ("--out", Kind::Chart);
+            all.push((Output { option, path, kind }, figure.svg.as_bytes()));
+        }
+        Ok(write_together(&all)?)
+    })
 }
 
 #[cfg(test)]
@@ -99,6 +117,7 @@ mod tests {
         let read = |name: &str| std::fs::read_to_string(book.join(name)).unwrap();
         let sections: Vec<Section> = serde_json::from_str(&read("reproduction.json")).unwrap();
         assert!(markdown(&sections) == read("reproduction.md"));
+        assert!(written(&read("reproduction.json")).is_some());
         for figure in sections.iter().flat_map(|s| &s.figures) {
             assert!(book.join(&figure.name).is_file(), "{}", figure.name);
         }

@@ -5,7 +5,7 @@ use anyhow::Result;
 use selvedge_core::experiment::{Adaptive, Experiment};
 use selvedge_core::metrics::Metric;
 use selvedge_core::theory::pretraining::Spread;
-use selvedge_run::format::{bytes, count, seconds, table};
+use selvedge_run::format::{bytes, count, score, seconds, table};
 use serde_json::{Value, json};
 
 /// A number of any size.
@@ -171,11 +171,12 @@ fn candidates(tuned: &Tuned) -> String {
     let judged = tuned.judged;
     let headings = ["", "P", "Q", "η", "Γ", "bytes", "time"].map(str::to_owned);
     let mut headings = headings.to_vec();
-    headings.extend([
-        format!("loss ({judged})"),
-        format!("AUC ({judged})"),
-        "trial bytes".into(),
-    ]);
+    // Without held-out samples there is none.
+    let trials = tuned.candidates.iter().filter_map(|c| c.trial.as_ref());
+    let has_auc = trials.into_iter().any(|trial| trial.auc.is_some());
+    headings.push(format!("loss ({judged})"));
+    headings.extend(has_auc.then(|| format!("AUC ({judged})")));
+    headings.push("trial bytes".into());
     if let Some(target) = tuned.target() {
         let on = match Metric::find(target.metric) {
             Some(metric) if metric.tested => judged,
@@ -199,9 +200,11 @@ fn candidates(tuned: &Tuned) -> String {
         if let Some(t) = &c.trial {
             let loss = match t.diverged {
                 true => "diverged".into(),
-                false => format!("{:.3}", t.loss),
+                false => score(Some(t.loss).filter(|loss| loss.is_finite())),
             };
-            row.extend([loss, selvedge_run::format::score(t.auc), bytes(t.bytes)]);
+            row.push(loss);
+            row.extend(has_auc.then(|| score(t.auc)));
+            row.push(bytes(t.bytes));
             if tuned.target().is_some() {
                 row.push(t.reached.map_or("–".into(), bytes));
             }
@@ -233,6 +236,9 @@ fn certainty(tuned: &Tuned) -> String {
         _ => String::new(),
     };
     let optimistic = match tuned.judged {
+        "training" => {
+            "They are judged by the training loss, since no samples are held out (data.validation, data.test): it does not\nshow how they do on other samples. "
+        }
         "test" => {
             "They are judged on the test samples, since none are held out for validation\n(data.validation): test figures of what is chosen are optimistic. "
         }

@@ -24,11 +24,15 @@ pub(crate) fn predictions(csv: &str) -> Vec<(String, Vec<u32>)> {
     let mut lines = csv.lines();
     let header = lines.next().unwrap_or_default();
     assert!(header.starts_with("id,prediction,probability_"), "{header}");
+    let classes = header.matches(",probability_").count();
     let line = |line: &str| {
         let mut cells = line.split(',');
         let id = cells.next().unwrap().to_owned();
         let (_, p) = (cells.next(), cells);
-        let bits = p.map(|p| p.parse::<f32>().unwrap().to_bits()).collect();
+        let bits = p
+            .take(classes)
+            .map(|p| p.parse::<f32>().unwrap().to_bits())
+            .collect();
         (id, bits)
     };
     lines.map(line).collect()
@@ -70,7 +74,7 @@ impl Simulated {
         }
         let says = |samples: &Samples| -> Vec<Vec<u32>> {
             let said = predict(task.networks(), &model, samples, None);
-            let said = self.trained.corrected(said.probabilities, calibrated);
+            let said = self.trained.corrected(said.answers, calibrated);
             let rows = said.chunks_exact(dataset.classes.len());
             rows.map(|row| row.iter().map(|p| p.to_bits()).collect())
                 .collect()

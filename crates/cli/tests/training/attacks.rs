@@ -3,10 +3,12 @@
 use crate::common::run::{Run, number};
 use crate::common::{Place, says};
 
-const DEFENCES: [&str; 5] = [
-    "defence.device_limit=30",
-    "defence.group_limit=15",
-    "defence.reversal=4",
+/// Those of a consortium.
+const DEFENCES: [&str; 6] = [
+    "defence.device_limit=100",
+    "defence.embedding_limit=15",
+    "defence.group_limit=30",
+    "defence.reversal=3.5",
     "defence.scores=6",
     "defence.quarantine=5",
 ];

@@ -147,7 +147,7 @@ fn experiment(classes: usize) -> String {
 
 /// Words that only a number which is none has.
 #[track_caller]
-fn nothing_undefined(text: &str, what: &str) {
+pub fn nothing_undefined(text: &str, what: &str) {
     let wrong = ["nan", "inf", "-inf", "infinity", "-nan", "0/0"];
     let words = text.split(|c: char| !(c.is_alphanumeric() || "-/.".contains(c)));
     for word in words {
@@ -159,7 +159,7 @@ fn nothing_undefined(text: &str, what: &str) {
 }
 
 /// Text of a page that people see: attributes and scripts are for programs.
-fn seen(page: &str) -> String {
+pub fn seen(page: &str) -> String {
     let mut out = String::new();
     for (n, piece) in page.split('<').enumerate() {
         let is_script = piece.starts_with("script") || piece.starts_with("style");
@@ -173,7 +173,7 @@ fn seen(page: &str) -> String {
 
 /// What follows from a confusion matrix: a share of nobody is not defined.
 #[track_caller]
-fn follows_from_confusion(part: &Value, classes: usize, positive: Option<usize>, what: &str) {
+pub fn follows_from_confusion(part: &Value, classes: usize, positive: Option<usize>, what: &str) {
     let confusion: Vec<Vec<f64>> = serde_json::from_value(part["confusion"].clone()).unwrap();
     let row = |class: usize| confusion[class].iter().sum::<f64>();
     let column = |class: usize| confusion.iter().map(|row| row[class]).sum::<f64>();
@@ -320,7 +320,7 @@ fn check(classes: usize, skews: &[Skew], random: &mut Random) -> Option<String> 
 fn predictions_are_those_of_the_evaluation(place: &Place, rows: &[Row], own: &Value, what: &str) {
     let predict = words("predict run --input t.csv --all --json");
     let said: Value = serde_json::from_str(&place.succeeds(&predict).stdout).unwrap();
-    let by_id: BTreeMap<&str, &Value> = said["patients"]
+    let by_id: BTreeMap<&str, &Value> = said["samples"]
         .as_array()
         .unwrap()
         .iter()

@@ -155,7 +155,7 @@ fn ids_are_no_formulas_and_come_back() {
             .stdout,
     )
     .unwrap();
-    let named = value["patients"]
+    let named = value["samples"]
         .as_array()
         .unwrap()
         .iter()

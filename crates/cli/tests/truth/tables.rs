@@ -28,7 +28,7 @@ pub fn patients(count: u64) -> Vec<Patient> {
 }
 
 /// A row for each patient, made by `row`, under a header.
-pub fn csv(header: &str, patients: &[Patient], row: impl Fn(&Patient) -> String) -> String {
+pub fn csv(header: &str, patients: &[Patient], mut row: impl FnMut(&Patient) -> String) -> String {
     let mut text = format!("{header}\n");
     for patient in patients {
         writeln!(text, "{}", row(patient)).unwrap();

@@ -155,27 +155,12 @@ impl Gathering {
             }
             self.counts.push(*arrived && sound);
         }
-        let counts = &self.counts[first..];
-        if !how.streams() {
-            let there = (0..arrived.len()).filter(|place| counts[*place]);
-            there.for_each(|place| self.held.extend_from_slice(model(place)));
-            return;
+        let there = (0..arrived.len()).filter(|place| self.counts[first + place]);
+        let there = there.map(|place| (first + place, model(place)));
+        match how.streams() {
+            true => add_up(how.level, &there.collect::<Vec<_>>(), &mut self.sum),
+            false => there.for_each(|(_, model)| self.held.extend_from_slice(model)),
         }
-        let stretches = self.sum.par_chunks_mut(STRETCH).enumerate();
-        stretches.for_each(|(i, sum)| {
-            let at = i * STRETCH;
-            let mut block_sum = [0.0; STRETCH];
-            let block_sum = &mut block_sum[..sum.len()];
-            for first in (0..counts.len()).step_by(BLOCK) {
-                block_sum.fill(0.0);
-                let last = counts.len().min(first + BLOCK);
-                for position in (first..last).filter(|p| counts[*p]) {
-                    let model = &models[position * numbers + at..][..sum.len()];
-                    vector::add(how.level, model, block_sum);
-                }
-                vector::add(how.level, block_sum, sum);
-            }
-        });
     }
 
     /// What they have become; nothing if none is left, or a model has no numbers. `before` is the model that there was;
@@ -223,25 +208,53 @@ impl Gathering {
             }
             false => vec![None; self.arrived.len()],
         };
-        let mut kept: Vec<(u64, &[f32])> = Vec::new();
+        let mut kept: Vec<(usize, &[f32])> = Vec::new();
         for ((place, model), verdict) in self.arrived.iter().zip(models).zip(judged) {
             match verdict {
-                None => kept.push((1, model)),
+                None => kept.push((*place, model)),
                 Some(reason) => self.rejected.push((*place, reason)),
             }
+        }
+        if kept.is_empty() {
+            return None;
+        }
+        if !kept.iter().all(|(_, model)| are_finite(model)) {
+            // Most are not finite.
+            self.sum.fill(f32::NAN);
+            return Some(());
+        }
+        if how.rule.streams() {
+            // To the bits that there would be had they been added up as they came.
+            self.sum.fill(0.0);
+            add_up(how.level, &kept, &mut self.sum);
+            vector::divide(how.level, &mut self.sum, kept.len() as f32);
+            return Some(());
         }
         match before {
             Some(before) => self.sum.copy_from_slice(before),
             None => self.sum.fill(0.0),
         }
-        match kept.iter().all(|(_, model)| are_finite(model)) {
-            true if kept.is_empty() => return None,
-            true => how.rule.combine(how.level, &kept, &mut self.sum),
-            // Most are not finite.
-            false => self.sum.fill(f32::NAN),
-        }
+        let kept: Vec<(u64, &[f32])> = kept.into_iter().map(|(_, model)| (1, model)).collect();
+        how.rule.combine(how.level, &kept, &mut self.sum);
         Some(())
     }
+}
+
+/// Adds up models, each with its place in the subset: by blocks of places, and then over the blocks.
+fn add_up(level: Level, models: &[(usize, &[f32])], sum: &mut [f32]) {
+    let stretches = sum.par_chunks_mut(STRETCH).enumerate();
+    stretches.for_each(|(i, sum)| {
+        let mut block_sum = [0.0; STRETCH];
+        let block_sum = &mut block_sum[..sum.len()];
+        for block in models.chunk_by(|a, b| a.0 / BLOCK == b.0 / BLOCK) {
+            block_sum.fill(0.0);
+            for (_, model) in block {
+                let stretch = &model[i * STRETCH..][..block_sum.len()];
+                vector::add(level, stretch, block_sum);
+            }
+            vector::add(level, block_sum, sum);
+        }
+    });
 }
 
 /// Some parts of θ become one of the models of the groups that are there, by weights K_m; with none there, θ stays.
@@ -314,6 +327,23 @@ mod tests {
         arrived.fill(false);
         assert_eq!(of(&Mean, &arrived), None, "nobody there: θ2 stays");
         assert_eq!(of(&Largest, &arrived), None);
+    }
+
+    #[test]
+    fn a_mean_of_models_that_are_held_has_the_bits_of_one_that_is_added_up() {
+        let (all, numbers) = (150, 300);
+        let mut stream = selvedge_nn::random::Key::new(3).stream();
+        let models: Vec<f32> = (0..all * numbers).map(|_| stream.normal()).collect();
+        let arrived: Vec<bool> = (0..all).map(|place| place % 7 != 2).collect();
+        let mean = |limit| {
+            let how = Gatherer { limit, ..by(&Mean) };
+            let mut gathering = Gathering::new(numbers);
+            let parts = models.chunks(64 * numbers).zip(arrived.chunks(64));
+            parts.for_each(|(models, arrived)| gathering.add(how, models, arrived));
+            let mean = gathering.finish(how, None, |m| m).unwrap();
+            mean.iter().map(|x| x.to_bits()).collect::<Vec<_>>()
+        };
+        assert!(mean(0.0) == mean(1e9), "nothing is left out");
     }
 
     #[test]

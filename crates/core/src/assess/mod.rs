@@ -7,13 +7,17 @@
 //!                             └──► decision: a threshold for a wanted sensitivity or specificity
 //! ```
 
+mod answered;
 mod bootstrap;
 mod curves;
 mod decision;
 
+pub use answered::{Agreement, Answered, losses};
 pub use bootstrap::{Bootstrap, Estimate};
 pub use curves::{Bin, Point, precision_recall, reliability, roc};
 pub use decision::{Decision, Goal, Operating};
+
+use std::collections::BTreeSet;
 
 /// The measures of predictions, in the order of [`Scored::measures`]. Precision, recall and F1 are means over the
 /// classes; average precision and the last four are of the positive class, where there is one. Brier's score is the
@@ -108,7 +112,8 @@ impl Scored {
             decided: rows().map(|row| decision.class(row) as u32).collect(),
             loss: rows()
                 .zip(labels)
-                .map(|row| -libm::log(said(row).max(1e-30)))
+                .map(said)
+                .map(|p| -libm::log(if p < 1e-30 { 1e-30 } else { p }))
                 .collect(),
             brier: rows().zip(labels).map(square).collect(),
             rankings: (0..classes).map(class_of).collect(),
@@ -133,6 +138,47 @@ impl Scored {
     /// The values of [`MEASURES`] where each row counts once.
     pub fn measures(&self) -> Measures {
         self.weighted(&vec![1; self.len()])
+    }
+
+    /// On how many patients each of [`MEASURES`] rests, at least: a share on those that it is a share of, a mean over the
+    /// classes on those of the smallest class, an area on those of each side. Rows with the same number in `persons` are
+    /// of one patient; without numbers each is of another.
+    pub(crate) fn patients(&self, persons: &[u32]) -> [usize; MEASURES.len()] {
+        let person = |row: usize| persons.get(row).copied().unwrap_or(row as u32);
+        let count = |is_there: &dyn Fn(usize) -> bool| {
+            let rows = (0..self.len()).filter(|row| is_there(*row));
+            rows.map(person).collect::<BTreeSet<u32>>().len()
+        };
+        let is = |class: usize| count(&|row| self.labels[row] as usize == class);
+        let is_not = |class: usize| count(&|row| self.labels[row] as usize != class);
+        let of_all = count(&|_| true);
+        let of_classes = (0..self.classes).map(is).min().unwrap_or(0);
+        let ranked = self.ranked.iter();
+        let of_sides = ranked.map(|class| is(*class).min(is_not(*class))).min();
+        let of_sides = of_sides.unwrap_or(0);
+        let of_positive = match self.positive {
+            None => [of_sides, 0, 0, 0, 0],
+            Some(class) => {
+                let said = count(&|row| self.decided[row] as usize == class);
+                let not_said = count(&|row| self.decided[row] as usize != class);
+                [is(class), is(class), is_not(class), said, not_said]
+            }
+        };
+        let [average_precision, sensitivity, specificity, ppv, npv] = of_positive;
+        [
+            of_sides,
+            average_precision,
+            of_all,
+            of_classes,
+            of_classes,
+            of_classes,
+            of_all,
+            of_all,
+            sensitivity,
+            specificity,
+            ppv,
+            npv,
+        ]
     }
 
     /// The same where rows count as often as `weights` say.
@@ -183,7 +229,7 @@ impl Scored {
 
     fn auc(&self, class: usize, weights: &[u32]) -> Option<f64> {
         let tied = self.rankings[class].tied();
-        crate::metrics::area(tied.map(|tied| self.split(tied, class, weights)))
+        crate::metrics::area(&mut tied.map(|tied| self.split(tied, class, weights)))
     }
 
     /// The area under the curve of precision over recall, by steps.
@@ -242,7 +288,7 @@ fn by_argmax(confusion: &[Vec<u64>]) -> [f64; 4] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::Tally;
+    use crate::metrics::{Layout, Tally};
     use selvedge_nn::random::Key;
 
     /// Probabilities that lean towards the label.
@@ -265,7 +311,7 @@ mod tests {
     fn measures_are_those_of_the_tally() {
         for classes in [2, 5] {
             let (rows, labels) = said(1, 400, classes);
-            let mut tally = Tally::new(classes);
+            let mut tally = Tally::new(Layout::classes(classes));
             tally.add(&rows, &labels);
             let expected = tally.exact_metrics(&rows, &labels);
             let scored = Scored::new(

@@ -12,7 +12,9 @@ settings! {
         hostile_devices: f64 = 0.1, SHARE_OF_HOSTILE, "share of an interval's devices that may be hostile: what trimmed and krum leave out";
         hostile_groups: f64 = 0.2, SHARE_OF_HOSTILE, "share of the groups that may be hostile: what trimmed and krum leave out";
         device_limit: f64 = 0.0, LIMIT,
-            "leave out a device whose step or embedding is longer than so many times those of the others; 0: none";
+            "leave out a device whose step is longer than so many times those of the others; 0: none";
+        embedding_limit: f64 = 0.0, LIMIT,
+            "leave out a device whose embedding is longer than so many times those of the others; 0: none";
         group_limit: f64 = 0.0, LIMIT, "leave out a group whose step is longer than so many times those of the others; 0: none";
         reversal: f64 = 0.0, LIMIT,
             "leave out a group that pushes on where honest ones pull back, by so many standard deviations; 0: none";
@@ -32,9 +34,10 @@ impl DefenceSettings {
     /// cost honest parties next to nothing (docs/defences.md has the measurements, and what gets through).
     pub fn of_a_consortium() -> Self {
         DefenceSettings {
-            device_limit: 30.0,
-            group_limit: 15.0,
-            reversal: 4.0,
+            device_limit: 100.0,
+            embedding_limit: 15.0,
+            group_limit: 30.0,
+            reversal: 3.5,
             scores: 6.0,
             download: 20.0,
             quarantine: 5,

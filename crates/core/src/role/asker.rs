@@ -7,7 +7,9 @@ use super::{Doing, Event, Outbox, Packet, Party, Protocol, Unread};
 use crate::calibration::Calibration;
 use crate::exchange::Embeddings;
 use crate::message_path::Numbers;
+use crate::metrics::Layout;
 use crate::model::Architecture;
+use crate::objective::Objective;
 use selvedge_nn::Shape;
 
 /// Numbers of ζ2 that go into one question, if not those of a single patient.
@@ -55,6 +57,8 @@ pub type Answer = Option<Vec<f32>>;
 /// A gateway that asks.
 pub struct Asker<'a> {
     architecture: &'a Architecture,
+    /// What its answers are.
+    layout: Layout,
     /// A group, and the gateway's number in it.
     gateway: (usize, usize),
     /// The number of the first question.
@@ -82,7 +86,7 @@ impl<'a> Asker<'a> {
     /// A gateway of a group asks about these patients, given their rows of x2, one after the other. Questions are
     /// numbered from `first` on, which should be new each time: others may be asking in the name of the same gateway.
     pub fn new(
-        architecture: &'a Architecture,
+        (architecture, objective): (&'a Architecture, &dyn Objective),
         gateway: (usize, usize),
         first: u64,
         patients: &[(About, Vec<f32>)],
@@ -107,6 +111,7 @@ impl<'a> Asker<'a> {
         };
         Asker {
             architecture,
+            layout: objective.layout(),
             gateway,
             first,
             model: None,
@@ -178,7 +183,7 @@ impl<'a> Asker<'a> {
             } => {
                 let classes = self.architecture.combined.output();
                 let corrected = calibration.as_ref();
-                if corrected.is_some_and(|found| !found.is_for(classes.len())) {
+                if corrected.is_some_and(|found| !found.is_for(self.layout)) {
                     return Ok(false);
                 }
                 let Some(place) = self.place(*number) else {

@@ -15,7 +15,8 @@ fn forgets(seed: u64, parties: impl Fn(&mut Stream, &World<'_>) -> Vec<Party>) -
     (train.algorithm, train.adaptive) = (Algorithm::Hsgd, Adaptive::Off);
     experiment.compression = Default::default();
     let defence = &mut experiment.defence;
-    (defence.device_limit, defence.reversal, defence.quarantine) = (0.0, 0.0, 0);
+    (defence.device_limit, defence.embedding_limit) = (0.0, 0.0);
+    (defence.reversal, defence.quarantine) = (0.0, 0);
     // Nor is it known what a group had sent that is left out.
     defence.group_limit = 0.0;
     experiment.attack = AttackSettings::default();

@@ -61,9 +61,9 @@ impl Summary {
 /// Refuses a data folder that cannot be written to, before anything else is done.
 ///
 /// # Errors
-/// If it is not empty; with `again`, if it holds something other than a party's shard.
+/// If it is not empty; with `again`, if it holds something other than what was enrolled.
 pub fn check_data_folder(folder: &Path, again: bool) -> Result<(), DataError> {
-    check_folder(folder, again)
+    check_folder(folder, again, ENROLMENT).map(drop)
 }
 
 impl Summary {

@@ -38,7 +38,7 @@ mod write;
 pub(crate) use enrolled::{check_folder, write_own};
 use index::{Index, IndexGroup};
 pub use party::{
-    HeldOut, PartyLoaded, PartyPatients, PartyShard, distribute, read_party,
+    HeldOut, PartyLoaded, PartyPatients, PartyShard, distribute, look_at_shards, read_party,
     read_party_and_patients,
 };
 pub(crate) use read::read;

@@ -6,6 +6,7 @@ use super::{DEVICES, EDGE, HOSPITAL, INDEX, Index, IndexGroup, STATISTICS, folde
 use crate::files::npz::NpzWriter;
 use crate::pseudonym::PseudonymKey;
 use crate::rows::Dealt;
+use crate::unfinished::{Unfinished, aside};
 use crate::{DataError, read_or_generate};
 use selvedge_core::dataset::Samples;
 use selvedge_core::experiment::DataSettings;
@@ -66,29 +67,28 @@ pub(super) fn check_empty(out: &Path) -> Result<(), DataError> {
     }
 }
 
-/// Fills a new or empty folder. It is written beside its place and moved there, so that a full disk or a crash leaves
-/// nothing that looks whole.
+/// Fills a new or empty folder, which appears once it is whole.
 pub(super) fn fill<T>(
     out: &Path,
     write: impl FnOnce(&Path) -> io::Result<T>,
 ) -> Result<T, DataError> {
-    let partial = beside(out, ".partial");
-    let written = fs::remove_dir_all(&partial)
-        .or_else(|error| match error.kind() {
-            io::ErrorKind::NotFound => Ok(()),
-            _ => Err(error),
-        })
-        .and_then(|()| write(&partial))
-        .and_then(|done| {
-            only_own(&partial)?;
-            let _ = fs::remove_dir(out);
-            fs::rename(&partial, out)?;
-            Ok(done)
-        });
-    if written.is_err() {
-        let _ = fs::remove_dir_all(&partial);
-    }
-    written.map_err(|source| DataError::io(out, source))
+    let filled = || {
+        let (new, done) = filled(out, write)?;
+        new.put()?;
+        Ok(done)
+    };
+    filled().map_err(|source| DataError::io(out, source))
+}
+
+/// A full folder beside its place.
+fn filled<T>(
+    out: &Path,
+    write: impl FnOnce(&Path) -> io::Result<T>,
+) -> io::Result<(Unfinished, T)> {
+    let new = Unfinished::folder(out, 0o700)?;
+    let done = write(new.path())?;
+    only_own(new.path())?;
+    Ok((new, done))
 }
 
 /// It may be about patients: nobody but its owner reads it, and no file of it if it is copied to somewhere open.
@@ -106,36 +106,32 @@ fn only_own(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The same for a folder that may be full of what was filled in before: that goes when the new one is whole.
+/// The same for a folder that may be full of what was filled in before: its `files` go when the new ones are whole.
 pub(super) fn replace<T>(
     out: &Path,
+    files: &[PathBuf],
     write: impl FnOnce(&Path) -> io::Result<T>,
 ) -> Result<T, DataError> {
-    let (new, old) = (beside(out, ".new"), beside(out, ".old"));
-    let gone = |folder: &Path| match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
+    if !out.exists() {
+        return fill(out, write);
+    }
+    let replaced = || {
+        let (new, done) = filled(out, write)?;
+        let (place, old) = (fs::canonicalize(out)?, aside(out)?);
+        fs::rename(&place, &old)?;
+        if let Err(error) = new.put() {
+            fs::rename(&old, &place)?;
+            return Err(error);
+        }
+        // Whatever else has come there stays.
+        for file in files.iter().filter_map(|file| file.strip_prefix(out).ok()) {
+            fs::remove_file(old.join(file))?;
+            let _ = file.parent().map(|group| fs::remove_dir(old.join(group)));
+        }
+        let _ = fs::remove_dir(&old);
+        Ok(done)
     };
-    let failed = |source| DataError::io(out, source);
-    // Whoever was interrupted between the two moves gets back what was there.
-    if !out.exists() && old.exists() {
-        fs::rename(&old, out).map_err(failed)?;
-    }
-    gone(&new).and_then(|()| gone(&old)).map_err(failed)?;
-    let done = fill(&new, write)?;
-    match fs::rename(out, &old) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => fs::rename(&new, out),
-    }
-    .and_then(|()| gone(&old))
-    .map_err(failed)?;
-    Ok(done)
-}
-
-fn beside(out: &Path, ending: &str) -> PathBuf {
-    let mut name = out.file_name().unwrap_or_default().to_owned();
-    name.push(ending);
-    out.with_file_name(name)
+    replaced().map_err(|source| DataError::io(out, source))
 }
 
 fn write(dealt: Dealt, key: &PseudonymKey, out: &Path) -> io::Result<Cut> {
@@ -234,7 +230,7 @@ fn shard(
                 .flat_map(|row| &side(samples)[row * width..][..width])
                 .copied()
                 .collect(),
-            y: each().map(|row| samples.y.classes()[row]).collect(),
+            y: samples.y.of(rows),
             rows: places,
         }
     };

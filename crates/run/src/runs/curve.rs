@@ -40,8 +40,8 @@ pub struct Point {
     pub x: f64,
     /// Over the seeds.
     pub mean: f64,
-    /// Of a sample; 0 for one seed.
-    pub deviation: f64,
+    /// Of a sample; one seed has none.
+    pub deviation: Option<f64>,
     /// The lowest.
     pub min: f64,
     /// The highest.

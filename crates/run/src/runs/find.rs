@@ -2,7 +2,7 @@
 
 use crate::comparison::Comparison;
 use crate::error::{Result, bail};
-use crate::files::{COMPARISON, MANIFEST, SEEDS, is_run, of_seed};
+use crate::files::{COMPARISON, MANIFEST, SEEDS, check_readable, is_run, of_seed};
 use crate::seeds::Seeds;
 use std::path::{Path, PathBuf};
 
@@ -88,6 +88,7 @@ fn planned(path: &Path) -> Result<Vec<Planned>> {
             .flat_map(|v| of_seeds(&path.join(&v.folder), &note.seeds, Some(&v.label)))
             .collect());
     }
+    check_readable(&path.join(MANIFEST))?;
     if !path.exists() {
         bail!("{}: there is no such folder", path.display());
     }

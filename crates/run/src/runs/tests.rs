@@ -127,8 +127,8 @@ fn runs_that_differ_in_the_seed_only_are_one_series() {
         ),
         (400.0, 3.0, 2.0, 4.0, 2)
     );
-    assert!((curve[1].deviation - 2f64.sqrt()).abs() < 1e-12);
-    assert_eq!((curve[2].seeds, curve[2].deviation), (1, 0.0));
+    assert!((curve[1].deviation.unwrap() - 2f64.sqrt()).abs() < 1e-12);
+    assert_eq!((curve[2].seeds, curve[2].deviation), (1, None));
 }
 
 #[test]

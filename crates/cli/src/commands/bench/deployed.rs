@@ -36,7 +36,7 @@ const PHASES: [(&str, &[&str]); 4] = [
 ];
 
 pub(super) fn run(args: &BenchArgs) -> Result<Outcome> {
-    catch_interrupts()?;
+    catch_interrupts();
     let named = load::experiment(&args.experiment)?;
     load::check_directory_of(&named.experiment, &args.experiment.data)?;
     // Nothing but training is compared.

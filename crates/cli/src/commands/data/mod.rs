@@ -8,22 +8,22 @@ pub(super) use inspect::inspect;
 pub(super) use shards::split;
 
 use crate::args::ExperimentArgs;
-use crate::{Outcome, files, load};
+use crate::{Outcome, load};
 use anyhow::Result;
-use selvedge_core::experiment::Experiment;
-use selvedge_run::files::{write_json, write_whole_with};
+use selvedge_data::Statistics;
 use selvedge_run::outputs::{Kind, Output};
+use serde_json::Value;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
 /// `selvedge data export`
 pub(super) fn export(args: &ExperimentArgs, out: &Path) -> Result<Outcome> {
     let named = load::experiment(args)?;
-    check(args, &named.experiment, (out, Kind::Export))?;
+    let output = output(out, Kind::Export);
+    output.check(&load::files_of(args, &named.experiment))?;
     let dataset = load::dataset(&named.experiment, &args.data)?;
     load::check_run(args, &dataset)?;
-    files::leave_nothing_when_interrupted(out)?;
-    write_whole_with(out, |file| {
+    output.write_with(|file| {
         let mut writer = BufWriter::new(file);
         selvedge_data::write_npz(&dataset, &mut writer)?;
         writer.flush()
@@ -39,31 +39,39 @@ pub(super) fn export(args: &ExperimentArgs, out: &Path) -> Result<Outcome> {
 /// `selvedge data stats`
 pub(super) fn stats(args: &ExperimentArgs, out: Option<&Path>) -> Result<Outcome> {
     let named = load::experiment(args)?;
-    if let Some(out) = out {
-        check(args, &named.experiment, (out, Kind::Statistics))?;
+    let output = out.map(|path| output(path, Kind::Known("statistics", &is_statistics)));
+    if let Some(output) = &output {
+        output.check(&load::files_of(args, &named.experiment))?;
     }
     let statistics = load::data(&named.experiment, &args.data)?.statistics;
     let json = statistics.to_json();
-    let Some(out) = out else {
+    let Some(output) = output else {
         super::print_json(&json)?;
         return Ok(Outcome::Done);
     };
-    write_json(out, &json)?;
+    output.write(text(&json)?)?;
     crate::say(&format!(
         "statistics of {} training rows written to {}, fingerprint {}",
         statistics.rows,
-        out.display(),
+        output.path.display(),
         statistics.fingerprint()
     ));
     Ok(Outcome::Done)
 }
 
-fn check(
-    args: &ExperimentArgs,
-    experiment: &Experiment,
-    (path, kind): (&Path, Kind),
-) -> Result<()> {
+fn text(json: &Value) -> Result<String> {
+    Ok(serde_json::to_string_pretty(json)? + "\n")
+}
+
+/// They have a fingerprint, and nothing else: so they are the very file that shards have.
+fn is_statistics(written: &str) -> bool {
+    let value = serde_json::from_str(written).ok();
+    let statistics = value.and_then(|value| Statistics::from_json(value).ok());
+    let again = statistics.and_then(|statistics| text(&statistics.to_json()).ok());
+    again.is_some_and(|again| again == written)
+}
+
+fn output<'a>(path: &'a Path, kind: Kind<'a>) -> Output<'a> {
     let option = "--out";
-    let output = Output { option, path, kind };
-    Ok(output.check(&load::files_of(args, experiment))?)
+    Output { option, path, kind }
 }

@@ -21,7 +21,6 @@ pub(in crate::commands) fn split(args: &SplitArgs) -> Result<Outcome> {
         Some(path) => files::read_key(path)?,
         None => new_key()?,
     };
-    files::leave_nothing_when_interrupted(&args.out)?;
     load::check_directory_of(&experiment, &args.experiment.data)?;
     let data_dir = args.experiment.data.data_dir.as_deref();
     let cut = selvedge_data::cut(&experiment.data, experiment.seed, data_dir, &key, &args.out)?;

@@ -9,6 +9,7 @@ mod status;
 use super::{print, print_json};
 use crate::Outcome;
 use crate::args::FetchArgs;
+use crate::interrupt::say_when_interrupted;
 use anyhow::{Context, Result, bail};
 use catalogue::{Catalogue, Set};
 use checksum::Checksum;
@@ -217,7 +218,10 @@ impl Fetch<'_> {
         }
         let new_data_dir = !self.data_dir.exists();
         if !wanted.is_empty() {
-            say_when_interrupted()?;
+            // Every byte that came is in the file already, so that there is nothing left to do but to say so.
+            say_when_interrupted(
+                "\nstopped; the partial download is kept: run the command again to resume",
+            );
             make_folder(&folder)?;
         }
         let client = Client::new(Duration::from_secs_f64(self.args.timeout));
@@ -262,13 +266,4 @@ fn fetched(download: &Download<'_>, known: bool, found: &Checksum) -> String {
             found.kind, found.digits
         ),
     }
-}
-
-/// Every byte that came is in the file already, so that there is nothing left to do but to say so.
-fn say_when_interrupted() -> Result<()> {
-    ctrlc::set_handler(|| {
-        crate::say("\nstopped; the partial download is kept: run the command again to resume");
-        std::process::exit(130);
-    })
-    .context("cannot catch Ctrl-C")
 }

@@ -208,7 +208,7 @@ impl Deployment {
     /// Adds a hospital, as the last group.
     pub(crate) fn add(&mut self, folder: &Path, hospital: Hospital) -> Result<Changed> {
         let path = folder.join(EXPERIMENT);
-        let mut experiment = load::experiment_file(&path)?;
+        let mut experiment = load::experiment_file(&path, None)?;
         if experiment.data.set != "table" {
             bail!(
                 "data.set = {:?}: these parties were given shards, so cut the data again and make a new kit; a hospital can only be added where parties enrol, with \"table\"",
@@ -219,6 +219,13 @@ impl Deployment {
         self.consortium.hospitals.push(hospital);
         self.consortium.check()?;
         let m = self.consortium.hospitals.len() - 1;
+        let own = folder.join(&self.consortium.hospitals[m].name);
+        if own.exists() {
+            bail!(
+                "{} is there already, and a kit has made no such hospital: move it elsewhere, or choose another name",
+                own.display()
+            );
+        }
         experiment.data.groups = m + 1;
         let authority = Authority::load(&folder.join("authority"))?;
         let stock = Stock {

@@ -8,13 +8,14 @@ use anyhow::{Context, Result, bail};
 use selvedge_core::experiment::Experiment;
 use selvedge_core::role::Party;
 use selvedge_core::task::Task;
+use selvedge_data::unfinished::Unfinished;
 use selvedge_data::{PartyShard, PseudonymKey, distribute, read_party};
 use selvedge_net::credentials::{Authority, Identity, random, write_secret};
 use selvedge_net::server::{Quotas, link_text};
 use std::fs;
 use std::ops::Range;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What parties get besides keys.
 pub(crate) struct Stock<'a> {
@@ -35,20 +36,11 @@ pub(super) fn make_folder(path: &Path) -> Result<()> {
 
 /// Fills a folder that appears once it is whole.
 pub(super) fn whole<T>(folder: &Path, fill: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
-    let mut partial = folder.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = PathBuf::from(partial);
-    let _ = fs::remove_dir_all(&partial);
-    make_folder(&partial)?;
-    let filled = fill(&partial).and_then(|done| {
-        fs::rename(&partial, folder)
-            .with_context(|| format!("cannot create {}", folder.display()))?;
-        Ok(done)
-    });
-    if filled.is_err() {
-        let _ = fs::remove_dir_all(&partial);
-    }
-    filled
+    let cannot = || format!("cannot create {}", folder.display());
+    let new = Unfinished::folder(folder, 0o700).with_context(cannot)?;
+    let done = fill(new.path())?;
+    new.put().with_context(cannot)?;
+    Ok(done)
 }
 
 /// What the parties of a run may take up of servers.

@@ -22,6 +22,7 @@ impl Card<'_> {
     pub(super) fn limits(&self) -> String {
         let found = [
             self.purpose(),
+            self.learning(),
             self.origin(),
             self.classes(),
             self.groups(),
@@ -140,22 +141,24 @@ impl Card<'_> {
     }
 
     fn calibration(&self) -> Option<String> {
-        let samples = self.run.manifest.data.validation_samples;
-        Some(match self.exported.calibration {
-            Some(_) => format!(
-                "`calibrated` was fitted on {} validation samples from the same places: where the outcome is more or less common \
+        let trained = self.exported.trained;
+        Some(match trained.why_not_calibrated() {
+            None => format!(
+                "`calibrated` was fitted on {} from the same places: where the outcome is more or less common \
                  than here, probabilities will be miscalibrated. `probabilities` are not calibrated.",
-                count(samples as u64)
+                counted(trained.calibrated_on as u64, "validation sample")
             ),
-            None if samples == 0 => {
-                "**Not calibrated**: there were no validation samples. A probability of 0.8 does not mean that 8 of 10 such samples have \
-                 the class; only the order of probabilities is meaningful."
-                    .into()
-            }
-            None => "**Not calibrated**: a probability of 0.8 does not mean that 8 of 10 such samples have the class; only the order of \
-                     probabilities is meaningful. The run does not contain the predictions for the validation samples, which calibration needs."
-                .into(),
+            Some(why) => format!(
+                "**Not calibrated**: a probability of 0.8 does not mean that 8 of 10 such samples have the class; only the order of \
+                 probabilities is meaningful. They cannot be calibrated{why}."
+            ),
         })
+    }
+
+    /// Whether it has learnt anything.
+    fn learning(&self) -> Option<String> {
+        let untrained = self.exported.trained.untrained()?;
+        Some(format!("**Untrained**: {untrained}. Do not use it."))
     }
 
     /// Whether the test samples had a say in the model.

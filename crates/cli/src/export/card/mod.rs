@@ -44,7 +44,12 @@ pub(super) fn text(exported: &Exported<'_>, path: &Path) -> Result<String> {
 impl Card<'_> {
     /// Whether it is the model that was best on the validation samples, and not the last.
     fn is_best(&self) -> bool {
-        self.exported.file == selvedge_run::files::BEST
+        self.exported.trained.is_best()
+    }
+
+    fn has_diverged(&self) -> bool {
+        let ending = self.run.manifest.ending.as_ref();
+        ending.is_some_and(|ending| ending.kind == "diverged")
     }
 
     /// The evaluation of this very model.
@@ -63,6 +68,9 @@ impl Card<'_> {
                     "the model after {} iterations, the best on the validation samples",
                     count(e.t)
                 )
+            }
+            Some(e) if self.has_diverged() => {
+                format!("the last good model, after {} iterations", count(e.t))
             }
             _ => format!(
                 "the last model, after {} iterations",
@@ -147,11 +155,15 @@ impl Card<'_> {
                 let class = cell(&positive.label);
                 format!("The positive class is {class} ({}).\n\n", positive.why)
             });
+        let units = match settings.table.patient.is_empty() {
+            true => "rows",
+            false => "patients",
+        };
         format!(
             "## Data and splits\n\n\
              Data set {}{path}, fingerprint `{}`; statistics of training rows `{}`.\n\n\
              {} training samples on {} devices of {} (split: {}); {} validation samples, {} test samples; seed {}. Before groups are \
-             made, {} of the rows are held out for the test and {} of the rest for validation, unless the data set has its own parts (PhysioNet's \
+             made, {} of the {units} are held out for the test and {} of the rest for validation, unless the data set has its own parts (PhysioNet's \
              set-b, or a column that names them).\n\n{positive}{labels}",
             cell(&settings.set),
             cell(&data.fingerprint),

@@ -20,7 +20,7 @@ impl Card<'_> {
     /// What `selvedge evaluate` has found, else what training measured itself.
     pub(super) fn metrics(&self, run: &Path) -> Result<String> {
         let found = match self.assessed(run)? {
-            Some(assessed) => of_assessment(&assessed),
+            Some(assessed) => of_assessment(&assessed, self.is_best()),
             None => self.of_training(),
         };
         Ok(format!("## Metrics\n\n{found}"))
@@ -79,7 +79,7 @@ impl Card<'_> {
 }
 
 /// Values with their intervals, part by part and group by group.
-fn of_assessment(assessed: &Value) -> String {
+fn of_assessment(assessed: &Value, is_best: bool) -> String {
     let confidence = percent(assessed["confidence"].as_f64().unwrap_or_default());
     let calibrated = match assessed["calibration"].is_null() {
         true => "are not calibrated",
@@ -116,10 +116,11 @@ fn of_assessment(assessed: &Value) -> String {
     });
     let head: Vec<String> = std::iter::once(String::new()).chain(samples).collect();
     let head: Vec<&str> = head.iter().map(String::as_str).collect();
-    let chosen = match (parts.contains(&"validation"), calibrated) {
-        (false, _) => "",
+    let chosen = match (is_best, calibrated) {
         (true, "are calibrated") => ", and chosen and calibrated on the validation samples",
         (true, _) => ", and chosen on the validation samples",
+        (false, "are calibrated") => ", and calibrated on the validation samples",
+        (false, _) => "",
     };
     let mut out = format!(
         "From `selvedge evaluate`, with {confidence} bootstrap confidence intervals ({} resamples of the patients). Probabilities {calibrated}; \

@@ -3,19 +3,20 @@
 use super::super::message::Message;
 use super::super::{Outbox, Party};
 use super::Hospital;
-use crate::calibration::{Calibration, MOST_AT_ONCE, MOST_QUESTIONS, Sums};
+use crate::calibration::{Calibration, FEWEST_SAMPLES, MOST_AT_ONCE, MOST_QUESTIONS, Sums};
+use crate::checks::are_finite;
 
 /// What a model says of the validation samples.
 pub(super) struct Validated {
-    probabilities: Vec<f32>,
+    answers: Vec<f32>,
     /// What was asked.
     asked: Vec<Vec<Calibration>>,
 }
 
 impl Validated {
-    pub(super) fn new(probabilities: Vec<f32>) -> Self {
+    pub(super) fn new(answers: Vec<f32>) -> Self {
         Validated {
-            probabilities,
+            answers,
             asked: Vec::new(),
         }
     }
@@ -23,7 +24,7 @@ impl Validated {
 
 impl Hospital<'_> {
     /// What corrections do to what the measured model says. Only so many questions are answered for a model: from any
-    /// number of sums, what it says of single samples could be worked out.
+    /// number of sums, what it says of single samples could be worked out. Of very few nothing is said.
     pub(super) fn calibrate(
         &mut self,
         number: u64,
@@ -44,8 +45,13 @@ impl Hospital<'_> {
                     }
                     validated.asked.push(corrections.clone());
                 }
-                let labels = self.held_out[0].y.classes();
-                let of = |correction| Sums::of(correction, &validated.probabilities, labels);
+                let truth = &self.held_out[0].y;
+                let said = &validated.answers;
+                let tells = truth.len() >= FEWEST_SAMPLES && are_finite(said);
+                let of = |correction: &Calibration| match tells {
+                    true => Sums::of(correction, said, truth),
+                    false => Sums::none(correction),
+                };
                 Some(corrections.iter().map(of).collect())
             }
         };
@@ -57,9 +63,9 @@ impl Hospital<'_> {
         outbox.send(Party::Cloud, message);
     }
 
-    /// Whether a correction, if there is one, is for this run's classes.
+    /// Whether a correction, if there is one, is for this run's outcome.
     pub(super) fn can_be_of<'c>(&self, correction: impl Into<Option<&'c Calibration>>) -> bool {
-        let classes = self.task.architecture.combined.output().len();
-        correction.into().is_none_or(|found| found.is_for(classes))
+        let layout = self.task.objective.layout();
+        correction.into().is_none_or(|found| found.is_for(layout))
     }
 }
