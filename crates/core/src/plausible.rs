@@ -119,15 +119,15 @@ fn are_unlike(limit: f64, reports: &[(usize, Scores)]) -> Vec<bool> {
     let losses: Vec<LossSum> = held_out.iter().map(|(_, losses)| *losses).collect();
     let training: Vec<LossSum> = reports.iter().map(|(_, s)| s.training).collect();
     let figures = [
-        of(right_answers),
-        of(placement),
-        mean_losses(&losses),
-        mean_losses(&training),
+        (of(right_answers), half as Spread),
+        (of(placement), half),
+        (mean_losses(&losses), three_quarters),
+        (mean_losses(&training), three_quarters),
     ];
-    for figure in figures {
+    for (figure, spread) in figures {
         let usual = median(&figure);
         let apart: Vec<f64> = figure.iter().map(|x| (x - usual).abs()).collect();
-        let deviation = f64::max(1.0, deviation(&apart));
+        let deviation = f64::max(1.0, spread(&apart));
         for (unlike, apart) in unlike.iter_mut().zip(apart) {
             *unlike |= apart > limit * deviation;
         }
@@ -193,16 +193,22 @@ fn mean_losses(sums: &[LossSum]) -> Vec<f64> {
     sums.iter().map(apart).collect()
 }
 
-/// The standard deviation of a normal distribution of which three quarters are not farther out. (The median distance
-/// would say nothing of hospitals of a second kind, say those with another disease.)
-fn deviation(apart: &[f64]) -> f64 {
-    const THREE_QUARTERS: f64 = 1.1503;
+/// The standard deviation of distances from the usual figure.
+type Spread = fn(&[f64]) -> f64;
+
+/// That of a normal distribution of which half are no farther out.
+fn half(apart: &[f64]) -> f64 {
+    median(apart) / 0.6745
+}
+
+/// The same of three quarters, if that is more. Losses depend on what classes a hospital has, and where four of ten have
+/// others than the rest, half would say nothing of those four.
+fn three_quarters(apart: &[f64]) -> f64 {
     let mut sorted = apart.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let at = (3 * sorted.len()).div_ceil(4).saturating_sub(1);
-    sorted
-        .get(at)
-        .map_or(0.0, |distance| distance / THREE_QUARTERS)
+    let farthest = sorted.get(at).copied().unwrap_or(0.0);
+    f64::max(half(apart), farthest / 1.1503)
 }
 
 fn median(numbers: &[f64]) -> f64 {
@@ -299,19 +305,22 @@ mod tests {
                 .collect();
             assert_eq!(found(&reports, 6.0), NOBODY, "seed {seed}");
         }
-        for seed in 0..20 {
-            let mut stream = Key::new(seed).stream();
-            let evidence = |m| if m < 4 { 2.0 } else { 0.5 };
-            let mut reports: Vec<Scores> = (0..10)
-                .map(|m| report(&mut stream, 200, evidence(m)))
-                .collect();
-            assert_eq!(found(&reports, 6.0), NOBODY, "two kinds, seed {seed}");
-            reports[9] = reports[9].perfect();
-            assert_eq!(found(&reports, 6.0), [9], "two kinds, seed {seed}");
-        }
         let mut stream = Key::new(7).stream();
         let mut few: Vec<Scores> = (0..3).map(|_| report(&mut stream, 99, 1.0)).collect();
         few[0] = few[0].perfect();
         assert_eq!(found(&few, 6.0), NOBODY, "three cannot say who is unlike");
+    }
+
+    #[test]
+    fn hospitals_whose_patients_are_harder_to_learn_are_believed() {
+        let mut stream = Key::new(8).stream();
+        let mut reports: Vec<Scores> = (0..10).map(|_| report(&mut stream, 200, 1.0)).collect();
+        for hard in &mut reports[..4] {
+            let mean = hard.training.mean();
+            (0..200).for_each(|_| hard.training.add(5.0 * mean));
+        }
+        assert_eq!(found(&reports, 6.0), NOBODY);
+        reports[9] = reports[9].perfect();
+        assert_eq!(found(&reports, 6.0), [9]);
     }
 }
