@@ -7,42 +7,31 @@ use serde_json::{Map, Value, json};
 /// An outcome, and the names of its labels, of the quantity or of the event.
 type Asked<'a> = (&'a Outcome, &'a [String]);
 
-/// The headings above [`csv_line`].
-pub(crate) fn csv_head(outcome: &Outcome, names: &[String]) -> String {
-    let heads: Vec<String> = match outcome {
-        Outcome::Class => Vec::new(),
-        Outcome::Labels => {
-            let each = names.iter().map(|name| format!("probability_{name}"));
-            ["prediction".into()].into_iter().chain(each).collect()
-        }
+/// What the numbers are that a model gives for each patient: `probability_<label>` of yes, `prediction` of a quantity in
+/// its own unit, or `survival_<time>`, the probability that there was no event until then.
+pub(crate) fn columns(outcome: &Outcome, names: &[String]) -> Vec<String> {
+    let probability = |name: &String| format!("probability_{name}");
+    match outcome {
+        Outcome::Class | Outcome::Labels => names.iter().map(probability).collect(),
         Outcome::Quantity { .. } => vec!["prediction".into()],
         Outcome::Survival { ends } => {
-            let event = format!("{} until {}", name(names), horizon(ends));
-            let each = ends.iter().map(|end| format!("none until {}", *end as f32));
-            [event].into_iter().chain(each).collect()
+            let until = |end: &f64| format!("survival_{}", *end as f32);
+            ends.iter().map(until).collect()
         }
-    };
-    let cells: String = heads
-        .iter()
-        .map(|head| format!(",{}", csv_cell(head)))
-        .collect();
-    format!("id{cells}")
+    }
+}
+
+/// The headings above [`csv_line`].
+pub(crate) fn csv_head((outcome, names): Asked<'_>) -> String {
+    let columns = columns(outcome, names);
+    let names = columns.iter().map(|name| format!(",{}", csv_cell(name)));
+    format!("id{}", names.collect::<String>())
 }
 
 /// What is said of a patient. Numbers are written so that reading them gives the same bits.
-pub(crate) fn csv_line(id: &str, (outcome, names): Asked<'_>, said: &[f32]) -> String {
-    let first = match outcome {
-        Outcome::Class | Outcome::Quantity { .. } => None,
-        Outcome::Labels => Some(csv_cell(&predicted(names, said).join("; "))),
-        Outcome::Survival { .. } => Some(event(said).to_string()),
-    };
-    let each = said.iter().map(ToString::to_string);
-    let cells: String = first
-        .into_iter()
-        .chain(each)
-        .map(|cell| format!(",{cell}"))
-        .collect();
-    format!("{}{cells}", csv_cell(id))
+pub(crate) fn csv_line(id: &str, said: &[f32]) -> String {
+    let numbers: String = said.iter().map(|number| format!(",{number}")).collect();
+    format!("{}{numbers}", csv_cell(id))
 }
 
 /// The same for a script.

@@ -36,6 +36,8 @@ mod lost;
 mod messages;
 #[path = "truth/naming.rs"]
 mod naming;
+#[path = "truth/outcomes.rs"]
+mod outcomes;
 #[path = "truth/outputs.rs"]
 mod outputs;
 #[path = "truth/parties.rs"]

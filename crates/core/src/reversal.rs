@@ -258,8 +258,11 @@ mod tests {
     use super::*;
     use selvedge_nn::random::Key;
 
-    /// Groups that pull noisily towards points of their own; some send that reversed, some are away now and then.
-    fn headings(reversed: &[usize], rounds: u64, pull: f32) -> Vec<bool> {
+    use Heading::{Forward, Reversed};
+
+    /// The worst that is said of groups that pull noisily towards points of their own; some send that reversed, some are
+    /// away now and then.
+    fn headings(reversed: &[usize], rounds: u64, pull: f32) -> Vec<Heading> {
         let (groups, n) = (8, 700);
         let mut stream = Key::new(5).stream();
         let mut normal = || stream.normal();
@@ -269,7 +272,8 @@ mod tests {
             theta2: (0..n).map(|_| normal()).collect(),
         };
         let aims: Vec<Model> = (0..groups).map(|_| point()).collect();
-        let (mut theta, mut reversals, mut verdict) = (point(), Reversals::default(), Vec::new());
+        let (mut theta, mut reversals) = (point(), Reversals::default());
+        let mut worst = vec![Forward; groups];
         for t in 0..rounds {
             let sent = aims.iter().enumerate().map(|(m, aim)| {
                 let (mut model, noise) = (theta.clone(), point());
@@ -292,7 +296,9 @@ mod tests {
                 .filter(|m| !(*m as u64 + t).is_multiple_of(9))
                 .map(|m| (m, 3))
                 .collect();
-            verdict = reversals.observe(1, 4.0, (&theta, &sent), &there);
+            let now = reversals.observe(1, 3.5, (&theta, &sent), &there);
+            let both = worst.iter_mut().zip(now);
+            both.for_each(|(worst, now)| *worst = now.max(*worst));
             for part in 0..3 {
                 let before = theta.parts()[part].to_vec();
                 for (m, _) in &there {
@@ -303,14 +309,18 @@ mod tests {
                 }
             }
         }
-        let is_reversed = |heading: &Heading| *heading == Heading::Reversed;
-        verdict.iter().map(is_reversed).collect()
+        worst
     }
 
     #[test]
     fn who_pushes_on_is_found_and_nobody_else() {
-        let expected =
-            |reversed: &[usize]| -> Vec<bool> { (0..8).map(|m| reversed.contains(&m)).collect() };
+        let expected = |reversed: &[usize]| -> Vec<Heading> {
+            let of = |m| match reversed.contains(&m) {
+                true => Reversed,
+                false => Forward,
+            };
+            (0..8).map(of).collect()
+        };
         for reversed in [&[][..], &[3], &[0, 6]] {
             assert_eq!(headings(reversed, 250, 0.1), expected(reversed));
         }
@@ -324,6 +334,18 @@ mod tests {
             expected(&[]),
             "too early"
         );
+    }
+
+    #[test]
+    fn what_most_groups_do_helps_to_judge_one_but_does_not_condemn_it() {
+        assert_eq!(lead(vec![-4.0, -3.0, -2.0, 1.0], 3.5), 1.0);
+        assert_eq!(
+            lead(vec![-9.0, -8.0, -7.0], 3.5),
+            1.75,
+            "at most half the limit"
+        );
+        assert_eq!(lead(vec![0.0, 0.5, 0.2], 3.5), 0.0);
+        assert_eq!(lead(Vec::new(), 3.5), 0.0);
     }
 
     #[test]

@@ -171,14 +171,14 @@ impl Predicted<'_> {
         let classes = self.trained.classes();
         let mut out = match self.trained.outcome() {
             Outcome::Class => csv_head(classes, &self.chosen),
-            other => answers::csv_head(other, classes),
+            other => answers::csv_head((other, classes)),
         } + ",notes\n";
         let notes = notes_by_row(&self.patients);
         for (row, said) in self.rows() {
             let id = self.patients.ids[row].as_str();
             out += &match self.trained.outcome() {
                 Outcome::Class => csv_line((id, self.class(said)), said, &self.chosen),
-                other => answers::csv_line(id, (other, classes), said),
+                _ => answers::csv_line(id, said),
             };
             let told = notes.get(&row).map_or(String::new(), |n| n.join("; "));
             out += &format!(",{}\n", csv_cell(&told));

@@ -326,7 +326,7 @@ const LEAST_RATE: f64 = 1e-9;
 /// The training loss before training and after it, if it has more than doubled.
 pub(crate) fn gone_wrong(evaluations: &[Evaluation]) -> Option<[f64; 2]> {
     let [before, after] = [evaluations.first()?, evaluations.last()?].map(|e| e.loss_train);
-    (after > 2.0 * before).then_some([before, after])
+    (before > 0.0 && after > 2.0 * before).then_some([before, after])
 }
 
 /// Loads the data and trains, while a person sees how far it is.

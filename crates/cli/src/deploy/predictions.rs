@@ -1,6 +1,7 @@
 //! What was answered for each patient, as CSV and as JSON: probabilities of classes or labels, a quantity, or a survival
 //! curve.
 
+use crate::answers;
 use crate::report::text::csv_cell;
 use selvedge_core::calibration::Calibration;
 use selvedge_core::metrics::argmax;
@@ -69,13 +70,13 @@ impl Predictions {
         class.map_or("", String::as_str)
     }
 
-    /// `id,prediction,probability_<class>…,positive,threshold`, or `id` and [`columns`]; numbers are written so that
+    /// `id,prediction,probability_<class>…,positive,threshold`, or `id` and [`columns`](answers::columns); numbers are written so that
     /// reading them gives the same bits.
     pub(crate) fn csv(&self) -> String {
         if !self.outcome.is_class() {
-            let mut text = answers_head(&self.outcome, &self.classes) + "\n";
+            let mut text = answers::csv_head((&self.outcome, &self.classes)) + "\n";
             for (id, said) in &self.answered {
-                text += &(answers_line(id, said) + "\n");
+                text += &(answers::csv_line(id, said) + "\n");
             }
             return text;
         }
@@ -96,8 +97,11 @@ impl Predictions {
     /// One JSON object.
     pub(crate) fn json(&self) -> Value {
         if !self.outcome.is_class() {
-            let columns = columns(&self.outcome, &self.classes);
-            let one = |(id, said): &(String, Vec<f32>)| json!({ "id": id, "answers": by_class(&columns, said) });
+            let one = |(id, said): &(String, Vec<f32>)| {
+                let mut value = answers::json((&self.outcome, &self.classes), said);
+                value["id"] = json!(id);
+                value
+            };
             return json!({
                 "outcome": self.outcome,
                 "names": self.classes,
@@ -121,30 +125,6 @@ impl Predictions {
             "unknown": self.unknown,
         })
     }
-}
-
-/// What the numbers are that a model gives for each patient: `probability_<label>` of yes, `prediction` of a quantity in
-/// its own unit, or `survival_<time>`, the probability that there was no event until then.
-pub(crate) fn columns(outcome: &Outcome, names: &[String]) -> Vec<String> {
-    let probability = |name: &String| format!("probability_{name}");
-    match outcome {
-        Outcome::Class | Outcome::Labels => names.iter().map(probability).collect(),
-        Outcome::Quantity { .. } => vec!["prediction".into()],
-        Outcome::Survival { ends } => ends.iter().map(|end| format!("survival_{end}")).collect(),
-    }
-}
-
-/// The headings above [`answers_line`].
-pub(crate) fn answers_head(outcome: &Outcome, names: &[String]) -> String {
-    let columns = columns(outcome, names);
-    let names = columns.iter().map(|name| format!(",{}", csv_cell(name)));
-    format!("id{}", names.collect::<String>())
-}
-
-/// What is said of a patient where that is no class.
-pub(crate) fn answers_line(id: &str, said: &[f32]) -> String {
-    let numbers: String = said.iter().map(|number| format!(",{number}")).collect();
-    format!("{}{numbers}", csv_cell(id))
 }
 
 /// The headings above [`csv_line`].

@@ -54,10 +54,14 @@ fn with_defences_a_few_hostile_parties_change_little_and_are_told() {
 #[test]
 fn honest_runs_are_the_same_with_defences() {
     let place = Place::new("honest");
-    let (plain, _) = train(&place, "plain", &[]);
-    let (defended, said) = train(&place, "defended", &DEFENCES);
-    assert!((plain - defended).abs() < 0.01, "{plain} and {defended}");
-    assert!(!said.contains("quarantine"), "{said}");
+    train(&place, "plain", &[]);
+    let (_, said) = train(&place, "defended", &DEFENCES);
+    let model = |name| std::fs::read(Run::at(&place, name).file("model.safetensors")).unwrap();
+    assert!(model("plain") == model("defended"), "to the bit: {said}");
+    assert!(
+        !said.contains("Left out") && !said.contains("quarantine"),
+        "{said}"
+    );
 }
 
 #[test]
