@@ -40,11 +40,14 @@ pub(crate) fn is_predictions(text: &str) -> bool {
         let are_numbers = |row: &Vec<String>| row[1..columns].iter().all(|t| number(t).is_some());
         let is_row =
             |row: &Vec<String>| row.len() == head.len() && are_numbers(row) && are_notes(row);
-        return rows.iter().all(is_row);
+        return !rows.is_empty() && rows.iter().all(is_row);
     }
+    // How the class was chosen, where one is the positive one.
+    let is_chosen = head[..columns].ends_with(&["positive".to_owned(), "threshold".to_owned()]);
+    let numbers = columns - if is_chosen { 2 } else { 0 };
     let (Some(["id", "prediction"]), Some(classes)) = (
         head.get(..2).map(|two| [two[0].as_str(), two[1].as_str()]),
-        head.get(2..columns),
+        head.get(2..numbers),
     ) else {
         return false;
     };
@@ -57,9 +60,17 @@ pub(crate) fn is_predictions(text: &str) -> bool {
         classes.iter().any(is)
     };
     let is_row = |row: &Vec<String>| {
-        let numbers: Option<Vec<f32>> = row[2..columns].iter().map(number).collect();
+        let said: Option<Vec<f32>> = row[2..numbers].iter().map(number).collect();
+        let are_chosen = match &row[numbers..columns] {
+            [positive, at] => {
+                let is_threshold = at.is_empty() || at == "unreachable" || number(at).is_some();
+                is_class(positive) && is_threshold
+            }
+            _ => true,
+        };
         is_class(&row[1])
-            && numbers.is_some_and(|all| (all.iter().sum::<f32>() - 1.0).abs() < ROUNDING)
+            && are_chosen
+            && said.is_some_and(|all| (all.iter().sum::<f32>() - 1.0).abs() < ROUNDING)
             && are_notes(row)
     };
     !classes.is_empty()
@@ -130,6 +141,22 @@ mod tests {
         assert!(is_predictions(WRITTEN));
         let asked = "id,prediction,probability_no,probability_yes\np1,yes,0.25,0.75\n";
         assert!(is_predictions(asked));
+        let head = "id,prediction,probability_no,probability_yes,positive,threshold,notes\n";
+        for threshold in ["", "0.25", "unreachable"] {
+            let row = |positive: &str| format!("{head}p1,yes,0.25,0.75,{positive},{threshold},\n");
+            assert!(is_predictions(&row("yes")) && !is_predictions(&row("maybe")));
+        }
+        for answers in [
+            "id,prediction,notes\np1,-2.5,\n",
+            "id,probability_ill,probability_late\np1,0.75,0.5\n",
+            "id,survival_7,survival_30.5,notes\np1,0.75,0.5,pulse was not measured\n",
+        ] {
+            assert!(is_predictions(answers), "{answers}");
+            let changed = answers
+                .replace("5,", "5 (high),")
+                .replace("5\n", "5 (high)\n");
+            assert!(!is_predictions(&changed), "{changed}");
+        }
         for (from, to) in [
             (",notes", ",notes,ward"),
             ("id,", "patient,"),
