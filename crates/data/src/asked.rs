@@ -23,6 +23,67 @@ pub(crate) struct Known {
     pub(crate) horizon: Option<f64>,
 }
 
+/// Labels that are being hidden.
+struct Hiding {
+    key: Key,
+    share: f64,
+    known: u64,
+    hidden: u64,
+}
+
+impl Hiding {
+    fn new(share: f64, seed: u64) -> Self {
+        Hiding {
+            key: Key::new(seed).with(HIDDEN),
+            share,
+            known: 0,
+            hidden: 0,
+        }
+    }
+
+    /// Some of a row's.
+    fn hide(&mut self, row: u64, labels: &mut [f32]) {
+        let mut stream = self.key.with(row).stream();
+        for label in labels {
+            let is_hidden = f64::from(stream.uniform()) < self.share;
+            self.known += u64::from(!label.is_nan());
+            self.hidden += u64::from(is_hidden && !label.is_nan());
+            if is_hidden {
+                *label = f32::NAN;
+            }
+        }
+    }
+
+    fn told(&self) -> String {
+        format!(
+            "{} of {} known labels of training rows are hidden (data.hidden)",
+            self.hidden, self.known
+        )
+    }
+}
+
+/// Hides a share of the labels of generated training rows, group after group, and says so.
+pub(crate) fn hide_generated<'a>(
+    kind: Kind,
+    groups: impl Iterator<Item = &'a mut Targets>,
+    share: f64,
+    seed: u64,
+) -> Result<Option<String>, DataError> {
+    if kind != Kind::Labels || share == 0.0 {
+        return Known::nothing_to_hide(share);
+    }
+    let (mut hiding, mut row) = (Hiding::new(share, seed), 0);
+    for targets in groups {
+        if let Targets::Numbers { each, values } = targets {
+            for labels in values.chunks_exact_mut(*each) {
+                hiding.hide(row, labels);
+                row += 1;
+            }
+        }
+    }
+    Ok(Some(hiding.told()))
+}
+
 /// Names of labels: so that unusual ones are few, an unknown label counts as no.
 const NO_OR_YES: [&str; 2] = ["without", "with"];
 
@@ -92,22 +153,11 @@ impl Known {
         else {
             return Err(not_labels(share));
         };
-        let key = Key::new(seed).with(HIDDEN);
-        let (mut known, mut hidden) = (0, 0);
+        let mut hiding = Hiding::new(share, seed);
         for row in split.groups.iter().flatten() {
-            let mut stream = key.with(*row as u64).stream();
-            for label in &mut values[row * *each..][..*each] {
-                let is_hidden = f64::from(stream.uniform()) < share;
-                known += u32::from(!label.is_nan());
-                hidden += u32::from(is_hidden && !label.is_nan());
-                if is_hidden {
-                    *label = f32::NAN;
-                }
-            }
+            hiding.hide(*row as u64, &mut values[row * *each..][..*each]);
         }
-        Ok(Some(format!(
-            "{hidden} of {known} known labels of training rows are hidden (data.hidden)"
-        )))
+        Ok(Some(hiding.told()))
     }
 
     /// Of classes nothing is hidden.

@@ -165,16 +165,26 @@ impl Trained {
             ));
         }
         let validated = self.manifest.data.validation_samples;
-        let on = self.calibrated_on;
+        // What cannot be calibrated was chosen by all of them.
+        let calibrates = self.calibrates();
+        let on = if calibrates {
+            self.calibrated_on
+        } else {
+            validated
+        };
         if on > 0 && on < FEW {
             told.push(format!(
-                "{on} validation samples are too few to choose a model, calibrate it or find a threshold reliably"
+                "{on} validation samples are too few to choose a model{} reliably",
+                match self.outcome().kind() {
+                    Kind::Class => ", calibrate it or find a threshold",
+                    Kind::Labels => " and calibrate it",
+                    Kind::Quantity | Kind::Survival => "",
+                }
             ));
         }
         let few_answer = format!(
             "hospitals that have fewer than {FEWEST_SAMPLES}, do not answer in time or are left out, as those in quarantine are, say nothing of theirs"
         );
-        let calibrates = self.calibrates();
         if on == 0 && validated > 0 && calibrates {
             told.push(match self.file.with_file_name(CALIBRATION).is_file() {
                 true => format!(

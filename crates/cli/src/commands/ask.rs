@@ -38,6 +38,7 @@ pub(crate) fn run(args: &AskArgs) -> Result<Outcome> {
     }
     match (&said.calibration, args.uncalibrated) {
         (Some(_), _) | (None, true) => {}
+        (None, false) if !said.calibrates() => {}
         (None, false) => crate::say(
             "note: probabilities are the model's own: the run had no validation samples to calibrate them on, or too few, or of one class only",
         ),

@@ -6,7 +6,7 @@ use crate::report::text::csv_cell;
 use crate::written::UNREACHABLE;
 use selvedge_core::calibration::Calibration;
 use selvedge_core::metrics::argmax;
-use selvedge_core::outcome::Outcome;
+use selvedge_core::outcome::{Kind, Outcome};
 use selvedge_core::positive::Positive;
 use selvedge_core::role::Answer;
 use serde_json::{Map, Value, json};
@@ -54,6 +54,11 @@ impl Predictions {
             }
         }
         predictions
+    }
+
+    /// Whether its answers are probabilities that can be calibrated.
+    pub(crate) fn calibrates(&self) -> bool {
+        matches!(self.outcome.kind(), Kind::Class | Kind::Labels)
     }
 
     /// How many were answered.

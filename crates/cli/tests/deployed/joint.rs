@@ -137,6 +137,8 @@ fn a_deployment_answers_whatever_was_asked() {
                 .map(|p| p.parse::<f32>().unwrap().to_bits())
                 .collect()
         };
+        let header = told.lines().next().unwrap();
+        assert_eq!(header.split(',').count(), 1 + outputs, "{header}");
         let bits: Vec<Vec<u32>> = told.lines().skip(1).map(bits).collect();
         let places = &own.held_out[1].places;
         let expected: Vec<_> = places

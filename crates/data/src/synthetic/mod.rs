@@ -81,7 +81,9 @@ pub(crate) fn generate(settings: &DataSettings, seed: u64) -> Result<Dealt, Data
             offsets: offsets.into(),
         }
     });
-    let groups: Vec<Group> = groups.collect();
+    let mut groups: Vec<Group> = groups.collect();
+    let known = groups.iter_mut().map(|group| &mut group.samples.y);
+    let hidden = asked::hide_generated(kind, known, settings.hidden, seed)?;
     let training = || groups.iter().map(|group| &group.samples.y);
     let dataset = Dataset {
         name: settings.set.clone(),
@@ -112,7 +114,7 @@ pub(crate) fn generate(settings: &DataSettings, seed: u64) -> Result<Dealt, Data
         persons: vec![Vec::new(); settings.groups + 2],
         columns: Default::default(),
         ids: Ids::Numbered,
-        notes: Vec::new(),
+        notes: hidden.into_iter().collect(),
         dataset,
     })
 }
