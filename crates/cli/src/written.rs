@@ -48,7 +48,9 @@ fn is_cell(head: &[String], name: &str, cell: &str) -> bool {
         "positive" => labels(head).any(|label| label == plain(cell)),
         "threshold" => ["", UNREACHABLE].contains(&cell) || number(cell).is_some(),
         _ => {
-            let is_number = [PROBABILITY, "survival_"].iter().any(|with| name.starts_with(with));
+            let is_number = [PROBABILITY, "survival_"]
+                .iter()
+                .any(|with| name.starts_with(with));
             is_number && number(cell).is_some()
         }
     }
