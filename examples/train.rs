@@ -1,6 +1,8 @@
 //! Data in memory: train with HSGD, read the metrics, use the model.
 
-use selvedge_run::{Dataset, Error, Experiment, Group, Holders, Loaded, Samples, Shape, Training};
+use selvedge_run::{
+    Dataset, Error, Experiment, Group, Holders, Loaded, Outcome, Samples, Shape, Training,
+};
 use std::ops::Range;
 
 /// Patients with one number at the hospital and one on a device; those whose numbers have the same sign are ill.
@@ -19,6 +21,7 @@ fn main() -> Result<(), Error> {
         name: "signs".into(),
         hospital: Shape::Flat(1),
         device: Shape::Flat(1),
+        outcome: Outcome::Class,
         classes: vec!["well".into(), "ill".into()],
         groups: vec![group("north", 0..300), group("south", 300..600)],
         validation: patients(600..700),
@@ -31,7 +34,7 @@ fn main() -> Result<(), Error> {
         let f1 = e.test.f1.unwrap_or(f64::NAN);
         println!("t {:4}  loss {:.3}  F1 {f1:.3}", e.t, e.loss_train);
     }
-    let new = finished.predict(&patients(900..902)).probabilities;
+    let new = finished.predict(&patients(900..902)).answers;
     println!("ill with probability {:.2} and {:.2}", new[1], new[3]);
     Ok(())
 }

@@ -103,7 +103,7 @@ def drawn(tower, random):
     return rows.astype(np.float32).reshape(ROWS, *tower.shape)
 
 
-def predicted(options, run, given, more, folder):
+def predicted(options, run, output, given, more, folder):
     """What the binary under test says of some rows, and the rows as exported models take them."""
     said, arrays = folder / "said.csv", folder / "arrays.npz"
     command = [options.selvedge, "predict", str(run), *more, "--out", str(said), "--arrays", str(arrays)]
@@ -117,9 +117,11 @@ def predicted(options, run, given, more, folder):
         raise BadInput(f"{error.filename}: {error.strerror}") from error
     except subprocess.CalledProcessError as error:
         raise BadInput(f"{' '.join(command)}: exit code {error.returncode}, {error.stderr}") from error
-    columns = [i for i, name in enumerate(rows[0]) if name.startswith("probability_")]
-    probabilities = np.array([[float(row[i]) for i in columns] for row in rows[1:]])
-    return probabilities, read_arrays(arrays)
+    is_answer = {"probabilities": lambda name: name.startswith("probability_"), "prediction": lambda name: name == "prediction",
+                 "survival": lambda name: name.startswith("survival_")}[output]
+    columns = [i for i, name in enumerate(rows[0]) if is_answer(name)]
+    answers = np.array([[float(row[i]) for i in columns] for row in rows[1:]])
+    return answers, read_arrays(arrays)
 
 
 class Table:
@@ -129,10 +131,10 @@ class Table:
         self.tolerance, self.differing = tolerance, 0
         print(f"{'run':20} {'numbers':14} {'rows':>6}  {'of':10} {'difference':>10}")
 
-    def row(self, run, name, way, ours, theirs):
+    def row(self, run, name, way, ours, theirs, unit):
         if ours.shape != theirs.shape:
             raise BadInput(f"{run}: {name} of {way} have the shape {ours.shape}, expected {theirs.shape}")
-        difference = np.abs(ours.astype(np.float64) - theirs).max()
+        difference = np.abs(ours.astype(np.float64) - theirs).max() / unit
         agrees = difference <= self.tolerance  # false for NaN
         self.differing += not agrees
         verdict = "ok" if agrees else "DIFFERS"
@@ -150,16 +152,18 @@ def compare(options, run, table):
             random = np.random.default_rng(len(run.name))
             np.savez(given[0], hospital=drawn(model.hospital, random), device=drawn(model.device, random))
         said = {}
-        for name, more in (("probabilities", ["--uncalibrated"]), ("calibrated", [])):
-            if name == "probabilities" or model.calibration:
-                said[name], inputs = predicted(options, run, given, more, folder)
+        uncalibrated = ["--uncalibrated"] if model.output == "probabilities" else []
+        for name, more in ((model.output, uncalibrated), ("calibrated", [])):
+            if name == model.output or model.calibration:
+                said[name], inputs = predicted(options, run, model.output, given, more, folder)
     ways = {"model.onnx": named(graphs["model"], inputs), "parts": in_parts(graphs, inputs),
             "load.py": in_pytorch(model, inputs)}
     for name, theirs in said.items():
         for way, results in ways.items():
             if name not in results:
                 raise BadInput(f"{run}: {way} gives no {name}")
-            table.row(run.name, name, way, results[name], theirs)
+            # Of a quantity differences are in standard deviations.
+            table.row(run.name, name, way, results[name], theirs, model.about.get("deviation", 1.0))
 
 
 def check(options):
@@ -177,7 +181,7 @@ def main():
     parser.add_argument("run", type=pathlib.Path, nargs="+")
     parser.add_argument("--input", action="append", help="a file of patients, as `selvedge predict --input` takes it; can be repeated")
     parser.add_argument("--selvedge", default=str(root / "target/release/selvedge"), help="the binary under test")
-    parser.add_argument("--tolerance", type=float, default=1e-5, help="largest difference of a probability")
+    parser.add_argument("--tolerance", type=float, default=1e-5, help="largest difference of a probability, or of a quantity in standard deviations")
     try:
         return check(parser.parse_args())
     except BadInput as error:

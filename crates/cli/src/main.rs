@@ -7,6 +7,7 @@
 //! Exit codes: 0 done, 2 something was wrong (the message says what and what would be right), 130 stopped by Ctrl-C
 //! after saving.
 
+mod answers;
 mod args;
 mod assessment;
 mod commands;

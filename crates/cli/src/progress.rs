@@ -12,6 +12,8 @@ pub(crate) use terminal::has_colours;
 use crate::interrupt::goes_on;
 use glance::{Course, Glance, Parties, Present};
 use selvedge_core::dataset::Dataset;
+use selvedge_core::metrics::Metric;
+use selvedge_core::outcome::Kind;
 use selvedge_core::run::Interval;
 use selvedge_core::state::Evaluation;
 use selvedge_run::Watcher;
@@ -42,7 +44,9 @@ pub(crate) struct Progress {
     /// What the last evaluation found, and how it went so far.
     last: Option<Evaluation>,
     loss: Course,
-    auc: Course,
+    kind: Kind,
+    /// How the metric went that stands for all of its kind.
+    chief: Course,
     /// Why P, Q and η are what they are, as it was told last.
     told: Option<String>,
 }
@@ -60,15 +64,16 @@ impl Progress {
             shown: None,
             last: None,
             loss: Course::default(),
-            auc: Course::default(),
+            kind: dataset.outcome.kind(),
+            chief: Course::default(),
             told: None,
         }
     }
 
     fn note(&mut self, evaluation: &Evaluation) {
         self.loss.add(evaluation.loss_train);
-        if let Some(auc) = evaluation.test.auc {
-            self.auc.add(auc);
+        if let Some(value) = Metric::chief(self.kind).of(evaluation) {
+            self.chief.add(value);
         }
         self.last = Some(evaluation.clone());
     }
@@ -90,7 +95,8 @@ impl Progress {
             learning_rate: interval.learning_rate,
             last: self.last.as_ref(),
             loss: &self.loss,
-            auc: &self.auc,
+            kind: self.kind,
+            chief: &self.chief,
             parties: self.parties,
             present: Present::of(interval.groups),
         };
@@ -106,7 +112,8 @@ impl Progress {
         let mut parts = vec![format!("t {t}/{}", self.total)];
         if let Some(e) = &self.last {
             parts.push(format!("loss {:.3}", e.loss_train));
-            parts.push(format!("AUC {}", score(e.test.auc)));
+            let chief = Metric::chief(self.kind);
+            parts.push(format!("{} {}", chief.heading, score(chief.of(e))));
         }
         let ledger = &progress.ledger;
         let sent = bytes(ledger.exact() as f64 / self.parties.groups.max(1) as f64);

@@ -1,12 +1,12 @@
 //! What a person reads when a run has ended, and what a script reads instead.
 
-use crate::comparison::table::MEANS;
+use crate::comparison::table::{means, targets_of};
 use selvedge_core::experiment::OptimiserSettings;
-use selvedge_core::metrics::{METRICS, Metric};
+use selvedge_core::metrics::Metric;
 use selvedge_core::run::Ending;
 use selvedge_core::state::{Evaluation, Without};
 use selvedge_run::Finished;
-use selvedge_run::format::{bytes, count, counted, rate, score, seconds};
+use selvedge_run::format::{bytes, count, counted, exact, rate, score, seconds};
 use selvedge_run::left_out;
 use selvedge_run::manifest::EndingInfo;
 use selvedge_run::runs::mean_and_deviation;
@@ -92,7 +92,8 @@ impl Summary {
     fn settings(&self) -> String {
         let train = &self.run.manifest.experiment["train"];
         let (p, q) = (&train["global_interval"], &train["local_interval"]);
-        let mut given = format!("P {p}, Q {q}, η {}", train["learning_rate"]);
+        let eta = train["learning_rate"].as_f64().map_or(String::new(), exact);
+        let mut given = format!("P {p}, Q {q}, η {eta}");
         let optimiser = self.run.manifest.experiment["optimiser"].clone();
         let optimiser: OptimiserSettings = serde_json::from_value(optimiser).unwrap_or_default();
         if !optimiser.is_usual() {
@@ -140,14 +141,19 @@ impl Summary {
             let values = rows
                 .iter()
                 .map(|(_, e)| score(metric.of(e)).chars().count());
-            values.chain([metric.heading.len(), 5]).max().unwrap_or(0) + 2
+            values
+                .chain([metric.heading.chars().count(), 5])
+                .max()
+                .unwrap_or(0)
+                + 2
         };
         let heading = |metric: &Metric| format!("{:>1$}", metric.heading, width(metric));
-        let headings: String = METRICS.iter().map(heading).collect();
+        let kind = self.run.manifest.data.outcome;
+        let headings: String = Metric::of_kind(kind).map(heading).collect();
         writeln!(out, "\n{:<18}{headings}", "")?;
         for (name, e) in &rows {
             let value = |metric: &Metric| format!("{:>1$}", score(metric.of(e)), width(metric));
-            let values: String = METRICS.iter().map(value).collect();
+            let values: String = Metric::of_kind(kind).map(value).collect();
             let untrained = if e.t == 0 { ", untrained" } else { "" };
             writeln!(
                 out,
@@ -173,7 +179,8 @@ impl Summary {
             ),
             _ => writeln!(
                 out,
-                "On the test samples, but for the training loss.\n{MEANS}."
+                "On the test samples, but for the training loss.\n{}.",
+                means(kind)
             ),
         }
     }
@@ -265,8 +272,9 @@ pub(crate) fn without(what: &str, e: &Evaluation, names: &[String]) -> String {
 /// Mean and standard deviation over seeds of what counts.
 pub(crate) fn over_seeds(runs: &[Summary]) -> String {
     let results: Vec<&Evaluation> = runs.iter().filter_map(|s| s.run.result()).collect();
+    let first = runs.first().map(|s| s.run.manifest.data.outcome);
     let mut out = format!("{} seeds, mean ± standard deviation\n", results.len());
-    for metric in Metric::targets() {
+    for metric in targets_of(first.unwrap_or_default()) {
         let (name, values) = (metric.heading, results.iter().filter_map(|e| metric.of(e)));
         let values: Vec<f64> = values.collect();
         if values.is_empty() {

@@ -15,6 +15,8 @@ mod intervals;
 mod killed;
 #[path = "comparison/numbers.rs"]
 mod numbers;
+#[path = "comparison/outcomes.rs"]
+mod outcomes;
 #[path = "comparison/refused.rs"]
 mod refused;
 #[path = "comparison/reproduced.rs"]

@@ -97,6 +97,8 @@ fn new_patients_get_the_probabilities_that_evaluate_measures() {
         "prediction",
         "probability_no",
         "probability_yes",
+        "positive",
+        "threshold",
         "notes",
     ];
     assert_eq!(rows[0], header);

@@ -30,12 +30,18 @@ mod files;
 mod held_out;
 #[path = "truth/joining.rs"]
 mod joining;
+#[path = "truth/lost.rs"]
+mod lost;
 #[path = "truth/messages.rs"]
 mod messages;
 #[path = "truth/naming.rs"]
 mod naming;
+#[path = "truth/outcomes.rs"]
+mod outcomes;
 #[path = "truth/outputs.rs"]
 mod outputs;
+#[path = "truth/parties.rs"]
+mod parties;
 #[path = "truth/positive.rs"]
 mod positive;
 #[path = "truth/ranking.rs"]

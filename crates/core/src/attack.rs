@@ -8,7 +8,8 @@ use crate::experiment::{AttackKind, AttackSettings};
 use crate::keys::{Purpose, key};
 use crate::metrics::argmax;
 use crate::model::{Architecture, Model};
-use crate::objective::{Objective, Targets};
+use crate::objective::Objective;
+use crate::outcome::{Outcome, Targets};
 use crate::scores::{Scores, predict};
 use selvedge_nn::random::Key;
 
@@ -208,16 +209,34 @@ impl Attack {
 
 impl Lies {
     fn new(kind: AttackKind, group: &Group, dataset: &Dataset) -> Option<Self> {
-        let classes = dataset.classes.len() as u32;
-        let (x2, y) = (group.samples.x2.clone(), group.samples.y.classes());
+        let x2 = || group.samples.x2.clone();
+        let truth = &group.samples.y;
         match kind {
             AttackKind::LabelFlip => {
-                let y = y.iter().map(|class| (class + 1) % classes);
-                Some(Lies { x2, y: y.collect() })
+                let y = lies(truth, dataset, |known, outcome| match outcome {
+                    // Unknown labels stay unknown.
+                    Outcome::Labels => known.iter_mut().for_each(|y| *y = 1.0 - *y),
+                    Outcome::Quantity { mean, .. } => known[0] = 2.0 * *mean as f32 - known[0],
+                    _ => known[1] = 1.0 - known[1],
+                });
+                Some(Lies { x2: x2(), y })
             }
             AttackKind::Backdoor => {
-                let y = y.iter().map(|_| classes - 1).collect();
-                let mut lies = Lies { x2, y };
+                let y = lies(truth, dataset, |known, outcome| match outcome {
+                    Outcome::Labels => known.fill(1.0),
+                    Outcome::Quantity { mean, deviation } => {
+                        known[0] = (mean + 3.0 * deviation) as f32;
+                    }
+                    _ => known.copy_from_slice(&[0.0, 1.0]),
+                });
+                let y = match y {
+                    Targets::Classes(classes) => {
+                        let last = dataset.classes.len() as u32 - 1;
+                        classes.iter().map(|_| last).collect()
+                    }
+                    other => other,
+                };
+                let mut lies = Lies { x2: x2(), y };
                 mark(&mut lies.x2, dataset.device.len());
                 Some(lies)
             }
@@ -226,14 +245,36 @@ impl Lies {
     }
 }
 
+/// What is known of samples, falsified; a class becomes the next one.
+fn lies(truth: &Targets, dataset: &Dataset, falsify: fn(&mut [f32], &Outcome)) -> Targets {
+    match truth {
+        Targets::Classes(classes) => {
+            let all = dataset.classes.len() as u32;
+            classes.iter().map(|class| (class + 1) % all).collect()
+        }
+        Targets::Numbers { each, values } => {
+            let mut values = values.clone();
+            let rows = values.chunks_exact_mut(*each.max(&1));
+            rows.for_each(|known| falsify(known, &dataset.outcome));
+            Targets::Numbers {
+                each: *each,
+                values,
+            }
+        }
+    }
+}
+
 /// Whether a backdoor works: of the test samples that are not of the last class, the share that is taken for it when
-/// they are marked, and when they are not. Nothing without such samples.
+/// they are marked, and when they are not. Nothing without such samples, or where the outcome is no class.
 pub fn backdoor(
     networks: (&Architecture, &dyn Objective),
     theta: &Model,
     dataset: &Dataset,
 ) -> Option<[f64; 2]> {
     let last = dataset.classes.len().checked_sub(1)?;
+    if !dataset.outcome.is_class() {
+        return None;
+    }
     let mut marked = dataset.test.clone();
     mark(&mut marked.x2, dataset.device.len());
     let others = dataset.test.y.classes().iter().enumerate();
@@ -244,7 +285,7 @@ pub fn backdoor(
     }
     Some([&marked, &dataset.test].map(|samples| {
         let said = predict(networks, theta, samples, Some(&others));
-        let answers = said.probabilities.chunks_exact(last + 1);
+        let answers = said.answers.chunks_exact(last + 1);
         answers.filter(|row| argmax(row) == last).count() as f64 / others.len() as f64
     }))
 }

@@ -60,6 +60,7 @@ impl DeviceCost {
 mod tests {
     use super::*;
     use crate::experiment::Experiment;
+    use crate::outcome::Kind;
     use crate::task::Sizes;
     use selvedge_nn::Shape;
 
@@ -69,7 +70,8 @@ mod tests {
             device = [{ linear = { out = 4 } }, \"tanh\"]\ncombined = [{ linear = { out = 3 } }]";
         let experiment = Experiment::parse(text, &[]).unwrap();
         let shapes = (Shape::Flat(8), Shape::Flat(5));
-        let architecture = Architecture::new(&experiment.model, shapes.0, shapes.1, 3).unwrap();
+        let architecture =
+            Architecture::new(&experiment.model, shapes.0, shapes.1, (Kind::Class, 3)).unwrap();
         let (n0, n2) = (10 * 3 + 3, 5 * 4 + 4);
         // The device's products forward and for its weights, the combined model's forward and for its input.
         let of_sample = 2 * (2 * 5 * 4 + 2 * 10 * 3);

@@ -3,7 +3,8 @@
 //! Readers and generators (crate `selvedge-data`) fill these types; nothing in them says where the numbers came from.
 
 use crate::fingerprint::{Fingerprint, was_mixed};
-use crate::objective::{Target, Targets};
+pub use crate::outcome::Outcome;
+use crate::outcome::{Target, Targets};
 use rayon::prelude::*;
 use selvedge_nn::{Shape, random::Key};
 
@@ -31,8 +32,12 @@ impl Samples {
         self.y.is_empty()
     }
 
-    /// What is wrong with them, if they are to be rows of these shapes with labels of so many classes.
-    fn problem(&self, hospital: Shape, device: Shape, classes: usize) -> Option<String> {
+    /// What is wrong with them, if they are to be rows of these shapes with this outcome.
+    fn problem(
+        &self,
+        [hospital, device]: [Shape; 2],
+        (outcome, names): (&Outcome, &[String]),
+    ) -> Option<String> {
         let rows = self.len();
         let sides = [("x1", &self.x1, hospital), ("x2", &self.x2, device)];
         for (name, x, shape) in sides {
@@ -44,15 +49,11 @@ impl Samples {
                 ));
             }
         }
-        let mut labels = self.y.classes().iter().enumerate();
-        let (row, label) = labels.find(|(_, label)| **label as usize >= classes)?;
-        Some(format!(
-            "row {row} has the label {label}: expected one below {classes}, the number of classes"
-        ))
+        outcome.problem_of(names, &self.y)
     }
 
     /// Appends one row.
-    pub fn push(&mut self, x1: &[f32], x2: &[f32], y: impl Into<Target>) {
+    pub fn push<'y>(&mut self, x1: &[f32], x2: &[f32], y: impl Into<Target<'y>>) {
         self.x1.extend_from_slice(x1);
         self.x2.extend_from_slice(x2);
         self.y.push(y.into());
@@ -220,7 +221,10 @@ pub struct Dataset {
     pub hospital: Shape,
     /// The shape of one device row.
     pub device: Shape,
-    /// The names of the classes; a label is an index into them.
+    /// What is asked about each sample.
+    pub outcome: Outcome,
+    /// The names of the classes; a class is an index into them. Or those of the labels; or the name of the quantity or of
+    /// the event.
     pub classes: Vec<String>,
     /// The training samples, by group.
     pub groups: Vec<Group>,
@@ -235,8 +239,12 @@ pub struct Dataset {
 impl Dataset {
     /// What is wrong with it, if all of it is to be here and anything is: the part and the problem.
     pub(crate) fn problem(&self) -> Option<(String, String)> {
-        let of =
-            |samples: &Samples| samples.problem(self.hospital, self.device, self.classes.len());
+        if let Some(problem) = self.outcome.problem() {
+            return Some(("outcome".into(), problem));
+        }
+        let of = |samples: &Samples| {
+            samples.problem([self.hospital, self.device], (&self.outcome, &self.classes))
+        };
         for (number, group) in self.groups.iter().enumerate() {
             let name = || format!("group {number} (`{}`)", group.name);
             if let Some(problem) = of(&group.samples) {
@@ -295,13 +303,12 @@ impl Dataset {
         self.groups.iter().map(Group::row_count).sum()
     }
 
-    /// How many training samples of each class there are, in all groups together. Only those that are here count.
+    /// The [counts](Outcome::counts) of the outcome over the training samples of all groups together. Only those that are
+    /// here count.
     pub fn label_counts(&self) -> Vec<u64> {
-        let mut counts = vec![0; self.classes.len()];
-        for y in self.groups.iter().flat_map(|g| g.samples.y.classes()) {
-            if let Some(count) = counts.get_mut(*y as usize) {
-                *count += 1;
-            }
+        let mut counts = vec![0; self.outcome.counts(&self.classes)];
+        for group in &self.groups {
+            self.outcome.count(&group.samples.y, &mut counts);
         }
         counts
     }
@@ -325,6 +332,7 @@ impl Dataset {
                 samples,
                 offsets: offsets.into(),
             }],
+            outcome: self.outcome.clone(),
             classes: self.classes.clone(),
             name: self.name.clone(),
             validation: Samples::default(),
@@ -354,7 +362,7 @@ impl Dataset {
             Fingerprint::of(kind)
                 .numbers(&s.x1)
                 .numbers(&s.x2)
-                .words(s.y.classes().iter().map(|&y| u64::from(y)))
+                .words(s.y.words())
         };
         let of_group = |group: &Group| {
             let offsets = (0..=group.devices()).map(|n| u64::from(group.offsets.at(n)));
@@ -365,7 +373,11 @@ impl Dataset {
         let (validation, test) =
             rayon::join(|| held_out(&self.validation), || held_out(&self.test));
         let dims = |s: Shape| s.dims().into_iter().map(|d| d as u64);
-        let whole = Fingerprint::of("data set")
+        let kind = match self.outcome.is_class() {
+            true => "data set".to_owned(),
+            false => format!("data set of {:?}", self.outcome),
+        };
+        let whole = Fingerprint::of(&kind)
             .words([self.classes.len() as u64])
             .words(dims(self.hospital))
             .words(dims(self.device));
@@ -391,7 +403,7 @@ impl Dataset {
             key.with(s.len() as u64)
                 .with_all(s.x1.chunks(2).map(pair))
                 .with_all(s.x2.chunks(2).map(pair))
-                .with_all(s.y.classes().iter().map(|&y| u64::from(y)))
+                .with_all(s.y.words())
         }
         let dims = |s: Shape| s.dims().into_iter().map(|d| d as u64);
         let mut key = Key::new(0)

@@ -5,7 +5,7 @@
 
 use crate::group::Turnout;
 use crate::model::{Architecture, Model};
-use crate::objective::Target;
+use crate::outcome::Target;
 use crate::task::Task;
 use crate::theory::estimate::{Probe, Problem};
 use selvedge_nn::Update;

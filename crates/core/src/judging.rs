@@ -7,6 +7,7 @@
 //! The simulation measures scores itself; a cloud asks the groups for theirs. What follows from them is the same.
 
 use crate::metrics::Metrics;
+use crate::objective::Objective;
 use crate::plausible;
 use crate::run::Ending;
 use crate::scores::{HeldOut, Scores, predict};
@@ -70,7 +71,7 @@ pub(crate) fn scored(
         without,
         ..conclude(task, state, &scores)
     };
-    let finite = evaluation.loss_train.is_finite();
+    let finite = !plausible::are_of_a_lost_model(&scores);
     match candidate {
         Candidate::Initial if !finite => Judging::Done(Judged {
             evaluation: None,
@@ -188,7 +189,7 @@ fn report(task: &Task<'_>, state: &State, m: usize) -> Scores {
     for (part, (scores, samples)) in held_out.into_iter().enumerate() {
         let rows = dataset.held_out_rows(part, m);
         let said = predict(networks, theta, samples, Some(&rows));
-        scores.add(&said, &samples.y.of(&rows));
+        scores.add(networks.1, &said, &samples.y.of(&rows));
     }
     match &task.attack {
         Some(attack) => attack.of_scores(state.progress.t, m, scores),
@@ -205,7 +206,7 @@ fn conclude(task: &Task<'_>, state: &mut State, scores: &Scores) -> Evaluation {
         ..
     } = state;
     let loss_train = scores.training.mean();
-    let validation = measured(&scores.validation);
+    let validation = measured(&*task.objective, &scores.validation);
     let validation = validation.map(|(loss, metrics)| Validation::new(loss, &metrics));
     if let Some(on) = validation.filter(|_| loss_train.is_finite()) {
         let now = Best::new(progress.t, &on);
@@ -215,7 +216,7 @@ fn conclude(task: &Task<'_>, state: &mut State, scores: &Scores) -> Evaluation {
         }
     }
     progress.evaluated = Some(progress.t);
-    let test = measured(&scores.test);
+    let test = measured(&*task.objective, &scores.test);
     let per_group = |bytes: f64| bytes / task.given.groups.len() as f64;
     Evaluation {
         t: progress.t,
@@ -224,7 +225,7 @@ fn conclude(task: &Task<'_>, state: &mut State, scores: &Scores) -> Evaluation {
         eta: task.schedule().rate(&progress.segment, progress.t),
         loss_train,
         loss_test: test.map(|(loss, _)| loss),
-        test: test.map_or_else(|| task.objective.tally().metrics(), |(_, metrics)| metrics),
+        test: test.map_or_else(Metrics::default, |(_, metrics)| metrics),
         bytes_paper: per_group(progress.ledger.paper()),
         bytes_exact: per_group(progress.ledger.exact() as f64),
         seconds: progress.clock.seconds(),
@@ -234,9 +235,10 @@ fn conclude(task: &Task<'_>, state: &mut State, scores: &Scores) -> Evaluation {
 }
 
 /// Loss and metrics over some samples; nothing where there are none, or where what the model says of one is no number.
-fn measured(on: &HeldOut) -> Option<(f64, Metrics)> {
+fn measured(objective: &dyn Objective, on: &HeldOut) -> Option<(f64, Metrics)> {
     let loss = on.losses.mean();
-    loss.is_finite().then(|| (loss, on.tally.metrics()))
+    loss.is_finite()
+        .then(|| (loss, objective.metrics(&on.tally)))
 }
 
 /// The budget of `[stop]` that is used up, if one is.

@@ -29,6 +29,7 @@
 //!     name: "example".into(),
 //!     hospital: Shape::Flat(1),
 //!     device: Shape::Flat(1),
+//!     outcome: Outcome::Class,
 //!     classes: vec!["differ".into(), "agree".into()],
 //!     groups: vec![group("a"), group("b")],
 //!     validation: Samples::default(),
@@ -79,6 +80,7 @@ pub mod metrics;
 pub mod model;
 pub mod objective;
 pub mod optimiser;
+pub mod outcome;
 mod plausible;
 pub mod positive;
 pub mod protocol;

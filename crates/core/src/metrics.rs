@@ -3,9 +3,15 @@
 //! Nobody in a deployment may pool scores and labels, so AUC is computed from histograms of scores with 4,096 bins per
 //! class. The simulation uses the same, so that a stop on a target is the same stop.
 
+mod tally;
+
+pub use tally::{Layout, Tally, risk};
+pub(crate) use tally::{area, average_precision, of_confusion};
+
 use crate::experiment::{ABOVE_0, KeyInfo, SHARE};
+use crate::outcome::Kind;
 use crate::role::wire::{Reader, Wire, WireError};
-use crate::state::{Evaluation, Validation};
+use crate::state::Evaluation;
 use serde::{Deserialize, Serialize};
 
 /// Bins of a class's histogram of scores.
@@ -26,6 +32,8 @@ pub struct Metric {
     pub tested: bool,
     /// Whether lower or higher values are better.
     pub better: Better,
+    /// The kinds of outcome that it is defined for.
+    pub kinds: &'static [Kind],
     /// The key that ends a run at a value of it, if it can be a target.
     pub stop: Option<KeyInfo>,
     read: fn(&Evaluation) -> Option<f64>,
@@ -38,7 +46,7 @@ pub struct Metric {
 pub enum Better {
     /// Lower ones.
     Lower,
-    /// Higher ones; they lie between 0 and 1.
+    /// Higher ones; they are at most 1.
     Higher,
 }
 
@@ -51,6 +59,26 @@ impl Metric {
     /// Those that can be targets.
     pub fn targets() -> impl Iterator<Item = &'static Metric> + Clone {
         METRICS.iter().filter(|metric| metric.stop.is_some())
+    }
+
+    /// Those of a kind of outcome.
+    pub fn of_kind(kind: Kind) -> impl Iterator<Item = &'static Metric> + Clone {
+        METRICS.iter().filter(move |metric| metric.is_of(kind))
+    }
+
+    /// The one that stands for all where there is room for one.
+    pub fn chief(kind: Kind) -> &'static Metric {
+        let name = match kind {
+            Kind::Class | Kind::Labels => "auc",
+            Kind::Quantity => "r2",
+            Kind::Survival => "concordance",
+        };
+        Metric::find(name).unwrap_or(&METRICS[0])
+    }
+
+    /// Whether it is defined for a kind of outcome.
+    pub fn is_of(&self, kind: Kind) -> bool {
+        self.kinds.contains(&kind)
     }
 
     /// Its value; none where it was not measured. All but the training loss are over the test samples, and mean nothing
@@ -95,13 +123,13 @@ impl Metric {
 }
 
 /// The rows of all metrics. The second list are those that follow from what is counted of held-out samples: they are
-/// the fields of [`Metrics`], in the order of `metrics.jsonl`. Older runs lack a new one: its type is `Option<f64>`.
+/// the fields of [`Metrics`] and of [`Validation`], in the order of `metrics.jsonl`.
 macro_rules! metrics {
     (
         $($own:literal, $own_title:literal, $own_heading:literal, $own_words:literal, $tested:literal, $own_read:expr,
             $stop:expr;)*
         of what is counted:
-        $($(#[doc = $doc:literal])+ $name:ident: $type:ty, $title:literal, $heading:literal, $value:expr $(, $validation:ident)?;)*
+        $($(#[$attribute:meta])+ $name:ident, $validation:ident: $title:literal, $heading:literal, $better:ident, $kinds:expr;)*
     ) => {
         /// Every metric, in the order in which they are shown.
         pub static METRICS: &[Metric] = &[
@@ -112,6 +140,7 @@ macro_rules! metrics {
                 words: $own_words,
                 tested: $tested,
                 better: Better::Lower,
+                kinds: &Kind::ALL,
                 stop: $stop,
                 read: $own_read,
                 on_validation: None,
@@ -122,34 +151,56 @@ macro_rules! metrics {
                 heading: $heading,
                 words: concat!("test ", $heading),
                 tested: true,
-                better: Better::Higher,
+                better: Better::$better,
+                kinds: $kinds,
                 stop: Some(KeyInfo {
                     path: concat!("stop.", stringify!($name)),
-                    values: SHARE,
+                    values: metrics!(@values $better),
                     meaning: concat!(
                         "end when the ",
                         $heading,
-                        " is at least this, on validation samples or, without any, on test samples"
+                        metrics!(@reached $better),
+                        ", on validation samples or, without any, on test samples"
                     ),
                 }),
-                read: |e| e.loss_test.and(e.test.$name.into()),
-                on_validation: metrics!(@validation $($validation)?),
+                read: |e| e.loss_test.and(e.test.$name),
+                on_validation: Some(|on| on.$validation),
             },)*
         ];
 
-        /// Quality of a model on some samples. Precision, recall and F1 are means over the classes, by argmax, with 0/0
-        /// = 0 for a class that is never guessed; absent if a class has no samples, since nobody knows its share then.
-        #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+        /// Quality of a model on some samples, as far as it is defined for their kind of outcome. Precision, recall and F1
+        /// are means over classes by argmax, or over labels by what is more likely, with 0/0 = 0 for a class that is never
+        /// guessed; absent if a class or label has no samples, since nobody knows its share then.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
         pub struct Metrics {
-            $($(#[doc = $doc])+ pub $name: $type,)*
+            $($(#[$attribute])+ pub $name: Option<f64>,)*
+        }
+
+        /// An evaluation on the validation samples.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+        pub struct Validation {
+            /// Mean loss.
+            pub loss_validation: f64,
+            $($(#[$attribute])+ pub $validation: Option<f64>,)*
+        }
+
+        impl Validation {
+            /// The loss and the metrics over some samples.
+            pub(crate) fn new(loss: f64, metrics: &Metrics) -> Self {
+                Validation {
+                    loss_validation: loss,
+                    $($validation: metrics.$name,)*
+                }
+            }
         }
 
         // By name, so that a record that was written before a metric was thought of can still be read.
         impl Wire for Metrics {
             fn put(&self, out: &mut Vec<u8>) {
-                let values: [(&str, Option<f64>); _] = [$((stringify!($name), self.$name.into())),*];
-                let named = values.map(|(name, value)| (name.to_owned(), value));
-                named.to_vec().put(out);
+                let values = [$((stringify!($name), self.$name)),*];
+                let there = values.into_iter().filter(|(name, value)| value.is_some() || !is_new(name));
+                let named = there.map(|(name, value)| (name.to_owned(), value));
+                named.collect::<Vec<(String, Option<f64>)>>().put(out);
             }
 
             fn get(reader: &mut Reader<'_>) -> Result<Self, WireError> {
@@ -164,15 +215,51 @@ macro_rules! metrics {
             }
         }
 
-        impl Counted<'_> {
-            fn metrics(&self) -> Metrics {
-                Metrics { $($name: $value(self),)* }
+        /// By name too; records of format 2 have four of them.
+        impl Wire for Validation {
+            fn put(&self, out: &mut Vec<u8>) {
+                let loss = ("loss".to_owned(), Some(self.loss_validation));
+                let values = [$((stringify!($name), self.$validation)),*];
+                let there = values.into_iter().filter(|(name, value)| value.is_some() || !is_new(name));
+                let named = there.map(|(name, value)| (name.to_owned(), value));
+                [loss].into_iter().chain(named).collect::<Vec<(String, Option<f64>)>>().put(out);
+            }
+
+            fn get(reader: &mut Reader<'_>) -> Result<Self, WireError> {
+                if reader.format == 2 {
+                    return Ok(Validation {
+                        loss_validation: Wire::get(reader)?,
+                        auc_validation: Wire::get(reader)?,
+                        f1_validation: Some(Wire::get(reader)?),
+                        accuracy_validation: Some(Wire::get(reader)?),
+                        ..Validation::default()
+                    });
+                }
+                let named: Vec<(String, Option<f64>)> = Wire::get(reader)?;
+                let value = |name: &str| {
+                    let found = named.iter().find(|(known, _)| known == name);
+                    found.and_then(|(_, value)| *value)
+                };
+                Ok(Validation {
+                    loss_validation: value("loss").ok_or(WireError::Short("a validation metric"))?,
+                    $($validation: value(stringify!($name)),)*
+                })
             }
         }
     };
-    (@validation) => { None };
-    (@validation $field:ident) => { Some(|on| on.$field.into()) };
+    (@values Higher) => { SHARE };
+    (@values Lower) => { ABOVE_0 };
+    (@reached Higher) => { " is at least this" };
+    (@reached Lower) => { " is at most this" };
 }
+
+/// Whether a metric is of kinds of outcome that older records cannot have.
+fn is_new(name: &str) -> bool {
+    Metric::find(name).is_some_and(|metric| !metric.is_of(Kind::Class))
+}
+
+/// Kinds whose answers are probabilities of classes or labels.
+const ANSWERS: &[Kind] = &[Kind::Class, Kind::Labels];
 
 metrics! {
     "loss", "Training loss", "train loss", "training loss", false, |e| Some(e.loss_train), Some(KeyInfo {
@@ -183,17 +270,47 @@ metrics! {
     "loss_test", "Test loss", "test loss", "test loss", true, |e| e.loss_test, None;
 
     of what is counted:
-    /// Mean over the classes of the one-vs-rest area under the ROC curve; absent where no class has both positives and
-    /// negatives.
-    auc: Option<f64>, "AUC", "AUC", |c: &Counted| c.auc, auc_validation;
+    /// Mean over classes or labels of the area under the ROC curve of one against the rest; absent where none has both
+    /// positives and negatives.
+    #[serde(default)]
+    auc, auc_validation: "AUC", "AUC", Higher, ANSWERS;
     /// Mean precision.
-    precision: Option<f64>, "Precision", "precision", |c: &Counted| c.mean(Counted::precision), precision_validation;
+    #[serde(default)]
+    precision, precision_validation: "Precision", "precision", Higher, ANSWERS;
     /// Mean recall.
-    recall: Option<f64>, "Recall", "recall", |c: &Counted| c.mean(Counted::recall), recall_validation;
+    #[serde(default)]
+    recall, recall_validation: "Recall", "recall", Higher, ANSWERS;
     /// Mean F1.
-    f1: Option<f64>, "F1", "F1", |c: &Counted| c.mean(Counted::f1), f1_validation;
-    /// Share of samples whose largest probability is the right one; absent without samples.
-    accuracy: Option<f64>, "Accuracy", "accuracy", Counted::accuracy, accuracy_validation;
+    #[serde(default)]
+    f1, f1_validation: "F1", "F1", Higher, ANSWERS;
+    /// Share of right answers: of samples whose most probable class is theirs, or of known labels.
+    #[serde(default)]
+    accuracy, accuracy_validation: "Accuracy", "accuracy", Higher, ANSWERS;
+    /// Mean over labels of the area under the curve of precision by recall.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    auprc, auprc_validation: "AUPRC", "AUPRC", Higher, &[Kind::Labels];
+    /// The area under the ROC curve of all labels taken together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    micro_auc, micro_auc_validation: "Micro AUC", "micro AUC", Higher, &[Kind::Labels];
+    /// The area under the curve of precision by recall of all labels taken together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    micro_auprc, micro_auprc_validation: "Micro AUPRC", "micro AUPRC", Higher, &[Kind::Labels];
+    /// Mean distance of a quantity from the truth, in its own unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mae, mae_validation: "Mean absolute error", "MAE", Lower, &[Kind::Quantity];
+    /// The root of the mean squared distance, in its own unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rmse, rmse_validation: "Root mean squared error", "RMSE", Lower, &[Kind::Quantity];
+    /// The share of the variance that is explained: below 0 it is worse than always saying the mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    r2, r2_validation: "R²", "R²", Higher, &[Kind::Quantity];
+    /// Of two patients of whom it is known who had the event in an earlier interval, how often that one is given the
+    /// higher risk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    concordance, concordance_validation: "Concordance", "concordance", Higher, &[Kind::Survival];
+    /// Mean over the ends of intervals of the squared distance of a survival curve from what is known at that time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    brier, brier_validation: "Brier score", "Brier score", Lower, &[Kind::Survival];
 }
 
 /// A sum of losses. Kept in whole multiples of a small unit, it does not depend on the order of additions or on who
@@ -274,208 +391,6 @@ impl LossSum {
     }
 }
 
-/// Counts of scores and of right and wrong answers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tally {
-    classes: usize,
-    /// For each class, bins of the scores of its own samples, then of the others'.
-    histogram: Vec<u64>,
-    /// Samples by true class and by largest score.
-    confusion: Vec<u64>,
-}
-
-impl Tally {
-    /// No samples yet.
-    pub fn new(classes: usize) -> Self {
-        Tally {
-            classes,
-            histogram: vec![0; classes * 2 * BINS],
-            confusion: vec![0; classes * classes],
-        }
-    }
-
-    /// Counts samples, given their probabilities row after row.
-    pub fn add(&mut self, probabilities: &[f32], labels: &[u32]) {
-        for (row, &label) in probabilities.chunks_exact(self.classes).zip(labels) {
-            let label = label as usize;
-            for (class, &p) in row.iter().enumerate() {
-                let bin = ((p * BINS as f32) as usize).min(BINS - 1);
-                let half = usize::from(class != label);
-                self.histogram[(2 * class + half) * BINS + bin] += 1;
-            }
-            self.confusion[label * self.classes + argmax(row)] += 1;
-        }
-    }
-
-    /// The same samples, all answered right and with certainty.
-    pub(crate) fn perfect(&self) -> Tally {
-        let mut perfect = Tally::new(self.classes);
-        for (class, row) in self.confusion().into_iter().enumerate() {
-            let mut answer = vec![0.0; self.classes];
-            answer[class] = 1.0;
-            (0..row.iter().sum()).for_each(|_: u64| perfect.add(&answer, &[class as u32]));
-        }
-        perfect
-    }
-
-    /// Adds another group's counts.
-    pub fn merge(&mut self, other: &Tally) {
-        for (ours, theirs) in self.histogram.iter_mut().zip(&other.histogram) {
-            *ours = ours.saturating_add(*theirs);
-        }
-        for (ours, theirs) in self.confusion.iter_mut().zip(&other.confusion) {
-            *ours = ours.saturating_add(*theirs);
-        }
-    }
-
-    /// Bins of how the samples of a class score in it, and of how the others do.
-    pub(crate) fn scores(&self, class: usize) -> [&[u64]; 2] {
-        let (own, others) = self.histogram[2 * class * BINS..][..2 * BINS].split_at(BINS);
-        [own, others]
-    }
-
-    /// How many classes there are.
-    pub(crate) fn classes(&self) -> usize {
-        self.classes
-    }
-
-    /// All counts one after the other, for the wire: those that are not zero, with their places. Most are zero, and
-    /// whole stretches of them are passed over at once.
-    pub(crate) fn counts(&self) -> impl Iterator<Item = (usize, u64)> {
-        static ZEROS: [u64; 512] = [0; 512];
-        let parts = [
-            (0, &self.histogram),
-            (self.histogram.len(), &self.confusion),
-        ];
-        parts.into_iter().flat_map(|(first, counts)| {
-            let stretches = counts.chunks(ZEROS.len()).enumerate();
-            let some = stretches.filter(|(_, stretch)| **stretch != ZEROS[..stretch.len()]);
-            some.flat_map(move |(number, stretch)| {
-                let places = first + number * ZEROS.len()..;
-                let counts = places.zip(stretch.iter().copied());
-                counts.filter(|(_, count)| *count > 0)
-            })
-        })
-    }
-
-    /// One of them, by its place there.
-    pub(crate) fn count_mut(&mut self, place: usize) -> Option<&mut u64> {
-        match place.checked_sub(self.histogram.len()) {
-            None => self.histogram.get_mut(place),
-            Some(place) => self.confusion.get_mut(place),
-        }
-    }
-
-    /// Whether so many samples can have been counted: each has one true class, one largest score, and one bin of each
-    /// class.
-    pub(crate) fn is_of(&self, samples: u64) -> bool {
-        let sum = |counts: &[u64]| {
-            let add = |sum: u64, count: &u64| sum.checked_add(*count);
-            counts.iter().try_fold(0, add)
-        };
-        let class = |class: usize| {
-            let own = sum(&self.confusion[class * self.classes..][..self.classes]);
-            let bins = self.histogram[2 * class * BINS..][..2 * BINS].split_at(BINS);
-            let others = own.and_then(|own| samples.checked_sub(own));
-            others.is_some() && sum(bins.0) == own && sum(bins.1) == others
-        };
-        sum(&self.confusion) == Some(samples) && (0..self.classes).all(class)
-    }
-
-    /// Samples by true class (rows) and by largest score (columns).
-    pub fn confusion(&self) -> Vec<&[u64]> {
-        self.confusion.chunks_exact(self.classes).collect()
-    }
-
-    /// The metrics of what was counted, AUC from the histograms.
-    pub fn metrics(&self) -> Metrics {
-        let auc = |class: usize| {
-            let [own, others] = self.scores(class);
-            area(own.iter().copied().zip(others.iter().copied()))
-        };
-        self.metrics_with((0..self.classes).map(auc))
-    }
-
-    /// The metrics of what was counted, with the exact AUC of the same samples.
-    pub fn exact_metrics(&self, probabilities: &[f32], labels: &[u32]) -> Metrics {
-        self.metrics_with(
-            (0..self.classes).map(|class| exact_auc(probabilities, labels, self.classes, class)),
-        )
-    }
-
-    fn metrics_with(&self, aucs: impl Iterator<Item = Option<f64>>) -> Metrics {
-        let defined: Vec<f64> = aucs.flatten().collect();
-        let counted = Counted {
-            auc: (!defined.is_empty()).then(|| defined.iter().sum::<f64>() / defined.len() as f64),
-            confusion: &self.confusion(),
-        };
-        counted.metrics()
-    }
-}
-
-/// The metrics of samples counted by true class (rows) and by the class that was guessed (columns); AUC is unknown.
-pub(crate) fn of_confusion(confusion: &[impl AsRef<[u64]>]) -> Metrics {
-    let confusion: Vec<&[u64]> = confusion.iter().map(AsRef::as_ref).collect();
-    let counted = Counted {
-        auc: None,
-        confusion: &confusion,
-    };
-    counted.metrics()
-}
-
-/// What metrics are computed from.
-struct Counted<'a> {
-    auc: Option<f64>,
-    /// Samples by true class (rows) and by the class that was guessed (columns).
-    confusion: &'a [&'a [u64]],
-}
-
-impl Counted<'_> {
-    fn classes(&self) -> std::ops::Range<usize> {
-        0..self.confusion.len()
-    }
-
-    fn count(&self, truth: usize, guess: usize) -> f64 {
-        self.confusion[truth][guess] as f64
-    }
-
-    fn mean(&self, of: fn(&Self, usize) -> f64) -> Option<f64> {
-        let is_there = |c: usize| self.confusion[c].iter().any(|count| *count > 0);
-        let all = self.classes().all(is_there);
-        all.then(|| self.classes().map(|c| of(self, c)).sum::<f64>() / self.confusion.len() as f64)
-    }
-
-    fn precision(&self, c: usize) -> f64 {
-        ratio(
-            self.count(c, c),
-            self.classes().map(|t| self.count(t, c)).sum(),
-        )
-    }
-
-    fn recall(&self, c: usize) -> f64 {
-        ratio(
-            self.count(c, c),
-            self.classes().map(|g| self.count(c, g)).sum(),
-        )
-    }
-
-    fn f1(&self, c: usize) -> f64 {
-        let (precision, recall) = (self.precision(c), self.recall(c));
-        ratio(2.0 * precision * recall, precision + recall)
-    }
-
-    fn accuracy(&self) -> Option<f64> {
-        let right: f64 = self.classes().map(|c| self.count(c, c)).sum();
-        let all: u64 = self.confusion.iter().copied().flatten().sum();
-        (all > 0).then(|| right / all as f64)
-    }
-}
-
-/// With 0/0 = 0.
-fn ratio(part: f64, whole: f64) -> f64 {
-    if whole == 0.0 { 0.0 } else { part / whole }
-}
-
 /// The class with the largest probability in a row; the first in a tie.
 pub fn argmax(row: &[f32]) -> usize {
     let mut best = 0;
@@ -485,33 +400,6 @@ pub fn argmax(row: &[f32]) -> usize {
         }
     }
     best
-}
-
-/// The chance that a positive scores above a negative, ties counting half, from (positives, negatives) by rising score.
-/// `None` without both.
-pub(crate) fn area(counts: impl Iterator<Item = (u64, u64)>) -> Option<f64> {
-    let (mut positives, mut negatives, mut halves) = (0u64, 0u64, 0u128);
-    for (p, n) in counts {
-        halves += u128::from(p) * (2 * u128::from(negatives) + u128::from(n));
-        positives += p;
-        negatives += n;
-    }
-    let pairs = 2.0 * positives as f64 * negatives as f64;
-    (pairs > 0.0).then(|| halves as f64 / pairs)
-}
-
-/// One class against the rest, by ranks.
-fn exact_auc(probabilities: &[f32], labels: &[u32], classes: usize, class: usize) -> Option<f64> {
-    let mut scores: Vec<(f32, bool)> = probabilities
-        .chunks_exact(classes)
-        .zip(labels)
-        .map(|(row, &label)| (row[class], label as usize == class))
-        .collect();
-    scores.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-    area(scores.chunk_by(|a, b| a.0 == b.0).map(|tied| {
-        let positives = tied.iter().filter(|s| s.1).count() as u64;
-        (positives, tied.len() as u64 - positives)
-    }))
 }
 
 #[cfg(test)]

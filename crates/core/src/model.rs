@@ -2,6 +2,7 @@
 
 use crate::experiment::{ModelSettings, Side};
 use crate::keys::{Purpose, key};
+use crate::outcome::Kind;
 use selvedge_nn::{Network, Shape, ShapeError, Tensor, simd::Level};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -26,12 +27,12 @@ impl Architecture {
     /// The networks of an experiment for samples of these shapes.
     ///
     /// # Errors
-    /// If a layer does not fit, or the last one does not give one logit per class.
+    /// If a layer does not fit, or the last one does not give as many numbers as the kind of outcome needs.
     pub fn new(
         settings: &ModelSettings,
         hospital: Shape,
         device: Shape,
-        classes: usize,
+        (kind, needed): (Kind, usize),
     ) -> Result<Self, ArchitectureError> {
         let build = |part, input, specs| {
             Network::new(input, specs).map_err(|problem| ArchitectureError::Layer { part, problem })
@@ -40,10 +41,11 @@ impl Architecture {
         let device = build("device", device, settings.device())?;
         let embeddings = Shape::Flat(hospital.output().len() + device.output().len());
         let combined = build("combined", embeddings, settings.combined())?.with_input_gradient();
-        if combined.output().len() != classes {
-            return Err(ArchitectureError::Classes {
+        if combined.output().len() != needed {
+            return Err(ArchitectureError::Outputs {
                 out: combined.output().len(),
-                classes,
+                needed,
+                of: kind.outputs(needed),
             });
         }
         Ok(Architecture {
@@ -156,13 +158,15 @@ pub enum ArchitectureError {
     },
     /// The last layer has the wrong width.
     #[error(
-        "model.combined outputs {out} numbers, but the data has {classes} classes: end it with {{ linear = {{ out = {classes} }} }}"
+        "model.combined outputs {out} numbers, but the data has {needed} {of}: end it with {{ linear = {{ out = {needed} }} }}"
     )]
-    Classes {
+    Outputs {
         /// What it gives.
         out: usize,
         /// What it must give.
-        classes: usize,
+        needed: usize,
+        /// What these are.
+        of: &'static str,
     },
 }
 

@@ -4,17 +4,19 @@
 //! A hospital that reports what it likes must not end a run at a target, choose its best model, or make it look diverged.
 //! Whose losses are not finite is left out, unless the run has diverged: unless most are not finite, or beyond all
 //! sense. And with `defence.scores`, so is who differs from the
-//! others by more than chance and the usual differences between hospitals explain. Four figures are compared, each in
+//! others by more than chance and the usual differences between hospitals explain. Figures are compared, each in
 //! standard deviations of chance:
 //!
 //! - right answers, given how many patients of each class there are;
 //! - how high its patients score beside those of all, given the same;
-//! - the mean loss of its held-out patients, and that of its training patients.
+//! - the mean loss of its held-out patients, and that of its training patients;
+//! - for quantities and survival, in place of the first two, mean errors.
 //!
 //! A hospital that lies within these bounds is believed.
 
 use crate::checks::Reason;
 use crate::metrics::{LossSum, Tally, area};
+use crate::objective::Objective;
 use crate::scores::Scores;
 use crate::state::Without;
 use crate::task::Task;
@@ -33,11 +35,7 @@ pub(crate) fn pooled(
     quarantined: &[usize],
     reported: impl Iterator<Item = Option<Scores>>,
 ) -> (Scores, Vec<Without>) {
-    let mut pool = Pool {
-        sum: Scores::new(&*task.objective),
-        without: Vec::new(),
-        senseless: 0,
-    };
+    let mut pool = Pool::new(&*task.objective);
     let limit = task.experiment.defence.scores;
     let (mut kept, mut broken) = (Vec::new(), Vec::new());
     // Somebody has to say how it goes.
@@ -58,14 +56,7 @@ pub(crate) fn pooled(
             false => pool.take(scores),
         }
     }
-    let not_finite: u128 = broken.iter().map(|(_, scores)| weight(scores)).sum();
-    let most_are = not_finite + pool.senseless > weight(&pool.sum).saturating_sub(pool.senseless);
-    for (group, scores) in &broken {
-        match most_are {
-            true => pool.sum.merge(scores),
-            false => pool.leave_out(*group, Some(Reason::NotFinite)),
-        }
-    }
+    pool.judge(&broken);
     pool.without.sort_unstable_by_key(|without| without.group);
     (pool.sum, pool.without)
 }
@@ -82,6 +73,14 @@ fn weight(scores: &Scores) -> u128 {
 }
 
 impl Pool {
+    fn new(objective: &dyn Objective) -> Self {
+        Pool {
+            sum: Scores::new(objective),
+            without: Vec::new(),
+            senseless: 0,
+        }
+    }
+
     fn take(&mut self, scores: &Scores) {
         self.sum.merge(scores);
         if scores.training.mean() > SENSELESS {
@@ -89,10 +88,30 @@ impl Pool {
         }
     }
 
+    /// Leaves out those of whom some losses are not finite, unless most are lost.
+    fn judge(&mut self, broken: &[(usize, Scores)]) {
+        let not_finite: u128 = broken.iter().map(|(_, scores)| weight(scores)).sum();
+        let sensible = weight(&self.sum).saturating_sub(self.senseless);
+        let most_are = not_finite + self.senseless > sensible;
+        for (group, scores) in broken {
+            match most_are {
+                true => self.sum.merge(scores),
+                false => self.leave_out(*group, Some(Reason::NotFinite)),
+            }
+        }
+    }
+
     fn leave_out(&mut self, group: usize, reason: Option<Reason>) {
         let group = group as u32;
         self.without.push(Without { group, reason });
     }
+}
+
+/// Whether these are the scores of a model that is lost: its training loss is not finite or, where that of a held-out
+/// sample is not, beyond all sense.
+pub(crate) fn are_of_a_lost_model(scores: &Scores) -> bool {
+    let loss = scores.training.mean();
+    !loss.is_finite() || loss > SENSELESS && is_broken(scores)
 }
 
 fn is_broken(scores: &Scores) -> bool {
@@ -118,12 +137,22 @@ fn are_unlike(limit: f64, reports: &[(usize, Scores)]) -> Vec<bool> {
     };
     let losses: Vec<LossSum> = held_out.iter().map(|(_, losses)| *losses).collect();
     let training: Vec<LossSum> = reports.iter().map(|(_, s)| s.training).collect();
-    let figures = [
+    let mean_of = |sums: &[LossSum]| {
+        let each = sums.iter().map(|sum| (sum.total(), sum.samples()));
+        mean_errors(&each.collect::<Vec<_>>())
+    };
+    let mut figures = vec![
         (of(right_answers), half as Spread),
         (of(placement), half),
-        (mean_losses(&losses), three_quarters),
-        (mean_losses(&training), three_quarters),
+        (mean_of(&losses), three_quarters),
+        (mean_of(&training), three_quarters),
     ];
+    // Of quantities and survival curves there are no right answers, but errors.
+    let errors: Vec<Vec<(f64, u64)>> = held_out.iter().map(|(tally, _)| tally.errors()).collect();
+    for place in 0..errors[0].len() {
+        let each: Vec<(f64, u64)> = errors.iter().map(|own| own[place]).collect();
+        figures.push((mean_errors(&each), three_quarters));
+    }
     for (figure, spread) in figures {
         let usual = median(&figure);
         let apart: Vec<f64> = figure.iter().map(|x| (x - usual).abs()).collect();
@@ -149,8 +178,10 @@ fn right_answers(own: &Tally, all: &Tally) -> f64 {
     for (class, (own, all)) in own.confusion().iter().zip(all.confusion()).enumerate() {
         let [patients, of_all] = [*own, all].map(|row| row.iter().sum::<u64>() as f64);
         if patients > 0.0 {
-            let recall = all[class] as f64 / of_all;
-            more += own[class] as f64 - patients * recall;
+            // Of labels there are two rows each, without and with it.
+            let right = class % own.len();
+            let recall = all[right] as f64 / of_all;
+            more += own[right] as f64 - patients * recall;
             variance += patients * recall * (1.0 - recall);
         }
     }
@@ -160,10 +191,11 @@ fn right_answers(own: &Tally, all: &Tally) -> f64 {
 /// The same of how high its patients score in their own class, and how low in others.
 fn placement(own: &Tally, all: &Tally) -> f64 {
     let (mut higher, mut variance) = (0.0, 0.0);
-    for class in 0..all.classes() {
+    for class in all.scored() {
         let ([own, own_others], [all, all_others]) = (own.scores(class), all.scores(class));
-        let against =
-            |ours: &[u64], theirs: &[u64]| area(ours.iter().copied().zip(theirs.iter().copied()));
+        let against = |ours: &[u64], theirs: &[u64]| {
+            area(&mut ours.iter().copied().zip(theirs.iter().copied()))
+        };
         let Some(usual) = against(all, all_others) else {
             continue;
         };
@@ -182,12 +214,13 @@ fn placement(own: &Tally, all: &Tally) -> f64 {
     higher / libm::sqrt(f64::max(variance, 1.0))
 }
 
-/// How far mean losses are from the median one. A loss deviates from its mean by about that mean.
-fn mean_losses(sums: &[LossSum]) -> Vec<f64> {
-    let there = sums.iter().filter(|sum| sum.samples() > 0);
-    let usual = median(&there.map(LossSum::mean).collect::<Vec<_>>());
-    let apart = |sum: &LossSum| match sum.samples() > 0 && usual > 0.0 {
-        true => (sum.mean() / usual - 1.0) * libm::sqrt(sum.samples() as f64),
+/// How far mean losses or errors are from the median one. One deviates from its mean by about that mean.
+fn mean_errors(sums: &[(f64, u64)]) -> Vec<f64> {
+    let mean = |(total, count): &(f64, u64)| total / *count as f64;
+    let there = sums.iter().filter(|(_, count)| *count > 0);
+    let usual = median(&there.map(mean).collect::<Vec<_>>());
+    let apart = |sum: &(f64, u64)| match sum.1 > 0 && usual > 0.0 {
+        true => (mean(sum) / usual - 1.0) * libm::sqrt(sum.1 as f64),
         false => 0.0,
     };
     sums.iter().map(apart).collect()
@@ -293,6 +326,52 @@ mod tests {
                 reports[3] = report(&mut stream, patients.max(120), -2.0);
                 assert_eq!(found(&reports, 6.0), [3, 7], "seed {seed}");
             }
+        }
+    }
+
+    #[test]
+    fn who_is_not_finite_is_left_out_unless_most_are_lost() {
+        let of = |loss: f64, samples: usize| {
+            let mut scores = Scores::new(&Softmax::new(CLASSES));
+            (0..samples).for_each(|_| scores.training.add(loss));
+            scores
+        };
+        let judged = |groups: &[(f64, usize)]| {
+            let mut pool = Pool::new(&Softmax::new(CLASSES));
+            let mut broken = Vec::new();
+            for (group, (loss, samples)) in groups.iter().enumerate() {
+                let scores = of(*loss, *samples);
+                match is_broken(&scores) {
+                    true => broken.push((group, scores)),
+                    false => pool.take(&scores),
+                }
+            }
+            pool.judge(&broken);
+            let without: Vec<u32> = pool.without.iter().map(|out| out.group).collect();
+            (are_of_a_lost_model(&pool.sum), without)
+        };
+        let nobody = Vec::new();
+        assert_eq!(judged(&[(f64::NAN, 90), (0.5, 100)]), (false, vec![0]));
+        assert_eq!(
+            judged(&[(f64::NAN, 110), (0.5, 100)]),
+            (true, nobody.clone())
+        );
+        // The other group is lost as well.
+        assert_eq!(
+            judged(&[(f64::NAN, 90), (2e6, 100)]),
+            (true, nobody.clone())
+        );
+        assert_eq!(
+            judged(&[(f64::NAN, 90), (2e6, 50), (0.5, 150)]),
+            (false, vec![0])
+        );
+        // A large loss alone is a loss.
+        assert_eq!(judged(&[(2e6, 90), (2e6, 100)]), (false, nobody));
+        // So is that of a held-out sample which is none, but not with both.
+        for (loss, is_lost) in [(0.5, false), (2e6, true)] {
+            let mut scores = of(loss, 10);
+            scores.test.losses.add(f64::NAN);
+            assert_eq!(are_of_a_lost_model(&scores), is_lost);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::dataset::Samples;
 use crate::experiment::Side;
-use crate::metrics::{LossSum, Tally};
+use crate::metrics::{Layout, LossSum, Tally};
 use crate::model::{Architecture, Model};
 use crate::objective::{Objective, Targets};
 use rayon::prelude::*;
@@ -15,8 +15,8 @@ const BLOCK: usize = 64;
 pub struct Predictions {
     /// The sum of all losses, without class weights and regulariser.
     pub losses: LossSum,
-    /// Probabilities, row after row.
-    pub probabilities: Vec<f32>,
+    /// What is said, row after row: see [`Objective::answer`].
+    pub answers: Vec<f32>,
 }
 
 /// Buffers for one sample at a time.
@@ -40,24 +40,24 @@ impl Workspace {
     }
 }
 
-/// The model's probabilities and losses for the given rows of `samples` (all of them without a list).
+/// What the model says, and its losses, for the given rows of `samples` (all of them without a list).
 pub fn predict(
     (architecture, objective): (&Architecture, &dyn Objective),
     model: &Model,
     samples: &Samples,
     rows: Option<&[u32]>,
 ) -> Predictions {
-    let classes = architecture.combined.output().len();
+    let outputs = architecture.combined.output().len();
     let count = rows.map_or(samples.len(), <[u32]>::len);
-    let mut probabilities = vec![0.0; count * classes];
-    let losses = probabilities
-        .par_chunks_mut(BLOCK * classes)
+    let mut answers = vec![0.0; count * outputs];
+    let losses = answers
+        .par_chunks_mut(BLOCK * outputs)
         .enumerate()
         .map_init(
             || Workspace::new(architecture),
             |workspace, (block, out)| {
                 let mut losses = LossSum::default();
-                for (i, out) in out.chunks_exact_mut(classes).enumerate() {
+                for (i, out) in out.chunks_exact_mut(outputs).enumerate() {
                     let at = block * BLOCK + i;
                     let row = rows.map_or(at, |rows| rows[at] as usize);
                     let networks = (architecture, objective);
@@ -67,10 +67,7 @@ pub fn predict(
             },
         )
         .reduce(LossSum::default, LossSum::merged);
-    Predictions {
-        losses,
-        probabilities,
-    }
+    Predictions { losses, answers }
 }
 
 fn predict_one(
@@ -119,7 +116,7 @@ fn finish_one(
         &mut workspace.combined,
     );
     let level = architecture.level();
-    objective.probabilities(level, logits, out);
+    objective.answer(level, logits, out);
     let target = samples.y.at(row);
     objective.loss(level, logits, target, false, &mut workspace.d_logits)
 }
@@ -133,15 +130,15 @@ pub(crate) fn predict_embedded(
     zeta2: &[f32],
 ) -> Predictions {
     let mut workspace = Workspace::new(architecture);
-    let classes = architecture.combined.output().len();
+    let outputs = architecture.combined.output().len();
     let (d1, d2) = (
         architecture.hospital.output().len(),
         architecture.device.output().len(),
     );
-    let mut probabilities = vec![0.0; rows.len() * classes];
+    let mut answers = vec![0.0; rows.len() * outputs];
     let mut losses = LossSum::default();
     let each = rows.iter().zip(zeta2.chunks_exact(d2));
-    for ((row, zeta2), out) in each.zip(probabilities.chunks_exact_mut(classes)) {
+    for ((row, zeta2), out) in each.zip(answers.chunks_exact_mut(outputs)) {
         workspace.embeddings[d1..].copy_from_slice(zeta2);
         let (networks, row) = ((architecture, objective), *row as usize);
         losses.add(finish_one(
@@ -153,10 +150,7 @@ pub(crate) fn predict_embedded(
             out,
         ));
     }
-    Predictions {
-        losses,
-        probabilities,
-    }
+    Predictions { losses, answers }
 }
 
 /// Held-out samples as training judges them: their losses, and counts that give the metrics.
@@ -164,7 +158,7 @@ pub(crate) fn predict_embedded(
 pub struct HeldOut {
     /// Of all samples.
     pub losses: LossSum,
-    /// Of their probabilities and labels.
+    /// Of what is said of them and what is known.
     pub tally: Tally,
 }
 
@@ -173,14 +167,14 @@ impl HeldOut {
     pub fn new(objective: &dyn Objective) -> Self {
         HeldOut {
             losses: LossSum::default(),
-            tally: objective.tally(),
+            tally: Tally::new(objective.layout()),
         }
     }
 
     /// Adds samples with what a model said of them.
-    pub(crate) fn add(&mut self, said: &Predictions, targets: &Targets) {
+    pub(crate) fn add(&mut self, objective: &dyn Objective, said: &Predictions, targets: &Targets) {
         self.losses = self.losses.merged(said.losses);
-        self.tally.add(&said.probabilities, targets.classes());
+        objective.count(&mut self.tally, &said.answers, targets);
     }
 }
 
@@ -209,7 +203,7 @@ impl Scores {
     /// of validation and of the test.
     pub(crate) fn are_of(
         &self,
-        classes: usize,
+        layout: Layout,
         training: usize,
         held_out: Option<[usize; 2]>,
     ) -> bool {
@@ -218,7 +212,7 @@ impl Scores {
             counts.map(|count| count as u64)
         });
         let fits = |(part, samples): (&HeldOut, u64)| {
-            let counts = part.losses.is_of(samples) && part.tally.classes() == classes;
+            let counts = part.losses.is_of(samples) && part.tally.layout() == layout;
             counts && part.tally.is_of(samples)
         };
         self.training.is_of(training as u64) && parts.into_iter().zip(known).all(fits)

@@ -8,6 +8,7 @@ use crate::experiment::Adaptive;
 use crate::ledger::{Kind, Ledger};
 use crate::message_path::{Compression, Leg};
 use crate::metrics::Metrics;
+pub use crate::metrics::Validation;
 use crate::model::{Model, Widths};
 use crate::optimiser::Memories;
 use crate::reversal::Reversals;
@@ -246,40 +247,30 @@ pub struct Without {
 }
 
 impl Validation {
-    /// The loss and the metrics over some samples.
-    pub(crate) fn new(loss: f64, metrics: &Metrics) -> Self {
-        Validation {
-            loss_validation: loss,
-            auc_validation: metrics.auc,
-            precision_validation: metrics.precision,
-            recall_validation: metrics.recall,
-            f1_validation: metrics.f1,
-            accuracy_validation: metrics.accuracy.unwrap_or_default(),
-        }
-    }
-
-    /// The score by which the best model is chosen, higher is better: AUC or, where a class is missing, the loss,
-    /// negative, which is below every AUC.
+    /// The score by which the best model is chosen, higher is better: AUC or, where there is none, the loss, negative,
+    /// which is below every AUC.
     pub fn score(&self) -> f64 {
         self.auc_validation.unwrap_or(-self.loss_validation)
     }
 }
 
-/// An evaluation on the validation samples.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Validation {
-    /// Mean loss.
-    pub loss_validation: f64,
-    /// AUC.
-    pub auc_validation: Option<f64>,
-    /// Precision.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub precision_validation: Option<f64>,
-    /// Recall.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub recall_validation: Option<f64>,
-    /// F1.
-    pub f1_validation: Option<f64>,
-    /// Accuracy.
-    pub accuracy_validation: f64,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_equal_scores_the_lower_loss_is_better_then_the_earlier_one() {
+        let best = |t, score, loss| Best { t, score, loss };
+        let first = best(10, 0.8, Some(0.5));
+        assert!(first.beats(None));
+        assert!(best(20, 0.81, Some(0.9)).beats(Some(first)));
+        assert!(best(20, 0.8, Some(0.4)).beats(Some(first)));
+        assert!(!best(20, 0.8, Some(0.5)).beats(Some(first)));
+        assert!(!best(20, 0.8, Some(0.6)).beats(Some(first)));
+        assert!(!best(20, 0.79, Some(0.1)).beats(Some(first)));
+        // A checkpoint of before does not say the loss.
+        assert!(!best(20, 0.8, Some(0.1)).beats(Some(best(10, 0.8, None))));
+        // What has learnt nothing is no better than what is as good.
+        assert!(best(10, 0.8, Some(0.6)).beats(Some(best(0, 0.8, Some(0.5)))));
+    }
 }

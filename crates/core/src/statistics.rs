@@ -5,6 +5,7 @@
 //! every party of a deployment is given.
 
 use crate::fingerprint::{Fingerprint, was_mixed};
+use crate::outcome::Outcome;
 use selvedge_nn::{Shape, random::Key};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
@@ -196,7 +197,10 @@ pub struct Statistics {
     pub set: String,
     /// How many training rows were measured.
     pub rows: usize,
-    /// The names of the classes.
+    /// What is asked about each sample.
+    #[serde(default, skip_serializing_if = "Outcome::is_class")]
+    pub outcome: Outcome,
+    /// The names of the classes or labels, or that of the quantity or of the event.
     pub classes: Vec<String>,
     /// The scaling of hospitals.
     pub hospital: SideStatistics,

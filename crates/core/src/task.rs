@@ -10,13 +10,13 @@ use crate::keys::{Purpose, key};
 use crate::ledger::WORD;
 use crate::local_steps::{Descent, Steps};
 use crate::message_path::Compression;
-use crate::metrics::{Metric, Tally};
+use crate::metrics::{Metric, Tally, Validation};
 use crate::model::{Architecture, ArchitectureError, Widths};
-use crate::objective::{Objective, Targets, objective_of};
+use crate::objective::{Objective, objective_of};
 use crate::optimiser::{Mover, Optimiser, Optimisers, Sgd};
+use crate::outcome::{Kind, Outcome, Targets};
 use crate::schedule::{Schedule, Segment};
 use crate::selection::{Draw, Selection, Uniform, subset_size};
-use crate::state::Validation;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -83,7 +83,7 @@ pub enum TaskError {
     Architecture(#[from] ArchitectureError),
     /// The class weights do not fit the classes.
     #[error(
-        "train.class_weights lists {listed} factors, but the data has {classes} classes: list {classes}"
+        "train.class_weights lists {listed} factors, but the data has {classes} classes or labels: list {classes}"
     )]
     ClassWeights {
         /// How many are listed.
@@ -120,25 +120,36 @@ pub enum TaskError {
     NoValidation,
     /// A target that is not defined where it is judged.
     #[error(
-        "{key} cannot be reached: no {part} samples have the label {label:?}, and without any it is not defined; hold out more samples, or use stop.loss or stop.accuracy"
+        "{key} cannot be reached: {why}, and so it is not defined; hold out more samples, or use stop.loss{or}"
     )]
     Undefined {
         /// The target.
         key: &'static str,
-        /// The samples that it is judged on.
-        part: &'static str,
-        /// The first class that they lack.
-        label: String,
+        /// What is missing.
+        why: String,
+        /// What else can be a target.
+        or: &'static str,
     },
+    /// A target for another kind of outcome.
+    #[error("{key} is not measured of {kind}: use {right}")]
+    NotMeasured {
+        /// The target.
+        key: &'static str,
+        /// The kind of outcome.
+        kind: &'static str,
+        /// The targets that are.
+        right: String,
+    },
+    /// Weights of what has none.
+    #[error("train.class_weights is for classes and labels: leave it out")]
+    Unweighted,
     /// Label counts that do not fit the data.
-    #[error(
-        "{counted} label counts, but the data has {classes} classes: give one count for each class"
-    )]
+    #[error("{counted} label counts, but the data needs {wanted}: give one count for each answer")]
     LabelCounts {
         /// How many were given.
         counted: usize,
         /// How many there must be.
-        classes: usize,
+        wanted: usize,
     },
     /// There is nobody to train.
     #[error("the data has no groups: give it at least one")]
@@ -195,8 +206,9 @@ impl<'a> Task<'a> {
         if let Some((part, problem)) = dataset.problem() {
             return Err(TaskError::Samples { part, problem });
         }
-        check_defined(experiment, dataset)?;
-        Self::of_party(experiment, dataset, &dataset.label_counts())
+        let task = Self::of_party(experiment, dataset, &dataset.label_counts())?;
+        check_defined(experiment, dataset, &*task.objective)?;
+        Ok(task)
     }
 
     /// The same task as one party of a deployment sees it. Of its own group `dataset` has the true offsets and this
@@ -230,16 +242,22 @@ impl<'a> Task<'a> {
                 });
             }
         }
-        let classes = dataset.classes.len();
-        if labels.len() != classes {
+        let (outcome, names) = (&dataset.outcome, &dataset.classes);
+        let wanted = outcome.counts(names);
+        if labels.len() != wanted {
             return Err(TaskError::LabelCounts {
                 counted: labels.len(),
-                classes,
+                wanted,
             });
         }
+        check_metrics(experiment, outcome.kind())?;
         let train = &experiment.train;
-        let mut architecture =
-            Architecture::new(&experiment.model, dataset.hospital, dataset.device, classes)?;
+        let mut architecture = Architecture::new(
+            &experiment.model,
+            dataset.hospital,
+            dataset.device,
+            (outcome.kind(), outcome.outputs(names)),
+        )?;
         architecture.blind_to = train.algorithm.blind_to();
         let given = dataset;
         let dataset = match train.algorithm.merges_groups() {
@@ -251,7 +269,7 @@ impl<'a> Task<'a> {
             .iter()
             .map(|g| subset_size(train.participation, g.devices()));
         Ok(Task {
-            objective: objective_of(train, labels)?,
+            objective: objective_of(train, outcome, names, labels)?,
             optimisers: Optimisers::new(&experiment.optimiser),
             aggregation: Aggregations::new(&experiment.defence),
             attack: Attack::new(experiment.seed, &experiment.attack, given),
@@ -479,25 +497,53 @@ pub fn check_targets(experiment: &Experiment, held_out: [usize; 2]) -> Result<()
     }
 }
 
-/// Refuses a target that is not defined on the samples it is judged on, since a class has none there.
-fn check_defined(experiment: &Experiment, dataset: &Dataset) -> Result<(), TaskError> {
+/// Refuses a target that is not measured of a kind of outcome.
+fn check_metrics(experiment: &Experiment, kind: Kind) -> Result<(), TaskError> {
+    let mut targets = experiment.stop.targets().map(|(metric, _)| metric);
+    targets.try_for_each(|metric| check_measured(metric, kind, |m| Some(m.stop?.path)))
+}
+
+/// Refuses a target that is not measured of a kind of outcome; `name` is what targets are called there.
+///
+/// # Errors
+/// If it is not.
+pub fn check_measured(
+    metric: &Metric,
+    kind: Kind,
+    name: fn(&Metric) -> Option<&'static str>,
+) -> Result<(), TaskError> {
+    let Some(key) = name(metric).filter(|_| !metric.is_of(kind)) else {
+        return Ok(());
+    };
+    let right = Metric::of_kind(kind).filter_map(name);
+    Err(TaskError::NotMeasured {
+        key,
+        kind: match kind {
+            Kind::Class => "classes",
+            Kind::Labels => "labels",
+            Kind::Quantity => "a quantity",
+            Kind::Survival => "survival",
+        },
+        right: right.collect::<Vec<_>>().join(", "),
+    })
+}
+
+/// Refuses a target that is not defined on the samples it is judged on, since a class has none there, or all are alike.
+fn check_defined(
+    experiment: &Experiment,
+    dataset: &Dataset,
+    objective: &dyn Objective,
+) -> Result<(), TaskError> {
     let (part, samples) = match dataset.validation.is_empty() {
         true => ("test", &dataset.test),
         false => ("validation", &dataset.validation),
     };
-    let (labels, classes) = (samples.y.classes(), &dataset.classes);
-    let lacks = |class: &usize| !labels.contains(&(*class as u32));
-    let Some(lacking) = (0..classes.len()).find(lacks) else {
-        return Ok(());
-    };
-    // What a model that is always right would be told.
-    let mut right = vec![0.0; labels.len() * classes.len()];
-    for (row, label) in right.chunks_exact_mut(classes.len()).zip(labels) {
-        row[*label as usize] = 1.0;
-    }
-    let mut tally = Tally::new(classes.len());
-    tally.add(&right, labels);
-    let found = Validation::new(0.0, &tally.metrics());
+    let names = &dataset.classes;
+    let mut tally = Tally::new(objective.layout());
+    // Whatever is said of them.
+    let said = vec![0.5; samples.len() * objective.logits()];
+    objective.count(&mut tally, &said, &samples.y);
+    let found = Validation::new(0.0, &objective.metrics(&tally));
     let is_defined = |metric: &Metric| {
         metric
             .on_validation
@@ -505,14 +551,41 @@ fn check_defined(experiment: &Experiment, dataset: &Dataset) -> Result<(), TaskE
     };
     let mut targets = experiment.stop.targets().map(|(metric, _)| metric);
     let undefined = targets.find(|metric| metric.tested && !is_defined(metric));
-    match undefined.and_then(|metric| metric.stop) {
-        Some(key) => Err(TaskError::Undefined {
-            key: key.path,
-            part,
-            label: classes[lacking].clone(),
-        }),
-        None => Ok(()),
-    }
+    let Some(key) = undefined.and_then(|metric| metric.stop) else {
+        return Ok(());
+    };
+    let mut counts = vec![0; dataset.outcome.counts(names)];
+    dataset.outcome.count(&samples.y, &mut counts);
+    let lacks = |place: &usize| counts[*place] == 0;
+    let (why, or) = match dataset.outcome {
+        Outcome::Class => {
+            let lacking = (0..names.len()).find(lacks).unwrap_or_default();
+            let label = &names[lacking];
+            let why = format!("no {part} samples have the label {label:?}");
+            (why, " or stop.accuracy")
+        }
+        Outcome::Labels => {
+            let answer = (0..counts.len()).find(lacks).unwrap_or_default();
+            let (label, yes) = (&names[answer / 2], ["without", "with"][answer % 2]);
+            let why = format!("no {part} samples are known to be {yes} the label {label:?}");
+            (why, " or stop.accuracy")
+        }
+        Outcome::Quantity { .. } => {
+            let why = format!("all {part} samples have the same value");
+            (why, " or stop.mae")
+        }
+        Outcome::Survival { .. } => {
+            let why = format!(
+                "of no two {part} samples it is known who had the event in an earlier interval"
+            );
+            (why, "")
+        }
+    };
+    Err(TaskError::Undefined {
+        key: key.path,
+        why,
+        or,
+    })
 }
 
 /// A fixed keyed sample of the training rows, shared out over the groups by their size.

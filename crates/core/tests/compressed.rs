@@ -93,7 +93,12 @@ fn threads_and_instructions_change_no_bit_of_any_algorithm() {
         let on = |threads: usize, level: Level| {
             let mut task = task(&e, &data);
             let blind_to = task.architecture.blind_to;
-            let built = Architecture::new(&e.model, data.hospital, data.device, 2);
+            let built = Architecture::new(
+                &e.model,
+                data.hospital,
+                data.device,
+                (selvedge_core::outcome::Kind::Class, 2),
+            );
             task.architecture = Architecture {
                 blind_to,
                 ..built.expect("it was built before").with_level(level)

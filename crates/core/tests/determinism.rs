@@ -111,7 +111,13 @@ fn the_instructions_change_no_bit() {
     for (name, e, data) in cases() {
         let on = |level: Level| {
             let mut task = with_absences(&e, &data);
-            let built = Architecture::new(&e.model, data.hospital, data.device, 2).unwrap();
+            let built = Architecture::new(
+                &e.model,
+                data.hospital,
+                data.device,
+                (selvedge_core::outcome::Kind::Class, 2),
+            )
+            .unwrap();
             task.architecture = built.with_level(level);
             run(&task)
         };

@@ -71,6 +71,7 @@ impl<'a> World<'a> {
             calibration: Calibration {
                 scale: 0.5,
                 bias: vec![0.25, -0.5],
+                each: false,
             },
         };
         world.begin(EDGE);
@@ -207,7 +208,7 @@ impl<'a> World<'a> {
 fn asker<'a>(world: &World<'a>, first: u64) -> Asker<'a> {
     let asked = world.asked();
     let asked: Vec<_> = asked.into_iter().map(|(about, s)| (about, s.x2)).collect();
-    Asker::new(&world.task.architecture, (0, 0), first, &asked)
+    Asker::new(world.task.networks(), (0, 0), first, &asked)
 }
 
 /// What the whole model says of whole rows, and nothing of who is unknown.
@@ -215,10 +216,7 @@ fn expected(world: &World<'_>) -> Vec<Option<Vec<f32>>> {
     let mut all = Vec::new();
     for (about, samples) in world.asked() {
         let said = predict(world.task.networks(), &world.model, &samples, None);
-        let rows = said
-            .probabilities
-            .chunks_exact(2)
-            .map(|row| Some(row.to_vec()));
+        let rows = said.answers.chunks_exact(2).map(|row| Some(row.to_vec()));
         let mut rows: Vec<_> = rows.collect();
         if matches!(about, About::New { .. }) {
             (rows[1], rows[2]) = (None, None);
@@ -434,7 +432,7 @@ fn an_asker_takes_no_answer_that_cannot_be_and_knows_who_is_missing() {
     world.end();
     let about = About::Rows(Portion::Test, vec![0, 1]);
     let x2 = data.test.x2[..4].to_vec();
-    let mut asker = Asker::new(&task.architecture, (0, 0), 50, &[(about, x2)]);
+    let mut asker = Asker::new(task.networks(), (0, 0), 50, &[(about, x2)]);
     let answer = |number, unknown: &[u32], probabilities: &[f32]| Message::Answer {
         number,
         gateway: 0,
@@ -494,7 +492,7 @@ fn an_asker_takes_no_answer_that_cannot_be_and_knows_who_is_missing() {
     // Refusals end it, before and behind the model.
     let one = |x2: f32| {
         let about = About::Rows(Portion::Test, vec![0]);
-        Asker::new(&task.architecture, (0, 0), 1, &[(about, vec![x2; 2])])
+        Asker::new(task.networks(), (0, 0), 1, &[(about, vec![x2; 2])])
     };
     let why = |asker: &Asker<'_>| asker.failure().expect("a refusal");
     let mut asker = one(0.0);
@@ -536,7 +534,7 @@ fn many_patients_go_in_few_questions() {
     let patients: Vec<u128> = (0..10_000u128).collect();
     let x2 = vec![0.25; 2 * patients.len()];
     let about = About::New { key: KEY, patients };
-    let mut asker = Asker::new(&task.architecture, (0, 0), 1, &[(about, x2)]);
+    let mut asker = Asker::new(task.networks(), (0, 0), 1, &[(about, x2)]);
     let trained = world.answers(MINE, Message::Fetch).remove(0);
     let (news, mut said) = hears(&mut asker, EDGE, &trained);
     assert!(news && said.len() <= 8, "{} at once", said.len());

@@ -607,8 +607,8 @@ fn calibrated_as_by_who_has_all_samples(task: &Task<'_>, world: &World<'_>, some
             assert!(some_left_out && found.samples < rows.len() as u64);
             continue;
         }
-        let said = predict(task.networks(), model, samples, Some(&rows)).probabilities;
-        let expected = Calibration::fit(&said, samples.y.of(&rows).classes(), 2);
+        let said = predict(task.networks(), model, samples, Some(&rows)).answers;
+        let expected = Calibration::fit(&said, &samples.y.of(&rows), task.objective.layout());
         assert_eq!(found.calibration, expected);
     }
 }

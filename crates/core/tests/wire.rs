@@ -244,6 +244,7 @@ fn the_format_is_as_it_was() {
     let correction = || Calibration {
         scale: 0.5,
         bias: vec![2.0],
+        each: false,
     };
     let coded = |bytes: &[u8]| Numbers::Frame(bytes.into());
     let segment = Segment {
@@ -462,7 +463,7 @@ fn the_format_is_as_it_was() {
             Message::Calibrated {
                 number: 77,
                 corrections: vec![correction()],
-                sums: Some(vec![Sums::none(1)]),
+                sums: Some(vec![Sums::none(&correction())]),
             },
             "194d0000000000000001000000000000000000e03f010000000000000000000040010100000001000000000000000000\
              000006000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000\

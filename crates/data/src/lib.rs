@@ -16,6 +16,7 @@
 //! # Ok::<(), selvedge_data::DataError>(())
 //! ```
 
+mod asked;
 pub mod enrol;
 mod error;
 mod esr;
@@ -46,7 +47,7 @@ pub use inputs::{Column, Inputs, SideInputs};
 pub use patients::{Labels, Odd, Oddity, Patients, Which, read_patients};
 pub use pseudonym::PseudonymKey;
 pub use selvedge_core::statistics::{Scale, SideStatistics, Statistics};
-pub use sets::{SETS, usual_targets};
+pub use sets::{SETS, kind_of, usual_targets};
 pub use shards::{
     Cut, HeldOut, PartyLoaded, PartyPatients, PartyShard, cut, distribute, look_at_shards,
     read_party, read_party_and_patients,
@@ -112,6 +113,7 @@ impl From<Dataset> for Loaded {
             statistics: Statistics {
                 set: dataset.name.clone(),
                 rows: dataset.training_samples(),
+                outcome: dataset.outcome.clone(),
                 classes: dataset.classes.clone(),
                 hospital,
                 device,
@@ -151,7 +153,7 @@ pub fn load_with_notes(
         Some((set, _)) if matches!(set.source, Source::Shards) => shards::read(settings, data_dir),
         _ => read_or_generate(settings, seed, data_dir).map(Dealt::scale),
     }?;
-    settings::check_positive(settings, &loaded.dataset.classes)?;
+    settings::check_positive(settings, &loaded.dataset)?;
     Ok(loaded)
 }
 

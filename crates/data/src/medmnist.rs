@@ -45,7 +45,7 @@ pub(crate) static SET: DataSet = DataSet {
                 LayerSpec::Flatten,
             ],
             combined: Vec::new(),
-            classes: data.classes,
+            outputs: data.classes,
             seconds: 0.06,
             seconds_of_pairs: 0.48,
         }

@@ -1,24 +1,29 @@
 //! `physionet2012`: PhysioNet/CinC Challenge 2012, sets a and b. 48 hours of 8,000 stays in intensive care; who died in
-//! hospital? The open stand-in for MIMIC-III's mortality.
+//! hospital? The open stand-in for MIMIC-III's mortality. How long a stay was and how long a patient lived can be learnt
+//! too ([outcomes]).
 //!
 //! Each stay becomes 48 hourly steps: the last value of the hour, carried forward, and beside it whether the hour had
 //! one. A wearable can measure ten of the channels; the hospital holds the other 27, and with `data.vertical =
 //! "statics"` age, sex, height, ward and weight at admission at every step too. Training is on set a, the test on set
 //! b.
 
+mod outcomes;
+
 use crate::DataError;
 use crate::files::collection::{self, Text, file_of, is_archive};
 #[cfg(feature = "fuzz")]
 use crate::fuzz::{self, Target};
 use crate::inputs::Inputs;
-use crate::rows::{Part, Purpose, Rows, Side, UNLABELLED};
+use crate::rows::{Part, Purpose, Rows, Side};
 use crate::sets::{DataSet, MORTALITY_TARGETS, Source, Twin, mortality};
 use crate::settings::{find_file, vertical};
 use crate::statistics::Scaling;
+use outcomes::OUTCOMES;
+pub(crate) use outcomes::{Outcomes, Wanted, read_outcomes};
 use rayon::prelude::*;
-use selvedge_core::experiment::DataSettings;
+use selvedge_core::experiment::{DataSettings, Usual};
 use selvedge_nn::Shape;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -44,7 +49,11 @@ const STATICS: [&str; 5] = ["Age", "Gender", "Height", "ICUType", "Weight"];
 
 pub(crate) static SET: DataSet = DataSet {
     verticals: &["statics"],
-    usual: |_| mortality(),
+    outcomes: OUTCOMES,
+    usual: |data| Usual {
+        outputs: Wanted::labels(data),
+        ..mortality()
+    },
     twins: &[Twin {
         name: "synthetic-physionet2012",
         hospital: Shape::Steps(48, 54),
@@ -64,21 +73,21 @@ pub(crate) static SET: DataSet = DataSet {
 
 /// Reads the set.
 fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<Rows, DataError> {
-    let statics = has_statics(settings)?;
+    let how = (has_statics(settings)?, Wanted::of(settings)?);
     let usual = ["physionet2012", "physionet2012/physionet2012-ab.tar.gz"];
     let found = find_file("PhysioNet 2012", settings, data_dir, &usual, ORIGIN)?;
     let sources = sources(&found)?;
-    let (mut stays, mut outcomes) = (Stays::default(), BTreeMap::new());
+    let (mut stays, mut outcomes) = (Stays::default(), Outcomes::new());
     for source in &sources {
         collection::read(source, &is_wanted, &mut |texts| {
-            take(&texts, statics, &mut stays, &mut outcomes)
+            take(&texts, how, &mut stays, &mut outcomes)
         })?;
     }
     let path = match <[PathBuf; 1]>::try_from(sources) {
         Ok([single]) => single,
         Err(_) => found,
     };
-    rows(path, stays, Some(&outcomes), statics)
+    rows(path, stays, Some(&outcomes), how)
 }
 
 /// Reads stays that training has not seen: folders or archives of them, whatever the set is called, or single files.
@@ -89,12 +98,12 @@ fn read_new(
     paths: &[PathBuf],
     purpose: Purpose,
 ) -> Result<Rows, DataError> {
-    let statics = has_statics(settings)?;
+    let how = (has_statics(settings)?, Wanted::of(settings)?);
     let labelled = purpose == Purpose::New { labelled: true };
     let wanted = |name: &str| is_stay(name) || (labelled && is_outcomes(name));
-    let (mut stays, mut outcomes) = (Stays::default(), BTreeMap::new());
+    let (mut stays, mut outcomes) = (Stays::default(), Outcomes::new());
     for path in paths {
-        let mut take = |texts: Vec<Text>| take(&texts, statics, &mut stays, &mut outcomes);
+        let mut take = |texts: Vec<Text>| take(&texts, how, &mut stays, &mut outcomes);
         collection::read_new((path, "txt"), &wanted, &is_stay, &mut take)?;
     }
     if labelled && outcomes.is_empty() {
@@ -106,12 +115,12 @@ fn read_new(
                 folder
             };
             collection::read_top(folder, &is_outcomes, &mut |texts| {
-                take(&texts, statics, &mut Stays::default(), &mut outcomes)
+                take(&texts, how, &mut Stays::default(), &mut outcomes)
             })?;
         }
     }
     let first = paths.first().cloned().unwrap_or_default();
-    let mut rows = rows(first, stays, labelled.then_some(&outcomes), statics)?;
+    let mut rows = rows(first, stays, labelled.then_some(&outcomes), how)?;
     // Outcomes of others say nothing about these.
     rows.notes.clear();
     Ok(rows)
@@ -124,9 +133,9 @@ fn has_statics(settings: &DataSettings) -> Result<bool, DataError> {
 /// Takes in some files: stays, and lists of outcomes.
 fn take(
     texts: &[Text],
-    statics: bool,
+    (statics, wanted): (bool, Wanted),
     stays: &mut Stays,
-    outcomes: &mut BTreeMap<u32, u32>,
+    outcomes: &mut Outcomes,
 ) -> Result<(), DataError> {
     let parsed: Result<Vec<Option<Stay>>, DataError> = texts
         .par_iter()
@@ -140,7 +149,7 @@ fn take(
         .flatten()
         .for_each(|stay| stays.push(stay));
     for text in texts.iter().filter(|text| text.name.contains("Outcomes")) {
-        read_outcomes(text, outcomes)?;
+        read_outcomes(text, wanted, outcomes)?;
     }
     Ok(())
 }
@@ -230,8 +239,8 @@ impl Stays {
 pub(crate) fn rows(
     path: PathBuf,
     stays: Stays,
-    outcomes: Option<&BTreeMap<u32, u32>>,
-    statics: bool,
+    outcomes: Option<&Outcomes>,
+    (statics, wanted): (bool, Wanted),
 ) -> Result<Rows, DataError> {
     let problem = |problem: String| DataError::file(&path, problem);
     if stays.who.is_empty() {
@@ -249,12 +258,18 @@ pub(crate) fn rows(
             id(&twice[0])
         )));
     }
-    let (mut y, mut parts, mut ids) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut ended, mut parts, mut ids) = (Vec::new(), Vec::new(), Vec::new());
+    let all = order.len();
+    order.retain(|place| {
+        let known = outcomes.and_then(|outcomes| outcomes.get(&stays.who[*place as usize].0));
+        wanted.is_known(known)
+    });
+    let unknown = all - order.len();
     for place in &order {
         let (id, part) = stays.who[*place as usize];
-        y.push(match outcomes.map(|outcomes| outcomes.get(&id)) {
-            None => UNLABELLED,
-            Some(Some(died)) => *died,
+        ended.push(match outcomes.map(|outcomes| outcomes.get(&id)) {
+            None => None,
+            Some(Some(ended)) => Some(*ended),
             Some(None) => {
                 let list = match part {
                     Part::Training => "Outcomes-a.txt",
@@ -269,23 +284,31 @@ pub(crate) fn rows(
         parts.push(part);
         ids.push(id.to_string());
     }
-    let count = y.len();
+    let (y, known, note) = wanted.known(&ended);
+    let mut notes: Vec<String> = note.into_iter().collect();
+    if unknown > 0 {
+        notes.push(format!(
+            "{unknown} of {all} stays have no known length and are left out"
+        ));
+    }
+    match outcomes.map_or(0, |outcomes| outcomes.len().saturating_sub(all)) {
+        0 => {}
+        without => notes.push(format!(
+            "{without} of {} stays that the outcomes list have no file",
+            all + without
+        )),
+    }
     let sides = [
         side(stays.hospital, order.clone(), &HOSPITAL, statics),
         side(stays.device, order, &DEVICE, false),
     ];
     Ok(Rows {
-        classes: vec!["survived".into(), "died".into()],
+        classes: wanted.names(),
         y,
+        known,
         ids,
         parts,
-        notes: match outcomes.map_or(0, |outcomes| outcomes.len() - count) {
-            0 => Vec::new(),
-            without => vec![format!(
-                "{without} of {} stays that the outcomes list have no file",
-                count + without
-            )],
-        },
+        notes,
         ..Rows::new("physionet2012", path, sides, "ramp")
     })
 }
@@ -462,39 +485,6 @@ fn minutes(time: &str) -> Option<usize> {
     let (hours, minutes) = time.split_once(':')?;
     let (hours, minutes): (usize, usize) = (hours.parse().ok()?, minutes.parse().ok()?);
     (minutes < 60 && hours <= 48).then(|| 60 * hours + minutes)
-}
-
-/// Who died, by RecordID.
-pub(crate) fn read_outcomes(
-    text: &Text,
-    outcomes: &mut BTreeMap<u32, u32>,
-) -> Result<(), DataError> {
-    let wrong =
-        |line, column: &str, value: &str, expected: &str| text.wrong(line, column, value, expected);
-    let csv = text.csv()?;
-    let columns = csv.columns();
-    let column = |name: &str| {
-        let place = columns.iter().position(|n| *n == name);
-        place.ok_or_else(|| wrong(1, "1", &columns.join(","), &format!("a header with {name}")))
-    };
-    let wanted = [column("RecordID")?, column("In-hospital_death")?];
-    csv.read(&wanted, &mut |line, cells| {
-        let (line, id) = (line as usize, cells[0].text());
-        let wrong_id = |expected| wrong(line, "RecordID", id, expected);
-        let id: u32 = id
-            .parse()
-            .map_err(|_| wrong_id("a RecordID, like 132539"))?;
-        let died = match cells[1].text() {
-            "0" => 0,
-            "1" => 1,
-            other => return Err(wrong(line, "In-hospital_death", other, "0 or 1")),
-        };
-        match outcomes.insert(id, died) {
-            None => Ok(()),
-            Some(_) => Err(wrong_id("a new RecordID: it has an outcome already")),
-        }
-    })?;
-    Ok(())
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! reader ──► Rows ──► split (who gets which) ──► statistics (of training rows) ──► Dataset
 //! ```
 
+use crate::asked::{self, Known};
 use crate::inputs::{Column, SideInputs};
 use crate::split::{self, Split};
 use crate::statistics::{self, Scaling, Statistics};
@@ -11,6 +12,7 @@ use crate::{DataError, Loaded, sound, table};
 use rayon::prelude::*;
 use selvedge_core::dataset::{Dataset, Group, Holders, Samples};
 use selvedge_core::experiment::DataSettings;
+use selvedge_core::outcome::{Outcome, Targets};
 use selvedge_nn::Shape;
 use std::collections::HashMap;
 use std::fmt;
@@ -52,10 +54,12 @@ pub(crate) struct Rows {
     pub(crate) hospital: Side,
     /// What devices hold.
     pub(crate) device: Side,
-    /// The names of the classes.
+    /// The names of the classes or labels, or that of the quantity or of the event.
     pub(crate) classes: Vec<String>,
-    /// The class of each row.
+    /// The class of each row or, where the outcome is another, its stratum.
     pub(crate) y: Vec<u32>,
+    /// What is known of rows, where that is no class.
+    pub(crate) known: Option<Known>,
     /// The patient of each row, as the file names it.
     pub(crate) ids: Vec<String>,
     /// Where the publisher puts each row.
@@ -95,6 +99,7 @@ impl Rows {
             device,
             classes: Vec::new(),
             y: Vec::new(),
+            known: None,
             ids: Vec::new(),
             parts: Vec::new(),
             units: Vec::new(),
@@ -250,7 +255,21 @@ impl Rows {
     pub(crate) fn deal(mut self, settings: &DataSettings, seed: u64) -> Result<Dealt, DataError> {
         let split = split::split_rows(&self, settings, seed)?;
         let untrained = table::keep_trained(&mut self, &split, settings);
-        let statistics = self.measure(&split);
+        let outcome = match &self.known {
+            None => Outcome::Class,
+            Some(known) => {
+                let training = known.training(&split);
+                let curve = (settings.intervals, settings.horizon.or(known.horizon));
+                let name = self.classes.first().map_or("", String::as_str);
+                asked::outcome(known.kind, name, || std::iter::once(&training), curve)?
+            }
+        };
+        let hidden = match &mut self.known {
+            Some(known) => known.hide(&split, settings.hidden, seed)?,
+            None => Known::nothing_to_hide(settings.hidden)?,
+        };
+        let unknown = self.known.as_ref().map(|known| known.notes(&self, &split));
+        let statistics = self.measure(&split, &outcome);
         let unsound = sound::check(&self, &split, &statistics)?;
         let held_out = self.held_out(&split);
         let groups_are_given = split
@@ -265,6 +284,7 @@ impl Rows {
             device,
             classes,
             y,
+            known,
             mut ids,
             units,
             devices_are_units,
@@ -273,10 +293,18 @@ impl Rows {
             ..
         } = self;
         notes.extend(told);
+        notes.extend(hidden);
+        notes.extend(unknown.into_iter().flatten());
         notes.extend(untrained);
         notes.extend(unsound);
         notes.extend(doubts);
         let parts: Vec<&[usize]> = split.parts().collect();
+        let targets = known.map_or(Targets::Classes(y), |known| known.targets);
+        let of_rows = |rows: &[usize]| {
+            let mut some = targets.none();
+            rows.iter().for_each(|row| some.push(targets.at(*row)));
+            some
+        };
         let shapes = [hospital.shape, device.shape];
         // One side after the other, each given back once it is copied: so a set never takes twice its size.
         let copied = |side: Side| -> Vec<Vec<f32>> {
@@ -295,7 +323,7 @@ impl Rows {
             .map(|((x1, x2), rows)| Samples {
                 x1,
                 x2,
-                y: rows.iter().map(|row| y[*row]).collect(),
+                y: of_rows(rows),
             })
             .collect();
         let test = samples.pop().unwrap_or_default();
@@ -314,6 +342,7 @@ impl Rows {
             name: set,
             hospital: shapes[0],
             device: shapes[1],
+            outcome,
             classes,
             groups: groups.collect(),
             validation,
@@ -337,9 +366,20 @@ impl Rows {
     }
 
     /// What the training rows show.
-    fn measure(&self, split: &Split) -> Statistics {
+    fn measure(&self, split: &Split, outcome: &Outcome) -> Statistics {
         let training = || split.groups.iter().flatten().copied();
-        statistics::measure(self, training)
+        Statistics {
+            outcome: outcome.clone(),
+            ..statistics::measure(self, training)
+        }
+    }
+
+    /// What rows are told apart by where they are dealt out.
+    pub(crate) fn strata(&self) -> &[String] {
+        match &self.known {
+            None => &self.classes,
+            Some(known) => &known.strata,
+        }
     }
 
     /// The group of a row, if the file names one of those that were made.

@@ -5,8 +5,9 @@
 use crate::fuzz::Target;
 use crate::inputs::Inputs;
 use crate::rows::{Purpose, Rows};
-use crate::{ALL, DataError};
+use crate::{ALL, DataError, settings, table};
 use selvedge_core::experiment::{DataSettings, Features, Sets, Usual};
+use selvedge_core::outcome::Kind;
 use selvedge_nn::{LayerSpec, Shape};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -19,6 +20,8 @@ pub(crate) struct DataSet {
     pub(crate) source: Source,
     /// The words that `data.vertical` may have.
     pub(crate) verticals: &'static [&'static str],
+    /// The words that `data.outcome` may have, with the kind of outcome that each is; the first is the usual one.
+    pub(crate) outcomes: &'static [(&'static str, Kind)],
     /// Whether its rows are pieces of recordings, which `data.split = "recording"` keeps together.
     pub(crate) has_recordings: bool,
     /// What an experiment has where it says nothing else: layers, classes, and the paper's seconds of computation
@@ -64,7 +67,7 @@ pub(crate) fn mortality() -> Usual {
     Usual {
         tower: vec![LayerSpec::Lstm { hidden: 16 }],
         combined: Vec::new(),
-        classes: 2,
+        outputs: 2,
         seconds: 0.05,
         seconds_of_pairs: 0.8,
     }
@@ -91,6 +94,7 @@ impl DataSet {
             name,
             source,
             verticals: &[],
+            outcomes: &[("class", Kind::Class)],
             has_recordings: false,
             usual: Usual::plain,
             twins: &[],
@@ -146,6 +150,11 @@ pub static SETS: Sets = Sets {
     words: |meaning| {
         let some = ALL.iter().filter(|set| !set.verticals.is_empty());
         let verticals = some.map(|set| format!("{} ({})", set.verticals.join(" | "), set.name));
+        let some = ALL.iter().filter(|set| set.outcomes.len() > 1);
+        let outcomes = some.map(|set| {
+            let words = set.outcomes.iter().map(|(word, _)| *word);
+            format!("{} ({})", words.collect::<Vec<_>>().join(" | "), set.name)
+        });
         let mut twins = ALL.into_iter().flat_map(|set| set.twins);
         meaning
             .replace("{twin}", twins.next().map_or("", |twin| twin.name))
@@ -153,17 +162,38 @@ pub static SETS: Sets = Sets {
                 "{verticals}",
                 &verticals.collect::<Vec<String>>().join(", "),
             )
+            .replace("{outcomes}", &outcomes.collect::<Vec<String>>().join(", "))
             .replace("{recordings}", &with_recordings().join(", "))
     },
-    usual: |data| match find(&data.set) {
-        Some((set, Some(twin))) => Usual {
-            classes: twin.classes,
-            ..(set.usual)(data)
-        },
-        Some((set, None)) => (set.usual)(data),
-        None => Usual::plain(data),
+    usual: |data| {
+        let Some((set, twin)) = find(&data.set) else {
+            return Usual::plain(data);
+        };
+        let usual = (set.usual)(data);
+        let classes = twin.map_or(usual.outputs, |twin| twin.classes);
+        Usual {
+            outputs: match kind_of(data).unwrap_or_default() {
+                Kind::Class | Kind::Labels => classes,
+                Kind::Quantity => 1,
+                Kind::Survival => data.intervals,
+            },
+            ..usual
+        }
     },
 };
+
+/// The kind of outcome that settings ask about; nothing where it takes the data to know.
+pub fn kind_of(data: &DataSettings) -> Option<Kind> {
+    let (set, _) = find(&data.set)?;
+    match set.name == table::SET.name {
+        true => Some(table::kind_of(data)).filter(|kind| {
+            let is_open = data.outcome.is_empty() && data.table.labels.is_empty();
+            // A single column may be found to be a quantity.
+            !(is_open && kind.is_class())
+        }),
+        false => Some(settings::outcome(data, set).ok()?.1),
+    }
+}
 
 /// The names of the sets that have recordings.
 pub(crate) fn with_recordings() -> Vec<&'static str> {

@@ -2,7 +2,9 @@
 
 use crate::DataError;
 use crate::sets::{self, DataSet, SETS};
+use selvedge_core::dataset::Dataset;
 use selvedge_core::experiment::{DataSettings, one_of};
+use selvedge_core::outcome::Kind;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
@@ -41,6 +43,7 @@ pub(crate) fn check_values(settings: &DataSettings) -> Result<(), DataError> {
 pub(crate) fn check(settings: &DataSettings) -> Result<(), DataError> {
     check_values(settings)?;
     let (set, _) = sets::find(&settings.set).ok_or_else(|| unknown_set(settings))?;
+    outcome(settings, set)?;
     if settings.split == "recording" && !set.has_recordings {
         let expected = format!(
             "only {:?} has recordings: expected a different split; data.table.patient keeps a patient's rows together",
@@ -52,14 +55,34 @@ pub(crate) fn check(settings: &DataSettings) -> Result<(), DataError> {
 }
 
 /// The positive class must be one of the classes.
-pub(crate) fn check_positive(settings: &DataSettings, classes: &[String]) -> Result<(), DataError> {
-    let positive = &settings.table.positive;
-    if positive.is_empty() || classes.contains(positive) {
+pub(crate) fn check_positive(settings: &DataSettings, dataset: &Dataset) -> Result<(), DataError> {
+    let (positive, classes) = (&settings.table.positive, &dataset.classes);
+    if positive.is_empty() || (classes.contains(positive) && dataset.outcome.is_class()) {
         return Ok(());
+    }
+    if !dataset.outcome.is_class() {
+        let expected = "the outcome is no class: expected \"\"";
+        return Err(wrong("table.positive", format!("{positive:?}"), expected));
     }
     let known: Vec<&str> = classes.iter().map(String::as_str).collect();
     let expected = one_of(positive, &known);
     Err(wrong("table.positive", format!("{positive:?}"), expected))
+}
+
+/// The outcome of a set that `data.outcome` names, or its first, with its kind.
+pub(crate) fn outcome(
+    settings: &DataSettings,
+    set: &DataSet,
+) -> Result<(&'static str, Kind), DataError> {
+    let word = settings.outcome.as_str();
+    let found = set
+        .outcomes
+        .iter()
+        .find(|(name, _)| word.is_empty() || *name == word);
+    found.copied().ok_or_else(|| {
+        let names: Vec<&str> = set.outcomes.iter().map(|(name, _)| *name).collect();
+        wrong("outcome", format!("{word:?}"), one_of(word, &names))
+    })
 }
 
 /// The word of `data.vertical`, which must be one of the set's; or none.

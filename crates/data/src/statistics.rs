@@ -2,6 +2,7 @@
 
 use crate::rows::{Rows, Side};
 use rayon::prelude::*;
+use selvedge_core::outcome::Outcome;
 pub(crate) use selvedge_core::statistics::{Scale, SideStatistics, Statistics};
 
 /// How a side is brought to one size.
@@ -45,6 +46,7 @@ pub(crate) fn measure<I: Iterator<Item = usize> + Clone>(
     Statistics {
         set: rows.set.clone(),
         rows: training().count(),
+        outcome: Outcome::Class,
         classes: rows.classes.clone(),
         hospital: side(&rows.hospital),
         device: side(&rows.device),

@@ -41,11 +41,12 @@ impl Unfinished {
         Self::new(place, |path| options.open(path))
     }
 
-    /// A new folder with these permissions, as far as the user's mask has them.
+    /// A new folder with these permissions, as far as the user's mask has them, and the folders above its place.
     ///
     /// # Errors
     /// If it cannot be made.
     pub fn folder(place: &Path, mode: u32) -> io::Result<Self> {
+        place.parent().map_or(Ok(()), fs::create_dir_all)?;
         let new = Self::new(place, |path| DirBuilder::new().mode(mode).create(path));
         Ok(new?.0)
     }
@@ -171,6 +172,10 @@ mod tests {
             unfinished.put().unwrap();
             assert_eq!(fs::read_to_string(folder.join("file")).unwrap(), contents);
         }
+        let deeper = Unfinished::folder(&folder.join("a/b"), 0o700).unwrap();
+        deeper.put().unwrap();
+        assert_eq!(names(&folder.join("a")), ["b"]);
+        fs::remove_dir_all(folder.join("a")).unwrap();
         let given_up = Unfinished::folder(&folder.join("folder"), 0o700).unwrap();
         fs::write(given_up.path().join("inside"), "half of it").unwrap();
         drop(given_up);

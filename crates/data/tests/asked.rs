@@ -40,6 +40,7 @@ fn statistics() -> Statistics {
     Statistics {
         set: "table".into(),
         rows: 20,
+        outcome: Default::default(),
         classes: vec!["no".into(), "yes".into()],
         hospital: side(
             &["age", "sex = f", "sex = m"],

@@ -76,7 +76,7 @@ fn held_out_fits(party: &PartyShard, held_out: &HeldOut, whole: &Samples) {
             &side(whole)[place * width..][..width],
         );
         assert_eq!(bits(own), bits(truly));
-        assert_eq!(y[at], whole.y.classes()[place]);
+        assert_eq!(y.classes()[at], whole.y.classes()[place]);
     }
 }
 

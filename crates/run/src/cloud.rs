@@ -161,7 +161,8 @@ impl<'a> CloudDirectory<'a> {
         }
         if let Some(ending) = ends {
             let seconds = files.manifest.timing.seconds;
-            if let Some(found) = calibrations.filter(|found| found.model.samples > 0) {
+            let is_validated = files.manifest.data.validation_samples > 0;
+            if let Some(found) = calibrations.filter(|_| is_validated) {
                 write_json(&files.path.join(CALIBRATION), found)?;
             }
             files.manifest.files = digests::of_end(&files.path)?;

@@ -15,7 +15,7 @@ use crate::error::{Context, Result, bail};
 use crate::files::{self, COMPARISON, make_folder, of_seed, read_json, write_json};
 use crate::runs::labels::flat;
 use selvedge_core::experiment::Experiment;
-use selvedge_data::{SETS, unfinished};
+use selvedge_data::{SETS, kind_of, unfinished};
 use selvedge_nn::random::Key;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -82,8 +82,8 @@ pub struct Tried {
     /// The rates that it tried; earlier versions leave them out, having tried those of the grid.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<f64>,
-    /// The best validation AUC with each rate, or the lowest training loss, negative, where there are no
-    /// validation samples; nothing where training diverged.
+    /// The best validation AUC with each rate or, where the outcome has none, the lowest validation loss, negative; or the
+    /// lowest training loss, negative, where there are no validation samples; nothing where training diverged.
     pub scores: Vec<Option<f64>>,
     /// The iteration at which each comes near the best of all; nothing where it does not.
     #[serde(default)]
@@ -182,10 +182,17 @@ impl Comparison {
     /// the same folder.
     fn experiments(&self, base: &Experiment) -> Result<Vec<Experiment>> {
         let (mut folders, mut texts) = (HashMap::new(), HashMap::new());
-        let mut experiments = Vec::new();
+        let (mut experiments, mut first) = (Vec::new(), None);
         for Variant { label, folder, set } in &self.variants {
             let experiment = SETS.with(base, set);
             let experiment = experiment.with_context(|| format!("variant {label}"))?;
+            let asked = asked(&experiment);
+            let (first, theirs) = first.get_or_insert_with(|| (label, asked.clone()));
+            if let Some((key, theirs, ours)) = different(&*theirs, &asked) {
+                bail!(
+                    "variants {first} and {label} ask about different outcomes ({key} is {theirs} and {ours}), of which metrics cannot be compared: compare each outcome on its own"
+                );
+            }
             let same_folder = folders.insert(folder, label);
             let twin = texts.insert(experiment.to_toml(), label).or(same_folder);
             match twin {
@@ -338,6 +345,32 @@ impl Comparison {
             (ours, theirs) => ours.or(theirs),
         };
     }
+}
+
+/// What an experiment asks, by key: metrics of several classes have no unit, whatever they are classes of.
+fn asked(experiment: &Experiment) -> [(&'static str, String); 3] {
+    let (data, table) = (&experiment.data, &experiment.data.table);
+    let kind = kind_of(data).unwrap_or_default();
+    let (outcome, label) = match (kind.is_class(), data.outcome.is_empty()) {
+        (true, _) => (kind.name(), String::new()),
+        (false, true) => (kind.name(), table.label.columns().join(", ")),
+        (false, false) => (data.outcome.as_str(), table.label.columns().join(", ")),
+    };
+    [
+        ("data.outcome", outcome.to_owned()),
+        ("data.table.label", label),
+        ("data.table.event", table.event.clone()),
+    ]
+}
+
+/// The first key in which two differ, with both values.
+fn different<'a>(
+    there: &'a [(&'static str, String)],
+    here: &'a [(&'static str, String)],
+) -> Option<(&'static str, &'a str, &'a str)> {
+    let mut pairs = there.iter().zip(here);
+    let ((key, theirs), (_, ours)) = pairs.find(|(theirs, ours)| theirs != ours)?;
+    Some((key, theirs, ours))
 }
 
 /// The first key in which two experiments differ, with both values.

@@ -4,7 +4,8 @@ use crate::error::{Result, bail};
 use crate::format::counted;
 use crate::trained::Trained;
 use selvedge_core::assess::{Decision, Goal, Operating};
-use selvedge_core::experiment::one_of;
+use selvedge_core::experiment::{LossName, one_of};
+use selvedge_core::outcome::{Kind, Outcome};
 use serde_json::{Value, json};
 
 /// The user's choices of probabilities and of the class.
@@ -37,6 +38,13 @@ impl Deciding {
     /// If there is no such class, or no threshold can be chosen.
     pub fn new(trained: &Trained, wishes: &Wishes) -> Result<Self> {
         let classes = trained.classes();
+        let kind = trained.outcome().kind();
+        if !kind.is_class() && (wishes.positive.is_some() || wishes.goal.is_some()) {
+            bail!(
+                "a positive class and its threshold are chosen among classes, but the run's outcome is {}: leave them out",
+                kind.name()
+            );
+        }
         let calibrated = !wishes.uncalibrated && trained.calibration.is_some();
         let named = match &wishes.positive {
             None => None,
@@ -94,6 +102,28 @@ impl Deciding {
 
     /// A description for people.
     pub fn about(&self, trained: &Trained) -> Vec<String> {
+        let name = trained.classes().first().map_or("", String::as_str);
+        match trained.outcome() {
+            Outcome::Class | Outcome::Labels => {}
+            Outcome::Quantity { .. } => {
+                let what = match trained.experiment.train.loss {
+                    LossName::Squared => "the mean that is expected".to_owned(),
+                    LossName::Huber => "what is expected, with outliers counting less".to_owned(),
+                    LossName::Quantile => {
+                        let quantile = trained.experiment.train.quantile;
+                        format!("a value that a share of {quantile} is expected to be below")
+                    }
+                };
+                return vec![format!("The prediction is a quantity, {name:?}: {what}")];
+            }
+            Outcome::Survival { ends } => {
+                let horizon = ends.last().copied().unwrap_or_default() as f32;
+                return vec![format!(
+                    "The prediction is the probability of no event, {name:?}, until the end of each of {} intervals, the last at {horizon}",
+                    ends.len()
+                )];
+            }
+        }
         let samples = counted(trained.calibrated_on as u64, "validation sample");
         let mut lines = vec![match (self.calibrated, trained.why_not_calibrated()) {
             (true, _) => format!("Probabilities are calibrated on {samples}"),
@@ -106,6 +136,9 @@ impl Deciding {
             lines.push(format!("The positive class is {name:?} ({why})"));
         }
         lines.push(match &self.operating {
+            None if trained.outcome().kind() == Kind::Labels => {
+                "A label is predicted when its probability is above one half".into()
+            }
             None => "The prediction is the most likely class".into(),
             Some(chosen) if chosen.threshold.is_infinite() => format!(
                 "No threshold that meets the goal predicts {:?}: sensitivity is 0",
@@ -152,7 +185,7 @@ fn operating(
     positive: usize,
     goal: Goal,
 ) -> Result<Operating> {
-    let Some((probabilities, labels)) = trained.validated(calibrated) else {
+    let Some((answers, targets)) = trained.validated(calibrated) else {
         if trained.validation.is_some() {
             bail!(
                 "no threshold can be chosen: the model does not answer for all validation samples"
@@ -168,11 +201,11 @@ fn operating(
         );
     };
     let classes = trained.classes();
-    match Operating::choose(&probabilities, labels, classes.len(), positive, goal) {
+    match Operating::choose(&answers, targets.classes(), classes.len(), positive, goal) {
         Some(chosen) => Ok(chosen),
         None => bail!(
             "no threshold can be chosen: of the {} validation samples, all or none are of the class {:?}",
-            labels.len(),
+            targets.len(),
             classes[positive]
         ),
     }

@@ -130,9 +130,6 @@ impl RunDirectory {
             real_seconds: 0.0,
         };
         path.file_name().context("--out names no directory")?;
-        if let Some(parent) = path.parent() {
-            files::make_folder(parent)?;
-        }
         let cannot = || format!("cannot create {}", path.display());
         // With the permissions that the user gives all folders.
         let new = Unfinished::folder(path, 0o777).with_context(cannot)?;

@@ -55,7 +55,7 @@ pub use manifest::Manifest;
 pub use named::Named;
 pub use runs::{Run, Series, series};
 pub use selvedge_core::aggregate::Aggregation;
-pub use selvedge_core::dataset::{Dataset, Group, Holders, Samples};
+pub use selvedge_core::dataset::{Dataset, Group, Holders, Outcome, Samples};
 pub use selvedge_core::experiment::Experiment;
 pub use selvedge_core::objective::Objective;
 pub use selvedge_core::optimiser::{Optimiser, Step};

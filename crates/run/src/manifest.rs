@@ -9,6 +9,7 @@ use selvedge_core::experiment::Experiment;
 use selvedge_core::fingerprint::{Fingerprint, was_mixed};
 use selvedge_core::metrics::Metric;
 use selvedge_core::objective::SOFTMAX;
+use selvedge_core::outcome::Kind;
 use selvedge_core::positive::Positive;
 use selvedge_core::run::Ending;
 use selvedge_core::task::{Sizes, Task};
@@ -90,7 +91,10 @@ pub struct Cpu {
 pub struct DataInfo {
     /// Other data has another one.
     pub fingerprint: String,
-    /// The names of the classes.
+    /// The kind of outcome.
+    #[serde(default, skip_serializing_if = "Kind::is_class")]
+    pub outcome: Kind,
+    /// The names of the classes or labels, or that of the quantity or of the event.
     pub classes: Vec<String>,
     /// Samples of all groups.
     pub training_samples: usize,
@@ -101,7 +105,7 @@ pub struct DataInfo {
     /// The names of the groups; runs of earlier builds have none.
     #[serde(default)]
     pub groups: Vec<String>,
-    /// Of each group, how many training samples each class has.
+    /// Of each group, how many training samples each class has; or have no and yes for each label.
     #[serde(default)]
     pub labels: Vec<Vec<u64>>,
     /// The positive class, if there is one; runs of 0.2 do not say it ([`Manifest::positive`] finds it).
@@ -217,6 +221,7 @@ impl Manifest {
         let labels = dataset.groups.iter().map(|g| label_counts(dataset, g));
         let data = DataInfo {
             fingerprint: dataset.fingerprint(),
+            outcome: dataset.outcome.kind(),
             classes: dataset.classes.clone(),
             training_samples: dataset.training_samples(),
             validation_samples: dataset.validation.len(),
@@ -230,7 +235,9 @@ impl Manifest {
 
     /// The manifest of a run on data of which only so much is known.
     pub(crate) fn on_data(name: &str, task: &Task<'_>, mut data: DataInfo) -> Result<Self> {
-        data.positive = Positive::of(task.experiment, &data.classes, &data.class_counts());
+        if data.outcome.is_class() {
+            data.positive = Positive::of(task.experiment, &data.classes, &data.class_counts());
+        }
         Ok(Manifest {
             selvedge: VERSION.into(),
             format: FORMAT,
@@ -318,7 +325,10 @@ impl Manifest {
             let experiment = SETS.from_json(&self.experiment).ok()?;
             Positive::of(&experiment, &self.data.classes, &self.data.class_counts())
         };
-        self.data.positive.clone().or_else(found)
+        self.data
+            .positive
+            .clone()
+            .or_else(|| self.data.outcome.is_class().then(found).flatten())
     }
 
     /// Writes it into a run directory.
@@ -357,11 +367,9 @@ impl Manifest {
     }
 }
 
-/// How many samples of a group each class has.
+/// How often each answer is among the samples of a group.
 fn label_counts(dataset: &Dataset, group: &Group) -> Vec<u64> {
-    let mut counts = vec![0; dataset.classes.len()];
-    for y in group.samples.y.classes() {
-        counts[*y as usize] += 1;
-    }
+    let mut counts = vec![0; dataset.outcome.counts(&dataset.classes)];
+    dataset.outcome.count(&group.samples.y, &mut counts);
     counts
 }

@@ -58,7 +58,7 @@ impl Output<'_> {
         };
         if !there.is_file() {
             bail!(
-                "{named}: it is a device, a pipe or a folder; expected a new file, or one to replace"
+                "{named}: cannot write there: it is a device, a pipe or a folder; expected a new file, or one to replace"
             );
         }
         let shards =

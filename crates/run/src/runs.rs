@@ -17,7 +17,7 @@ use crate::digests;
 use crate::error::{Result, bail};
 use crate::files::{LEDGER, METRICS};
 use crate::ledger::{self, LedgerLine};
-use crate::manifest::Manifest;
+use crate::manifest::{DataInfo, Manifest};
 use crate::metrics;
 use selvedge_core::experiment::Experiment;
 use selvedge_core::state::{Best, Evaluation};
@@ -87,7 +87,10 @@ impl Run {
             };
             let mut now = Best::new(evaluation.t, on);
             if is_old {
-                now.score = on.auc_validation.unwrap_or(on.accuracy_validation);
+                now.score = on
+                    .auc_validation
+                    .or(on.accuracy_validation)
+                    .unwrap_or_default();
             }
             let beats = match (is_old, best) {
                 (true, Some(Best { score, .. })) => now.score > score,
@@ -135,6 +138,9 @@ pub fn series(paths: &[PathBuf], say: impl Fn(&str)) -> Result<Vec<Series>> {
         let first = groups.first();
         if let Some(first) = first.filter(|g| g.variant.is_none() || found.variant.is_none()) {
             check_same_data(&first.runs[0], &first.keys, &run, &keys)?;
+        }
+        if let Some(first) = groups.first() {
+            check_same_outcome(&first.runs[0], &run)?;
         }
         match groups.iter_mut().find(|group| group.keys == keys) {
             Some(group) => {
@@ -196,6 +202,23 @@ fn check_same_data(
         run.path.display(),
         text(first_keys),
         text(keys)
+    )
+}
+
+/// Metrics of different kinds of outcome, or quantities of different units, cannot stand side by side.
+fn check_same_outcome(first: &Run, run: &Run) -> Result<()> {
+    let (theirs, ours) = (&first.manifest.data, &run.manifest.data);
+    let same_names = theirs.outcome.is_class() || theirs.classes == ours.classes;
+    if theirs.outcome == ours.outcome && same_names {
+        return Ok(());
+    }
+    let asks = |data: &DataInfo| format!("{} ({})", data.outcome.name(), data.classes.join(", "));
+    bail!(
+        "{} and {} have different outcomes: {} in the first and {} in the second; compare runs of one outcome at a time",
+        first.path.display(),
+        run.path.display(),
+        asks(theirs),
+        asks(ours)
     )
 }
 

@@ -17,10 +17,12 @@ use safetensors::{Dtype, SafeTensors};
 use selvedge_core::calibration::{Calibration, Calibrations, FEWEST_SAMPLES, Found};
 use selvedge_core::dataset::Samples;
 use selvedge_core::experiment::Experiment;
+use selvedge_core::metrics::Layout;
 use selvedge_core::model::{Architecture, Model};
 use selvedge_core::objective::{Objective, objective_of_trained};
+use selvedge_core::outcome::{Kind, Outcome, Targets};
 use selvedge_core::scores::{Predictions, predict};
-use selvedge_data::Inputs;
+use selvedge_data::{Inputs, Statistics};
 use selvedge_nn::Shape;
 use std::path::{Path, PathBuf};
 
@@ -32,6 +34,10 @@ const FEW: usize = 30;
 
 /// The models of a run, by their names in [`VALIDATION`].
 const MODELS: [&str; 2] = ["model", "best"];
+
+/// What is known of the patients there: classes, or numbers.
+const LABELS: &str = "labels";
+const KNOWN: &str = "known";
 
 /// Which of a run's models.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -68,12 +74,12 @@ pub struct Trained {
     pub calibrated_on: usize,
 }
 
-/// Probabilities of the validation patients, row after row, and their labels.
+/// What a model says of the validation patients, and what is known of them.
 pub struct Validation {
-    /// One for each class of each patient.
-    pub probabilities: Vec<f32>,
-    /// Their classes.
-    pub labels: Vec<u32>,
+    /// Row after row, as the [objective](Objective::answer) has it.
+    pub answers: Vec<f32>,
+    /// Their classes, or numbers.
+    pub targets: Targets,
 }
 
 impl Trained {
@@ -108,8 +114,10 @@ impl Trained {
         let architecture = architecture(&experiment, &inputs)
             .with_context(|| format!("{}: its networks do not fit its inputs", run.display()))?;
         let model = weights::load(&file, &architecture)?;
-        let classes = inputs.statistics.classes.len();
-        let objective = objective_of_trained(&experiment.train, classes);
+        let statistics = &inputs.statistics;
+        let (outcome, names) = (&statistics.outcome, &statistics.classes[..]);
+        let objective = objective_of_trained(&experiment.train, outcome, names);
+        let layout = objective.layout();
         if manifest.objective != objective.name() {
             bail!(
                 "{}: its models were trained for the objective `{}`, but would be read as `{}`: use them with the program that trained them",
@@ -118,14 +126,14 @@ impl Trained {
                 objective.name()
             );
         }
-        let validation = read_validation(run, name, classes)?;
+        let validation = read_validation(run, name, (outcome, names))?;
         // What cannot be read says more of itself than a digest does.
-        let found = read_calibration(run, best, classes)?;
+        let found = read_calibration(run, best, layout)?;
         let used = [name_of(best), INITIAL, INPUTS, VALIDATION, CALIBRATION];
         digests::check(run, &manifest.files, &used)?;
         let fit = |v: &Validation| Found {
-            calibration: Calibration::fit(&v.probabilities, &v.labels, classes),
-            samples: v.labels.len() as u64,
+            calibration: Calibration::fit(&v.answers, &v.targets, layout),
+            samples: v.targets.len() as u64,
         };
         let found = validation.as_ref().map(fit).or(found);
         Ok(Trained {
@@ -147,22 +155,37 @@ impl Trained {
         let mut told = Vec::new();
         let ending = self.manifest.ending.as_ref();
         if let Some(ending) = ending.filter(|ending| ending.kind == "diverged") {
+            let which = match self.is_best() {
+                true => "the one of before that was best on the validation samples",
+                false => "the last good one",
+            };
             told.push(format!(
-                "training diverged at iteration {}: the model is the last good one, which may have learnt little",
+                "training diverged at iteration {}: the model is {which}, which may have learnt little",
                 ending.t
             ));
         }
         let validated = self.manifest.data.validation_samples;
-        let on = self.calibrated_on;
+        // What cannot be calibrated was chosen by all of them.
+        let calibrates = self.calibrates();
+        let on = if calibrates {
+            self.calibrated_on
+        } else {
+            validated
+        };
         if on > 0 && on < FEW {
             told.push(format!(
-                "{on} validation samples are too few to choose a model, calibrate it or find a threshold reliably"
+                "{on} validation samples are too few to choose a model{} reliably",
+                match self.outcome().kind() {
+                    Kind::Class => ", calibrate it or find a threshold",
+                    Kind::Labels => " and calibrate it",
+                    Kind::Quantity | Kind::Survival => "",
+                }
             ));
         }
         let few_answer = format!(
             "hospitals that have fewer than {FEWEST_SAMPLES}, do not answer in time or are left out, as those in quarantine are, say nothing of theirs"
         );
-        if on == 0 && validated > 0 {
+        if on == 0 && validated > 0 && calibrates {
             told.push(match self.file.with_file_name(CALIBRATION).is_file() {
                 true => format!(
                     "none of the {validated} validation samples is there to calibrate probabilities: {few_answer}"
@@ -172,7 +195,7 @@ impl Trained {
                 ),
             });
         }
-        if on > 0 && on < validated {
+        if on > 0 && on < validated && calibrates {
             let calibrated = match self.calibration {
                 Some(_) => "probabilities are calibrated",
                 None => "probabilities could be calibrated only",
@@ -187,7 +210,7 @@ impl Trained {
                 "what the model says is no number for {unanswered} of {on} validation samples: probabilities cannot be calibrated, and no threshold can be chosen"
             ));
         }
-        if self.calibration.is_none() && on > 0 && self.validation.is_none() {
+        if self.calibration.is_none() && on > 0 && self.validation.is_none() && calibrates {
             told.push(
                 "all validation samples are of one class: the model was chosen by its loss on them, and they cannot calibrate probabilities"
                     .into(),
@@ -208,7 +231,7 @@ impl Trained {
 
     /// The class of all validation samples, if they are of one.
     pub fn only_class_validated(&self) -> Option<&str> {
-        let labels = &self.validation.as_ref()?.labels;
+        let labels = self.validation.as_ref()?.targets.classes();
         let first = labels.first()?;
         let alone = labels.iter().all(|label| label == first);
         let name = self.classes().get(*first as usize).filter(|_| alone)?;
@@ -252,7 +275,7 @@ impl Trained {
     pub fn why_not_calibrated(&self) -> Option<&'static str> {
         let has_calibration = || self.file.with_file_name(CALIBRATION).is_file();
         let why = match self.calibrated_on {
-            _ if self.calibration.is_some() => return None,
+            _ if self.calibration.is_some() || !self.calibrates() => return None,
             _ if self.unanswered() > 0 => {
                 ", since the model does not answer for all validation samples"
             }
@@ -270,15 +293,29 @@ impl Trained {
 
     /// Of how many validation samples the model says what is no number.
     fn unanswered(&self) -> usize {
-        let classes = self.classes().len();
-        let said = self.validation.as_ref().map(|v| &v.probabilities[..]);
-        let rows = said.unwrap_or_default().chunks_exact(classes);
+        let said = self.validation.as_ref().map(|v| &v.answers[..]);
+        let rows = said.unwrap_or_default().chunks_exact(self.outputs());
         rows.filter(|row| !is_answer(row)).count()
     }
 
-    /// The names of the classes.
+    /// The names of the classes or labels, or that of the quantity or of the event.
     pub fn classes(&self) -> &[String] {
         &self.inputs.statistics.classes
+    }
+
+    /// What is asked about each sample.
+    pub fn outcome(&self) -> &Outcome {
+        &self.inputs.statistics.outcome
+    }
+
+    /// How many numbers the model gives for a sample.
+    pub fn outputs(&self) -> usize {
+        self.objective.logits()
+    }
+
+    /// Whether what it says can be calibrated: not where that are no probabilities.
+    fn calibrates(&self) -> bool {
+        Calibration::none(self.objective.layout()).is_some()
     }
 
     /// The model's own predictions for patients.
@@ -293,7 +330,7 @@ impl Trained {
     ) -> Result<Predictions> {
         let networks = (&self.architecture, &*self.objective);
         let said = predict(networks, &self.model, samples, None);
-        let rows = said.probabilities.chunks_exact(self.classes().len());
+        let rows = said.answers.chunks_exact(self.outputs());
         let wrong = rows.enumerate().filter(|(_, row)| !is_answer(row));
         let wrong: Vec<usize> = wrong.map(|(row, _)| row).collect();
         let Some(first) = wrong.first() else {
@@ -314,21 +351,21 @@ impl Trained {
         )
     }
 
-    /// Probabilities of patients, row after row; calibrated, if `calibrated` is set and the run has a calibration.
+    /// What is said of patients, row after row; calibrated, if `calibrated` is set and the run has a calibration.
     ///
     /// # Errors
     /// As [`predict`](Self::predict).
-    pub fn probabilities(
+    pub fn answers(
         &self,
         samples: &Samples,
         calibrated: bool,
         name: impl Fn(usize) -> String,
     ) -> Result<Vec<f32>> {
         let said = self.predict(samples, name)?;
-        Ok(self.corrected(said.probabilities, calibrated))
+        Ok(self.corrected(said.answers, calibrated))
     }
 
-    /// Probabilities, calibrated in the same way.
+    /// What was said, calibrated in the same way.
     pub fn corrected(&self, said: Vec<f32>, calibrated: bool) -> Vec<f32> {
         match self.calibration.as_ref().filter(|_| calibrated) {
             Some(calibration) => calibration.apply(&said),
@@ -336,20 +373,17 @@ impl Trained {
         }
     }
 
-    /// The same of the validation patients, and their labels; nothing if the model does not answer for all.
-    pub fn validated(&self, calibrated: bool) -> Option<(Vec<f32>, &[u32])> {
-        let Validation {
-            probabilities,
-            labels,
-        } = self
+    /// The same of the validation patients, and what is known of them; nothing if the model does not answer for all.
+    pub fn validated(&self, calibrated: bool) -> Option<(Vec<f32>, &Targets)> {
+        let Validation { answers, targets } = self
             .validation
             .as_ref()
             .filter(|_| self.unanswered() == 0)?;
-        Some((self.corrected(probabilities.clone(), calibrated), labels))
+        Some((self.corrected(answers.clone(), calibrated), targets))
     }
 }
 
-/// Whether these are probabilities.
+/// Whether these are numbers.
 fn is_answer(row: &[f32]) -> bool {
     row.iter().all(|p| p.is_finite())
 }
@@ -359,8 +393,11 @@ fn architecture(experiment: &Experiment, inputs: &Inputs) -> Result<Architecture
     let [hospital, device] = inputs
         .sides()
         .map(|(statistics, _)| Shape::try_from(statistics.shape.clone()));
-    let classes = inputs.statistics.classes.len();
-    let mut architecture = Architecture::new(&experiment.model, hospital?, device?, classes)?;
+    let Statistics {
+        outcome, classes, ..
+    } = &inputs.statistics;
+    let needed = (outcome.kind(), outcome.outputs(classes));
+    let mut architecture = Architecture::new(&experiment.model, hospital?, device?, needed)?;
     architecture.blind_to = experiment.train.algorithm.blind_to();
     Ok(architecture)
 }
@@ -402,24 +439,23 @@ pub(crate) fn write_validation(
     if samples.is_empty() {
         return Ok(());
     }
-    let labels: Vec<u8> = samples
-        .y
-        .classes()
-        .iter()
-        .flat_map(|y| y.to_le_bytes())
-        .collect();
+    let known: Vec<u8> = match &samples.y {
+        Targets::Classes(classes) => classes.iter().flat_map(|y| y.to_le_bytes()).collect(),
+        Targets::Numbers { values, .. } => weights::to_bytes(values),
+    };
+    let (name, dtype, dims) = match &samples.y {
+        Targets::Classes(_) => (LABELS, Dtype::U32, vec![samples.len()]),
+        Targets::Numbers { each, .. } => (KNOWN, Dtype::F32, vec![samples.len(), *each]),
+    };
     let shape = vec![samples.len(), networks.1.logits()];
     let mut scores = Vec::new();
     for (name, model) in MODELS.into_iter().zip(models) {
         if let Some(model) = model {
-            let said = predict(networks, model, samples, None).probabilities;
+            let said = predict(networks, model, samples, None).answers;
             scores.push((name, weights::to_bytes(&said)));
         }
     }
-    let mut views = vec![(
-        "labels",
-        TensorView::new(Dtype::U32, vec![samples.len()], &labels)?,
-    )];
+    let mut views = vec![(name, TensorView::new(dtype, dims, &known)?)];
     for (name, bytes) in &scores {
         views.push((name, TensorView::new(Dtype::F32, shape.clone(), bytes)?));
     }
@@ -427,7 +463,7 @@ pub(crate) fn write_validation(
 }
 
 /// What the groups of a deployed run have found of a model.
-fn read_calibration(run: &Path, best: bool, classes: usize) -> Result<Option<Found>> {
+fn read_calibration(run: &Path, best: bool, layout: Layout) -> Result<Option<Found>> {
     let path = run.join(CALIBRATION);
     if !path.is_file() {
         return Ok(None);
@@ -438,16 +474,21 @@ fn read_calibration(run: &Path, best: bool, classes: usize) -> Result<Option<Fou
         false => Some(all.model),
     };
     let calibration = found.as_ref().and_then(|found| found.calibration.as_ref());
-    if calibration.is_some_and(|calibration| !calibration.is_for(classes)) {
+    if calibration.is_some_and(|calibration| !calibration.is_for(layout)) {
         bail!(
-            "{}: expected a positive scale and {classes} biases for each model",
-            path.display()
+            "{}: expected a positive scale and {} biases for each model",
+            path.display(),
+            layout.outputs
         );
     }
     Ok(found)
 }
 
-fn read_validation(run: &Path, model: &str, classes: usize) -> Result<Option<Validation>> {
+fn read_validation(
+    run: &Path,
+    model: &str,
+    (outcome, names): (&Outcome, &[String]),
+) -> Result<Option<Validation>> {
     let path = run.join(VALIDATION);
     if !path.is_file() {
         return Ok(None);
@@ -462,23 +503,27 @@ fn read_validation(run: &Path, model: &str, classes: usize) -> Result<Option<Val
             false => bail!("{}: its {name} is {:?}", damaged(), found.dtype()),
         }
     };
-    let labels: Vec<u32> = {
-        let (words, _) = tensor("labels", Dtype::U32)?.data().as_chunks();
-        words.iter().map(|word| u32::from_le_bytes(*word)).collect()
+    let targets = match outcome.targets(names) {
+        Targets::Classes(_) => {
+            let (words, _) = tensor(LABELS, Dtype::U32)?.data().as_chunks();
+            words.iter().map(|word| u32::from_le_bytes(*word)).collect()
+        }
+        Targets::Numbers { each, .. } => Targets::Numbers {
+            each,
+            values: weights::from_bytes(tensor(KNOWN, Dtype::F32)?.data()),
+        },
     };
-    let probabilities = weights::from_bytes(tensor(model, Dtype::F32)?.data());
-    let sound = probabilities.len() == labels.len() * classes
-        && labels.iter().all(|label| (*label as usize) < classes)
-        && probabilities
-            .iter()
-            .all(|p| p.is_nan() || (0.0..=1.0).contains(p));
+    let answers = weights::from_bytes(tensor(model, Dtype::F32)?.data());
+    let outputs = outcome.outputs(names);
+    let are_probabilities = outcome.kind() != Kind::Quantity;
+    let is_answer = |p: &f32| !are_probabilities || p.is_nan() || (0.0..=1.0).contains(p);
+    let sound = answers.len() == targets.len() * outputs
+        && outcome.problem_of(names, &targets).is_none()
+        && answers.iter().all(is_answer);
     match sound {
-        true => Ok(Some(Validation {
-            probabilities,
-            labels,
-        })),
+        true => Ok(Some(Validation { answers, targets })),
         false => bail!(
-            "{}: expected a label and {classes} probabilities for each patient",
+            "{}: expected what is known, and {outputs} numbers that the model says, for each patient",
             damaged()
         ),
     }

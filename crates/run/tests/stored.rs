@@ -136,7 +136,10 @@ fn a_stored_run_is_used() {
     let named = Named::find(Some(&run), &[], None).unwrap();
     let trained = Trained::open(&run, WhichModel::Usual).unwrap();
     let test = &named.data(None).unwrap().dataset.test;
-    let said = trained.predict(test).probabilities;
+    let said = trained
+        .predict(test, |row| row.to_string())
+        .unwrap()
+        .answers;
     assert_eq!(said.len(), 2 * test.len());
     assert!(trained.calibration.is_some());
 }

@@ -81,8 +81,11 @@ fn in_memory_in_a_directory_and_resumed_it_is_the_same_run() {
     let trained = Trained::open(&stopped, WhichModel::Usual).unwrap();
     let test = &data.dataset.test;
     assert_eq!(
-        trained.predict(test).probabilities,
-        in_memory.predict(test).probabilities
+        trained
+            .predict(test, |row| row.to_string())
+            .unwrap()
+            .answers,
+        in_memory.predict(test).answers
     );
 
     let error = into(&whole).run().err().unwrap();

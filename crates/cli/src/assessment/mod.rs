@@ -7,9 +7,11 @@
 //!                                                     └──► page: curves to look at
 //! ```
 
+mod answers;
 mod page;
 mod text;
 
+pub(crate) use answers::{AnswersPart, Said, page as page_of_answers, text as text_of_answers};
 pub(crate) use page::page;
 pub(crate) use text::text;
 

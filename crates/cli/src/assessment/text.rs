@@ -67,6 +67,13 @@ pub(crate) fn text(
         "In brackets: {} % bootstrap confidence intervals{few}\n",
         (1000.0 * confidence).round() / 10.0
     );
+    let has_none = |part: &Part| {
+        let mut found = part.estimates.iter().flatten();
+        found.any(|estimate| estimate.interval.is_none())
+    };
+    if parts.iter().any(has_none) {
+        out += "Without brackets: a single patient, or resamples that all give the same, do not say how sure it is\n";
+    }
     out += "Macro: the mean over the classes";
     if positive.is_some() {
         out += "; precision and recall of the positive class are its predictive value and its sensitivity";
@@ -103,7 +110,7 @@ pub(crate) fn text(
 }
 
 /// `0.8421 [0.826, 0.858]`
-fn estimate(estimate: Option<&Estimate>) -> String {
+pub(super) fn estimate(estimate: Option<&Estimate>) -> String {
     match estimate {
         None => "–".into(),
         Some(Estimate {

@@ -38,8 +38,9 @@ pub(crate) fn run(args: &AskArgs) -> Result<Outcome> {
     }
     match (&said.calibration, args.uncalibrated) {
         (Some(_), _) | (None, true) => {}
+        (None, false) if !said.calibrates() => {}
         (None, false) => crate::say(
-            "note: probabilities are the model's own: the run has no validation samples of more than one class to calibrate them on",
+            "note: probabilities are the model's own: the run had no validation samples to calibrate them on, or too few, or of one class only",
         ),
     }
     if let Some(output) = &output {

@@ -5,13 +5,13 @@ use super::{print, print_json};
 use crate::Outcome;
 use crate::args::{CompareArgs, ComparisonArgs, DataDirectory, MachineArgs, SweepArgs};
 use crate::comparison::table::Table;
-use crate::comparison::targets::{Target, has_diverged, or_usual, parse_all};
+use crate::comparison::targets::{Target, check_all, has_diverged, or_usual, parse_all};
 use crate::comparison::{Options, output, rates, run_all};
 use crate::interrupt::catch_interrupts;
 use crate::load;
 use anyhow::{Result, anyhow, bail};
 use selvedge_core::experiment::Algorithm;
-use selvedge_data::SETS;
+use selvedge_data::{SETS, kind_of};
 use selvedge_run::comparison::{Comparison, Variant};
 use selvedge_run::format::{count, counted, word};
 use selvedge_run::runs::{Series, series};
@@ -124,6 +124,9 @@ fn run(args: &ComparisonArgs, kind: &str, variants: Vec<Variant>) -> Result<Outc
     catch_interrupts();
     let named = load::experiment(&args.experiment)?;
     let experiment = load::for_comparison(named.experiment)?;
+    if let Some(kind) = kind_of(&experiment.data) {
+        check_all(&targets, kind)?;
+    }
     let mut comparison = Comparison {
         name: named.name.clone(),
         kind: kind.into(),
@@ -233,7 +236,7 @@ fn check_trained(series: &[Series]) -> Result<()> {
 /// Writes and prints the table, and writes the report.
 fn conclude(comparison: &Comparison, folder: &Path, targets: &[Target], json: bool) -> Result<()> {
     let series = series(&[folder.to_owned()], crate::note)?;
-    let table = Table::new(&series, &or_usual(targets, &series));
+    let table = Table::new(&series, &or_usual(targets, &series)?);
     let mut text = String::new();
     if let Some(rates) = &comparison.rates {
         text = rates::table(rates) + "\n";

@@ -4,7 +4,9 @@ use super::predict::{open, read};
 use super::print_either;
 use crate::Outcome;
 use crate::args::EvaluateArgs;
-use crate::assessment::{self, Part, Predicted};
+use crate::assessment::{
+    self, AnswersPart, Part, Predicted, Said, page, page_of_answers, text_of_answers,
+};
 use crate::load;
 use anyhow::{Result, bail};
 use selvedge_core::assess::Bootstrap;
@@ -52,7 +54,6 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Outcome> {
         true => measuring.own(args)?,
         false => measuring.others(args)?,
     };
-    let classes = trained.classes();
     let value = json(args, &trained, &deciding, &parts);
     if args.data.is_empty() {
         keep(args, &value);
@@ -70,50 +71,89 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Outcome> {
     .into_iter()
     .filter_map(|(is_so, what)| is_so.then_some(what))
     .collect();
-    if let Some(html) = &html {
-        let title = &trained.manifest.name;
-        html.write(assessment::page(
-            title,
-            &about,
-            &parts,
-            classes,
-            args.confidence,
-            &by_validation,
-        ))?;
+    let title = &trained.manifest.name;
+    let (numbers, page) = match &parts {
+        Parts::Classes(parts) => {
+            let (classes, confidence) = (trained.classes(), args.confidence);
+            let text = assessment::text(parts, classes, confidence, &by_validation);
+            let page = || page(title, &about, parts, classes, confidence, &by_validation);
+            (text, html.as_ref().map(|_| page()))
+        }
+        Parts::Answers(parts) => {
+            let text = text_of_answers(parts, args.confidence, &by_validation);
+            let page = html
+                .as_ref()
+                .map(|_| page_of_answers(title, &about, parts, &text));
+            (text, page)
+        }
+    };
+    if let Some((html, page)) = html.as_ref().zip(page) {
+        html.write(page)?;
     }
-    let mut text = format!("{}\n\n", about.join("\n"));
-    text += &assessment::text(&parts, classes, args.confidence, &by_validation);
+    let mut text = format!("{}\n\n{numbers}", about.join("\n"));
     if let Some(html) = &args.html {
         text += &format!("\nPage    {}\n", html.display());
     }
     print_either(args.json, &value, &text)
 }
 
+/// What was measured, by the kind of outcome.
+enum Parts {
+    Classes(Vec<Part>),
+    Answers(Vec<AnswersPart>),
+}
+
+/// Which rows are one patient's, and the group of each row.
+type Whose<'a> = (&'a [u32], Option<(&'a [u32], &'a [String])>);
+
 impl Measuring<'_> {
-    fn part(&self, name: &str, predicted: &Predicted<'_>) -> Part {
-        let classes = self.trained.classes();
-        Part::new(name, predicted, classes, self.deciding, &self.bootstrap)
+    fn none(&self) -> Parts {
+        match self.trained.outcome().is_class() {
+            true => Parts::Classes(Vec::new()),
+            false => Parts::Answers(Vec::new()),
+        }
     }
 
-    /// What is said of patients, each of whom has one row.
-    fn predicted(
+    /// Measures some more patients.
+    fn add(
         &self,
-        samples: &Samples,
-        name: impl Fn(usize) -> String,
-    ) -> Result<Predicted<'static>> {
-        let said = self.trained.predict(samples, name)?;
+        parts: &mut Parts,
+        (name, samples): (&str, &Samples),
+        (persons, groups): Whose<'_>,
+        name_of: impl Fn(usize) -> String,
+    ) -> Result<()> {
+        let said = self.trained.predict(samples, name_of)?;
         let calibrated = self.deciding.calibrated;
-        Ok(Predicted {
-            loss: (!calibrated).then(|| said.losses.mean()),
-            probabilities: self.trained.corrected(said.probabilities, calibrated),
-            labels: samples.y.classes().to_vec(),
-            persons: &[],
-            groups: None,
-        })
+        let loss = (!calibrated).then(|| said.losses.mean());
+        let answers = self.trained.corrected(said.answers, calibrated);
+        match parts {
+            Parts::Classes(parts) => {
+                let predicted = Predicted {
+                    loss,
+                    probabilities: answers,
+                    labels: samples.y.classes().to_vec(),
+                    persons,
+                    groups,
+                };
+                let classes = self.trained.classes();
+                let part = Part::new(name, &predicted, classes, self.deciding, &self.bootstrap);
+                parts.push(part);
+            }
+            Parts::Answers(parts) => {
+                let said = Said {
+                    answers,
+                    targets: &samples.y,
+                    persons,
+                    groups,
+                };
+                parts.push(AnswersPart::new(name, &said, self.trained, &self.bootstrap));
+            }
+        }
+        Ok(())
     }
 
     /// On the data of the run.
-    fn own(&self, args: &EvaluateArgs) -> Result<Vec<Part>> {
+    fn own(&self, args: &EvaluateArgs) -> Result<Parts> {
         let run = args.model.chosen.run.display();
         let experiment = &self.trained.experiment;
         if experiment.data.set == "table" && experiment.data.path.is_empty() {
@@ -131,14 +171,10 @@ impl Measuring<'_> {
         let names: Vec<String> = dataset.groups.iter().map(|g| g.name.clone()).collect();
         let (training, of_row) = merged(dataset);
         let persons = persons(&loaded);
-        let mut parts = vec![self.part(
-            "train",
-            &Predicted {
-                persons: &persons,
-                groups: (names.len() > 1).then_some((&of_row, &names)),
-                ..self.predicted(&training, of_part("training"))?
-            },
-        )];
+        let mut parts = self.none();
+        let groups = (names.len() > 1).then_some((&of_row[..], &names[..]));
+        let whose = (&persons[..], groups);
+        self.add(&mut parts, ("train", &training), whose, of_part("training"))?;
         drop(training);
         let [of_validation, of_test] = &loaded.persons[loaded.persons.len() - 2..] else {
             bail!("{run}: its data has no validation and test parts");
@@ -153,12 +189,9 @@ impl Measuring<'_> {
             ),
         ] {
             if !samples.is_empty() {
-                let predicted = Predicted {
-                    persons,
-                    groups: groups.map(|of_row| (&of_row[..], &names[..])),
-                    ..self.predicted(samples, of_part(name))?
-                };
-                parts.push(self.part(name, &predicted));
+                let groups = groups.map(|of_row| (&of_row[..], &names[..]));
+                let whose = (&persons[..], groups);
+                self.add(&mut parts, (name, samples), whose, of_part(name))?;
             }
         }
         Ok(parts)
@@ -188,18 +221,16 @@ impl Measuring<'_> {
     }
 
     /// On other patients.
-    fn others(&self, args: &EvaluateArgs) -> Result<Vec<Part>> {
+    fn others(&self, args: &EvaluateArgs) -> Result<Parts> {
         let (patients, _) = read(self.trained, &args.model, &args.data, Labels::Needed)?;
         self.warn_of_known(args, &patients.samples);
-        let predicted = Predicted {
-            persons: &patients.persons,
-            groups: patients
-                .groups
-                .as_ref()
-                .map(|(of_row, names)| (&of_row[..], &names[..])),
-            ..self.predicted(&patients.samples, |row| format!("{:?}", patients.ids[row]))?
-        };
-        Ok(vec![self.part("data", &predicted)])
+        let groups = patients.groups.as_ref();
+        let groups = groups.map(|(of_row, names)| (&of_row[..], &names[..]));
+        let name_of = |row: usize| format!("{:?}", patients.ids[row]);
+        let whose = (&patients.persons[..], groups);
+        let mut parts = self.none();
+        self.add(&mut parts, ("data", &patients.samples), whose, name_of)?;
+        Ok(parts)
     }
 }
 
@@ -246,7 +277,7 @@ fn persons(loaded: &Loaded) -> Vec<u32> {
     persons
 }
 
-fn json(args: &EvaluateArgs, trained: &Trained, deciding: &Deciding, parts: &[Part]) -> Value {
+fn json(args: &EvaluateArgs, trained: &Trained, deciding: &Deciding, parts: &Parts) -> Value {
     let mut value = json!({
         "run": args.model.chosen.run.display().to_string(),
         "model": trained.file.display().to_string(),
@@ -255,8 +286,20 @@ fn json(args: &EvaluateArgs, trained: &Trained, deciding: &Deciding, parts: &[Pa
         "confidence": args.confidence,
     });
     deciding.add_to(trained, &mut value);
-    for part in parts {
-        value[&part.name] = part.json();
+    if !trained.outcome().is_class() {
+        value["outcome"] = json!(trained.outcome());
+    }
+    match parts {
+        Parts::Classes(parts) => {
+            for part in parts {
+                value[&part.name] = part.json();
+            }
+        }
+        Parts::Answers(parts) => {
+            for part in parts {
+                value[&part.name] = part.json();
+            }
+        }
     }
     value
 }

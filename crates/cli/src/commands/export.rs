@@ -17,7 +17,12 @@ pub(crate) fn run(args: &ExportArgs) -> Result<Outcome> {
     let files = Exported::new(&trained).files(&args.format, run)?;
     let out = args.out.clone().unwrap_or_else(|| run.join("export"));
     export::write(&out, &files)?;
-    let file = |file: &File| json!({ "name": file.name, "bytes": file.contents.len() });
+    let length = |file: &File| {
+        out.join(file.name)
+            .metadata()
+            .map_or(0, |there| there.len())
+    };
+    let file = |file: &File| json!({ "name": file.name, "bytes": length(file) });
     let value = json!({
         "run": run.display().to_string(),
         "model": trained.file.display().to_string(),
@@ -25,7 +30,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<Outcome> {
         "notes": warnings,
         "files": files.iter().map(file).collect::<Vec<_>>(),
     });
-    let row = |file: &File| vec![file.name.to_owned(), bytes(file.contents.len() as f64)];
+    let row = |file: &File| vec![file.name.to_owned(), bytes(length(file) as f64)];
     let rows: Vec<Vec<String>> = files.iter().map(row).collect();
     let text = format!("{}\n{}", out.display(), table(&rows));
     print_either(args.json, &value, &text)

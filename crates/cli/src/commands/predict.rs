@@ -1,13 +1,15 @@
 //! `selvedge predict`: what a trained model says of patients whom training has not seen.
 
 use super::{print, print_json};
-use crate::Outcome;
+use crate::Outcome as Ended;
+use crate::answers;
 use crate::args::{ModelArgs, PredictArgs};
 use crate::deploy::predictions::{Chosen, by_class, csv_head, csv_line};
 use crate::report::text::{csv_cell, is_formula};
 use crate::written::is_predictions;
 use anyhow::{Result, bail};
 use selvedge_core::assess::Decision;
+use selvedge_core::outcome::Outcome;
 use selvedge_data::{Labels, Odd, Oddity, Patients, Which, read_patients};
 use selvedge_run::deciding::Deciding;
 use selvedge_run::format::{count, counted};
@@ -25,12 +27,12 @@ const MOST_TOLD: usize = 8;
 struct Predicted<'a> {
     trained: &'a Trained,
     patients: Patients,
-    probabilities: Vec<f32>,
+    answers: Vec<f32>,
     decision: Decision,
     chosen: Chosen,
 }
 
-pub(crate) fn run(args: &PredictArgs) -> Result<Outcome> {
+pub(crate) fn run(args: &PredictArgs) -> Result<Ended> {
     let (trained, deciding) = open(&args.model)?;
     let [out, arrays] = outputs(args, &trained)?;
     let (patients, notes) = read(&trained, &args.model, &args.input, Labels::Ignored)?;
@@ -53,7 +55,7 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Outcome> {
     }
     let id = |row: usize| format!("{:?}", patients.ids[row]);
     let predicted = Predicted {
-        probabilities: trained.probabilities(&patients.samples, deciding.calibrated, id)?,
+        answers: trained.answers(&patients.samples, deciding.calibrated, id)?,
         decision: deciding.decision(),
         chosen: Chosen {
             positive: deciding.positive_name().map(str::to_owned),
@@ -70,7 +72,7 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Outcome> {
         value["notes"] = json!(notes);
         deciding.add_to(&trained, &mut value);
         print_json(&value)?;
-        return Ok(Outcome::Done);
+        return Ok(Ended::Done);
     }
     let formulas = predicted.patients.ids.iter().filter(|id| is_formula(id));
     if let n @ 1.. = formulas.count() {
@@ -94,7 +96,7 @@ pub(crate) fn run(args: &PredictArgs) -> Result<Outcome> {
             print(&predicted.csv())?;
         }
     }
-    Ok(Outcome::Done)
+    Ok(Ended::Done)
 }
 
 /// What is written. Nothing that is read or was trained on may be overwritten, nor one output by the other.
@@ -154,18 +156,30 @@ pub(super) fn read(
 }
 
 impl Predicted<'_> {
-    /// Each patient's row, probabilities and class.
-    fn rows(&self) -> impl Iterator<Item = (usize, &[f32], &str)> {
-        let classes = self.trained.classes();
-        let rows = self.probabilities.chunks_exact(classes.len()).enumerate();
-        rows.map(|(row, said)| (row, said, classes[self.decision.class(said)].as_str()))
+    /// Each patient's row, and what is said.
+    fn rows(&self) -> impl Iterator<Item = (usize, &[f32])> {
+        self.answers
+            .chunks_exact(self.trained.outputs())
+            .enumerate()
+    }
+
+    fn class(&self, said: &[f32]) -> &str {
+        &self.trained.classes()[self.decision.class(said)]
     }
 
     fn csv(&self) -> String {
-        let mut out = csv_head(self.trained.classes(), &self.chosen) + ",notes\n";
+        let classes = self.trained.classes();
+        let mut out = match self.trained.outcome() {
+            Outcome::Class => csv_head(classes, &self.chosen),
+            other => answers::csv_head((other, classes)),
+        } + ",notes\n";
         let notes = notes_by_row(&self.patients);
-        for (row, said, class) in self.rows() {
-            out += &csv_line((&self.patients.ids[row], class), said, &self.chosen);
+        for (row, said) in self.rows() {
+            let id = self.patients.ids[row].as_str();
+            out += &match self.trained.outcome() {
+                Outcome::Class => csv_line((id, self.class(said)), said, &self.chosen),
+                _ => answers::csv_line(id, said),
+            };
             let told = notes.get(&row).map_or(String::new(), |n| n.join("; "));
             out += &format!(",{}\n", csv_cell(&told));
         }
@@ -174,32 +188,47 @@ impl Predicted<'_> {
 
     fn json(&self) -> Value {
         let classes = self.trained.classes();
+        let outcome = self.trained.outcome();
         let notes = notes_by_row(&self.patients);
-        let patient = |(row, said, class): (usize, &[f32], &str)| {
-            json!({
-                "id": self.patients.ids[row],
-                "prediction": class,
-                "probabilities": by_class(classes, said),
-                "notes": notes.get(&row).cloned().unwrap_or_default(),
-            })
+        let patient = |(row, said): (usize, &[f32])| {
+            let mut value = match outcome {
+                Outcome::Class => json!({
+                    "prediction": self.class(said),
+                    "probabilities": by_class(classes, said),
+                }),
+                other => answers::json((other, classes), said),
+            };
+            value["id"] = json!(self.patients.ids[row]);
+            value["notes"] = json!(notes.get(&row).cloned().unwrap_or_default());
+            value
         };
-        json!({
+        let mut value = json!({
             "classes": classes,
             "samples": self.rows().map(patient).collect::<Vec<_>>(),
-        })
+        });
+        if !outcome.is_class() {
+            value["outcome"] = json!(outcome);
+        }
+        value
     }
 
     fn summary(&self, about: &[String]) -> String {
-        let mut counts: BTreeMap<usize, u64> = BTreeMap::new();
-        for said in self
-            .probabilities
-            .chunks_exact(self.trained.classes().len())
-        {
-            *counts.entry(self.decision.class(said)).or_default() += 1;
-        }
+        let classes = self.trained.classes();
         let mut out = format!("{}\n", counted(self.patients.ids.len() as u64, "sample"));
-        for (class, n) in counts {
-            out += &format!("  {:<20}{:>9}\n", self.trained.classes()[class], count(n));
+        match self.trained.outcome() {
+            Outcome::Class => {
+                let mut counts: BTreeMap<usize, u64> = BTreeMap::new();
+                for (_, said) in self.rows() {
+                    *counts.entry(self.decision.class(said)).or_default() += 1;
+                }
+                for (class, n) in counts {
+                    out += &format!("  {:<20}{:>9}\n", classes[class], count(n));
+                }
+            }
+            other => {
+                let said = self.rows().map(|(_, said)| said);
+                out += &answers::summary((other, classes), said);
+            }
         }
         about.iter().for_each(|line| out += &format!("{line}\n"));
         out

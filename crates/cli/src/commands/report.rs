@@ -48,7 +48,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Outcome> {
         .flat_map(|run| of_data(&run.experiment, None))
         .collect();
     outputs.iter().try_for_each(|output| output.check(&files))?;
-    let table = Table::new(&series, &or_usual(&given, &series));
+    let table = Table::new(&series, &or_usual(&given, &series)?);
     let page = report::page(&series, &table, &notes);
     let mut text = format!("Report  {} ({})\n", out.display(), bytes(page.len() as f64));
     if let Some(folder) = &args.svg {

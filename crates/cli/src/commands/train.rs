@@ -97,7 +97,8 @@ fn forget_unless_begun(plan: &Plan) {
     let only_the_note = std::fs::read_dir(&plan.resume_by)
         .is_ok_and(|entries| entries.flatten().all(|entry| entry.file_name() == SEEDS));
     if only_the_note {
-        let _ = std::fs::remove_dir_all(&plan.resume_by);
+        let _ = std::fs::remove_file(plan.resume_by.join(SEEDS));
+        let _ = std::fs::remove_dir(&plan.resume_by);
     }
 }
 
@@ -325,7 +326,7 @@ const LEAST_RATE: f64 = 1e-9;
 /// The training loss before training and after it, if it has more than doubled.
 pub(crate) fn gone_wrong(evaluations: &[Evaluation]) -> Option<[f64; 2]> {
     let [before, after] = [evaluations.first()?, evaluations.last()?].map(|e| e.loss_train);
-    (after > 2.0 * before).then_some([before, after])
+    (before > 0.0 && after > 2.0 * before).then_some([before, after])
 }
 
 /// Loads the data and trains, while a person sees how far it is.

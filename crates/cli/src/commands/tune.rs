@@ -25,6 +25,9 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Outcome> {
     tune::check(&named.experiment, &goal)?;
     catch_interrupts();
     let dataset = load::dataset(&named.experiment, &args.experiment.data)?;
+    if let Goal::Target(target) = &goal {
+        target.check(dataset.outcome.kind())?;
+    }
     let level = level(args.simd.as_deref())?;
     let Some(tuned) = tune::tune(&named.experiment, &dataset, &goal, level)? else {
         crate::say("interrupted; nothing was written");

@@ -133,8 +133,8 @@ fn with_rate(variant: &Variant, rate: f64) -> Variant {
     Variant::new(format!("{} eta={}", variant.label, text(rate)), set)
 }
 
-/// How good a run is at each evaluation: its validation AUC, or its training loss, negative, without validation
-/// samples. Nothing of one that diverged.
+/// How good a run is at each evaluation: its validation AUC or, where the outcome has none, validation loss, negative; its
+/// training loss, negative, without validation samples. Nothing of one that diverged.
 fn scores(run: &Run) -> Vec<(u64, f64)> {
     let ending = run.manifest.ending.as_ref();
     if ending.is_some_and(|e| e.kind == "diverged") {

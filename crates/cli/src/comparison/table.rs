@@ -3,13 +3,35 @@
 use super::targets::{HeldOut, Target, has_diverged};
 use crate::commands::train::gone_wrong;
 use selvedge_core::metrics::Metric;
+use selvedge_core::outcome::Kind;
 use selvedge_run::format::{bytes, count, exact, seconds};
 use selvedge_run::runs::mean_and_deviation;
 use selvedge_run::runs::{Run, Series};
 use serde::Serialize;
 
-/// What stands below tables.
-pub(crate) const MEANS: &str = "Precision, recall and F1 are means over the classes (macro), from the model's raw probabilities";
+/// What stands below tables of the metrics of a kind of outcome.
+pub(crate) fn means(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Class => {
+            "Precision, recall and F1 are means over the classes (macro), from the model's raw probabilities"
+        }
+        Kind::Labels => {
+            "AUC, AUPRC, precision, recall and F1 are means over the labels (macro), from the model's raw probabilities; micro ones take all labels together"
+        }
+        Kind::Quantity => {
+            "MAE and RMSE are in the quantity's own unit, lower is better; R² is the share of the variance that is explained"
+        }
+        Kind::Survival => {
+            "Concordance is the share of pairs of patients whose order is right; the Brier score is a mean over the ends of intervals, lower is better"
+        }
+    }
+}
+
+/// The kind of outcome of series; they have one.
+pub(crate) fn kind_of(series: &[Series]) -> Kind {
+    let first = series.first().map(Series::first);
+    first.map_or(Kind::Class, |run| run.manifest.data.outcome)
+}
 
 /// Mean and standard deviation over the seeds that reached a target; one seed has no deviation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -132,19 +154,23 @@ pub(crate) struct Table {
     pub(crate) last: Vec<Final>,
     /// The samples that variants are compared on.
     pub(crate) on: HeldOut,
+    /// What the models were asked about.
+    #[serde(skip_serializing_if = "Kind::is_class")]
+    pub(crate) outcome: Kind,
 }
 
 impl Table {
     pub(crate) fn new(series: &[Series], targets: &[Target]) -> Self {
-        let on = HeldOut::of(series);
+        let (on, outcome) = (HeldOut::of(series), kind_of(series));
         let block = |target: &Target| Block {
             target: target.clone(),
             variants: series.iter().map(|s| row(s, target)).collect(),
         };
         Table {
             targets: targets.iter().map(block).collect(),
-            last: series.iter().map(|s| last(s, on)).collect(),
+            last: series.iter().map(|s| last(s, on, outcome)).collect(),
             on,
+            outcome,
         }
     }
 
@@ -177,13 +203,17 @@ impl Table {
             _ => "test",
         };
         out += &self.ends(samples, |last| Some(&last.metrics));
-        format!("{out}\n{}.\n{MEANS}.\n", self.on.explained())
+        format!(
+            "{out}\n{}.\n{}.\n",
+            self.on.explained(),
+            means(self.outcome)
+        )
     }
 
     /// The last metrics on some samples.
     fn ends(&self, on: &str, metrics: fn(&Final) -> Option<&Metrics>) -> String {
         let mut rows = vec![vec![format!("at the end, on {on}"), "η".to_owned()]];
-        rows[0].extend(Metric::targets().map(|metric| metric.heading.to_owned()));
+        rows[0].extend(targets_of(self.outcome).map(|metric| metric.heading.to_owned()));
         for variant in &self.last {
             let mut row = vec![variant.variant.clone(), exact(variant.learning_rate)];
             let cell = |spread: &Option<Spread>| {
@@ -298,7 +328,12 @@ fn is_partial(run: &Run) -> bool {
     run.last().is_some_and(|e| !e.without.is_empty())
 }
 
-fn last(series: &Series, on: HeldOut) -> Final {
+/// The metrics of a kind of outcome that can be targets.
+pub(crate) fn targets_of(kind: Kind) -> impl Iterator<Item = &'static Metric> + Clone {
+    Metric::targets().filter(move |metric| metric.is_of(kind))
+}
+
+fn last(series: &Series, on: HeldOut, kind: Kind) -> Final {
     let metrics = |on: HeldOut| {
         let spread = |metric: &'static Metric| {
             let runs = series.runs.iter().filter(|run| !has_diverged(run));
@@ -306,7 +341,7 @@ fn last(series: &Series, on: HeldOut) -> Final {
             let values: Vec<f64> = last.filter_map(|e| on.value(metric, e)).collect();
             (metric.name, Spread::of(&values))
         };
-        Metric::targets().map(spread).collect()
+        targets_of(kind).map(spread).collect()
     };
     Final {
         variant: series.label.clone(),

@@ -1,9 +1,12 @@
 //! Targets: which value of which metric counts as reached.
 
+use super::table::kind_of;
 use anyhow::{Context, Result, anyhow};
 use selvedge_core::experiment::one_of;
 use selvedge_core::metrics::{Better, Metric};
+use selvedge_core::outcome::Kind;
 use selvedge_core::state::Evaluation;
+use selvedge_core::task::check_measured;
 use selvedge_data::usual_targets;
 use selvedge_run::runs::{Run, Series};
 use serde::Serialize;
@@ -118,6 +121,14 @@ impl Target {
         Ok(Target::new(metric.name, number))
     }
 
+    /// Refuses one that is not measured of a kind of outcome.
+    pub(crate) fn check(&self, kind: Kind) -> Result<()> {
+        let metric = Metric::find(self.metric).into_iter();
+        let mut checks = metric.map(|m| check_measured(m, kind, |m| m.stop.map(|_| m.name)));
+        let of_kind = checks.try_for_each(|check| check);
+        of_kind.with_context(|| format!("--target {}={}", self.metric, self.value))
+    }
+
     /// The samples that decide whether it is reached: `training`, `validation` or `test`.
     pub(crate) fn judged_on(&self) -> &'static str {
         let metric = Metric::find(self.metric);
@@ -195,18 +206,36 @@ fn reached_by_all_on(
     (value > 0.0).then(|| Target::new(metric, value).on(on))
 }
 
+/// The steps of usual targets: twentieths of 1, or at most a twentieth of errors that have a unit of their own.
+fn step_of(on: HeldOut, series: &[Series], metric: &str) -> Option<f64> {
+    if !["mae", "rmse"].contains(&metric) {
+        return Some(0.05);
+    }
+    let metric = Metric::find(metric)?;
+    let runs = series.iter().flat_map(|s| &s.runs);
+    let best = runs.filter_map(|run| best_value(run, metric, on));
+    let best = best.reduce(f64::max).filter(|best| *best > 0.0)?;
+    Some(libm::pow(10.0, libm::log10(best).floor()) / 20.0)
+}
+
 /// Targets as they are given.
 pub(crate) fn parse_all(given: &[String]) -> Result<Vec<Target>> {
     given.iter().map(|text| Target::parse(text)).collect()
 }
 
 /// The given targets, or else the usual ones, judged on the samples that these runs are compared by.
-pub(crate) fn or_usual(given: &[Target], series: &[Series]) -> Vec<Target> {
+pub(crate) fn or_usual(given: &[Target], series: &[Series]) -> Result<Vec<Target>> {
     let on = HeldOut::of(series);
-    match given {
+    check_all(given, kind_of(series))?;
+    Ok(match given {
         [] => usual_on(on, series),
         given => given.iter().map(|target| target.clone().on(on)).collect(),
-    }
+    })
+}
+
+/// Refuses targets that are not measured of a kind of outcome.
+pub(crate) fn check_all(given: &[Target], kind: Kind) -> Result<()> {
+    given.iter().try_for_each(|target| target.check(kind))
 }
 
 /// Targets where nobody names any: those of the paper's Table II for its sets, with F1 and AUC beside them, else what
@@ -219,11 +248,21 @@ fn usual_on(on: HeldOut, series: &[Series]) -> Vec<Target> {
     let set = series
         .first()
         .map(|s| s.first().experiment.data.set.as_str());
-    match set.map_or(&[][..], usual_targets) {
+    let kind = kind_of(series);
+    // Those of a set are of its classes.
+    let of_set = set.filter(|_| kind.is_class());
+    match of_set.map_or(&[][..], usual_targets) {
         [] => {
-            let all = |metric| reached_by_all_on(on, series, metric, 0.05);
-            let metrics = ["loss", "precision", "recall", "f1", "auc"];
-            metrics.into_iter().filter_map(all).collect()
+            let metrics: &[_] = match kind {
+                Kind::Class => &["loss", "precision", "recall", "f1", "auc"],
+                Kind::Labels => &["loss", "auc", "auprc"],
+                Kind::Quantity => &["loss", "mae", "rmse", "r2"],
+                Kind::Survival => &["loss", "concordance", "brier"],
+            };
+            let all = |metric: &&'static str| {
+                reached_by_all_on(on, series, metric, step_of(on, series, metric)?)
+            };
+            metrics.iter().filter_map(all).collect()
         }
         targets => targets
             .iter()

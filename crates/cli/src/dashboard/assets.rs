@@ -2,7 +2,7 @@
 
 use super::http::Response;
 use crate::report::{SHARED_SCRIPT, style_sheet};
-use selvedge_core::metrics::METRICS;
+use selvedge_core::metrics::{Better, METRICS, Metric};
 
 const PAGE: &str = include_str!("assets/index.html");
 const STYLE: &str = include_str!("assets/dashboard.css");
@@ -29,7 +29,9 @@ pub(super) fn respond(path: &str) -> Option<Response> {
             Response::bytes("text/css; charset=utf-8", style.into_bytes())
         }
         "/metrics.js" => {
-            let list: Vec<_> = METRICS.iter().map(|m| [m.name, m.title]).collect();
+            let is_lower = |m: &Metric| m.better == Better::Lower;
+            let list = METRICS.iter().map(|m| (m.name, m.title, is_lower(m)));
+            let list: Vec<_> = list.collect();
             let script = format!("export const METRICS = {};\n", serde_json::json!(list));
             Response::bytes(SCRIPT, script.into_bytes())
         }

@@ -5,6 +5,7 @@
 //! evaluation that comes costs the same whenever it comes.
 
 use selvedge_core::metrics::{METRICS, Metric};
+use selvedge_core::outcome::Kind;
 use selvedge_core::state::Evaluation;
 use selvedge_run::files::METRICS as FILE;
 use selvedge_run::follow::Reader;
@@ -240,7 +241,11 @@ pub(super) fn results(evaluation: &Evaluation) -> Value {
         "bytes": evaluation.bytes_exact, "bytes_paper": evaluation.bytes_paper, "seconds": evaluation.seconds,
     });
     for metric in METRICS {
-        all[metric.name] = metric.of(evaluation).into();
+        // Those of classes are told even where they have no value; others belong to other outcomes.
+        let value = metric.of(evaluation);
+        if value.is_some() || metric.is_of(Kind::Class) {
+            all[metric.name] = value.into();
+        }
     }
     all
 }

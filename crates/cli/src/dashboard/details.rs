@@ -5,6 +5,7 @@ use super::schedule::Schedule;
 use super::shelf::Run;
 use super::summary::{FILES, read};
 use crate::report::{ends, kind};
+use selvedge_core::outcome::Kind;
 use selvedge_run::ledger::{self, LedgerLine};
 use selvedge_run::trace;
 use serde_json::{Value, json};
@@ -54,6 +55,12 @@ pub(super) fn details(run: &Run, summary: &Value) -> Result<Value, String> {
             "validation": manifest.data.validation_samples,
             "test": manifest.data.test_samples,
             "classes": manifest.data.classes.len(),
+            "answers": match manifest.data.outcome {
+                Kind::Class => "Classes",
+                Kind::Labels => "Labels",
+                Kind::Quantity => "Quantities",
+                Kind::Survival => "Events",
+            },
             "fingerprint": manifest.data.fingerprint,
         },
         "instructions": manifest.cpu.instructions,

@@ -54,7 +54,7 @@ pub(crate) fn run(args: &AskArgs, stop: &AtomicBool) -> Result<Option<Prediction
     let (asked, order) = questions(&patients);
     let first = u64::from_le_bytes(random::<8>().context("cannot read random numbers")?);
     // 0 stands for no question.
-    let mut asker = Asker::new(&task.architecture, (group, number), first.max(1), &asked);
+    let mut asker = Asker::new(task.networks(), (group, number), first.max(1), &asked);
     let (bar, all) = (Bar::new("ask"), patients.len() as u64);
     let settings = Settings {
         access: access(&config)?,
@@ -96,8 +96,9 @@ pub(crate) fn run(args: &AskArgs, stop: &AtomicBool) -> Result<Option<Prediction
     let ids = patients.into_iter().map(|patient| patient.id);
     let classes = loaded.dataset.classes.clone();
     let positive = Positive::of(&experiment, &classes, &loaded.labels);
+    let outcome = loaded.dataset.outcome.clone();
     Ok(Some(Predictions::new(
-        (classes, positive),
+        (outcome, classes, positive),
         calibration,
         ids.zip(answers),
     )))

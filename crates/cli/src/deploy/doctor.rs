@@ -6,6 +6,7 @@ use crate::args::Patient;
 use crate::files::{only_own, read_key};
 use anyhow::Result;
 use selvedge_core::role::Party;
+use selvedge_core::task::Task;
 use selvedge_data::{PseudonymKey, read_party};
 use selvedge_net::broker::{Program, ask};
 use selvedge_net::credentials::Identity;
@@ -160,6 +161,8 @@ fn data(config: &NodeConfig, party: Party) -> Result<((), String), String> {
     let (shard, _) = shard(&config, party).map_err(told)?;
     let loaded = read_party(&config.data, shard).map_err(|e| e.to_string())?;
     check(&experiment, &loaded).map_err(told)?;
+    // Layers, too, must fit what the shard has.
+    Task::of_party(&experiment, &loaded.dataset, &loaded.labels).map_err(|e| e.to_string())?;
     let groups = &loaded.dataset.groups;
     let rows = match party {
         Party::Cloud => format!("{} groups", groups.len()),

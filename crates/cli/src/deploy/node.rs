@@ -189,6 +189,7 @@ fn data_info(experiment: &Experiment, loaded: &PartyLoaded) -> DataInfo {
     let dataset = &loaded.dataset;
     DataInfo {
         fingerprint: loaded.fingerprint.clone(),
+        outcome: dataset.outcome.kind(),
         classes: dataset.classes.clone(),
         training_samples: dataset.training_samples(),
         validation_samples: loaded.held_out_of_all[0],
@@ -196,7 +197,11 @@ fn data_info(experiment: &Experiment, loaded: &PartyLoaded) -> DataInfo {
         groups: dataset.groups.iter().map(|g| g.name.clone()).collect(),
         // How many patients of a group have what is nobody's business.
         labels: Vec::new(),
-        positive: Positive::of(experiment, &dataset.classes, &loaded.labels),
+        positive: dataset
+            .outcome
+            .is_class()
+            .then(|| Positive::of(experiment, &dataset.classes, &loaded.labels))
+            .flatten(),
     }
 }
 
@@ -256,7 +261,7 @@ fn held_out(
         Samples {
             x1,
             x2,
-            y: parts[i].y.clone().into(),
+            y: parts[i].y.clone(),
         }
     })
 }

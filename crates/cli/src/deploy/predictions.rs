@@ -1,8 +1,12 @@
-//! What was answered: probabilities of the classes for each patient, as CSV and as JSON.
+//! What was answered for each patient, as CSV and as JSON: probabilities of classes or labels, a quantity, or a survival
+//! curve.
 
+use crate::answers;
 use crate::report::text::csv_cell;
+use crate::written::UNREACHABLE;
 use selvedge_core::calibration::Calibration;
 use selvedge_core::metrics::argmax;
+use selvedge_core::outcome::{Kind, Outcome};
 use selvedge_core::positive::Positive;
 use selvedge_core::role::Answer;
 use serde_json::{Map, Value, json};
@@ -18,6 +22,7 @@ pub(crate) struct Chosen {
 
 /// Answers, and who is unknown.
 pub(crate) struct Predictions {
+    outcome: Outcome,
     classes: Vec<String>,
     /// The positive class, and why it is.
     positive: Option<Positive>,
@@ -30,11 +35,12 @@ pub(crate) struct Predictions {
 
 impl Predictions {
     pub(super) fn new(
-        (classes, positive): (Vec<String>, Option<Positive>),
+        (outcome, classes, positive): (Outcome, Vec<String>, Option<Positive>),
         calibration: Option<Calibration>,
         answers: impl Iterator<Item = (String, Answer)>,
     ) -> Self {
         let mut predictions = Predictions {
+            outcome,
             classes,
             positive,
             calibration,
@@ -50,6 +56,11 @@ impl Predictions {
         predictions
     }
 
+    /// Whether its answers are probabilities that can be calibrated.
+    pub(crate) fn calibrates(&self) -> bool {
+        matches!(self.outcome.kind(), Kind::Class | Kind::Labels)
+    }
+
     /// How many were answered.
     pub(crate) fn answered(&self) -> usize {
         self.answered.len()
@@ -60,9 +71,16 @@ impl Predictions {
         class.map_or("", String::as_str)
     }
 
-    /// `id,prediction,probability_<class>…,positive,threshold`; numbers are written so that reading them gives the same
-    /// bits.
+    /// `id,prediction,probability_<class>…,positive,threshold`, or `id` and [`columns`](answers::columns); numbers are written so that
+    /// reading them gives the same bits.
     pub(crate) fn csv(&self) -> String {
+        if !self.outcome.is_class() {
+            let mut text = answers::csv_head((&self.outcome, &self.classes)) + "\n";
+            for (id, said) in &self.answered {
+                text += &(answers::csv_line(id, said) + "\n");
+            }
+            return text;
+        }
         let chosen = Chosen {
             positive: self
                 .positive
@@ -79,6 +97,20 @@ impl Predictions {
 
     /// One JSON object.
     pub(crate) fn json(&self) -> Value {
+        if !self.outcome.is_class() {
+            let one = |(id, said): &(String, Vec<f32>)| {
+                let mut value = answers::json((&self.outcome, &self.classes), said);
+                value["id"] = json!(id);
+                value
+            };
+            return json!({
+                "outcome": self.outcome,
+                "names": self.classes,
+                "calibration": self.calibration,
+                "patients": self.answered.iter().map(one).collect::<Vec<_>>(),
+                "unknown": self.unknown,
+            });
+        }
         let one = |(id, said): &(String, Vec<f32>)| {
             let by_class = by_class(&self.classes, said);
             json!({ "id": id, "prediction": self.class(said), "probabilities": by_class })
@@ -120,7 +152,7 @@ pub(crate) fn csv_line(
             .threshold
             .map_or(String::new(), |p| match p.is_finite() {
                 true => p.to_string(),
-                false => "unreachable".into(),
+                false => UNREACHABLE.into(),
             });
         line += &format!(",{},{threshold}", csv_cell(positive));
     }
@@ -144,7 +176,7 @@ mod tests {
             ("c".to_owned(), None),
         ];
         let said = Predictions::new(
-            (vec!["no".into(), "yes, ill".into()], None),
+            (Outcome::Class, vec!["no".into(), "yes, ill".into()], None),
             None,
             answers.into_iter(),
         );
@@ -160,6 +192,17 @@ mod tests {
         let read: Vec<f32> = rest.split(',').map(|p| p.parse().unwrap()).collect();
         assert_eq!(read.as_slice(), p.as_slice());
         assert_eq!((lines.len(), said.unknown.len()), (2, 1));
+        let survival = Outcome::Survival {
+            ends: vec![7.0, 30.5],
+        };
+        let answer = [("a".to_owned(), Some(vec![0.5, 0.25]))];
+        let curve = Predictions::new(
+            (survival, vec!["death".into()], None),
+            None,
+            answer.into_iter(),
+        );
+        assert_eq!(curve.csv(), "id,survival_7,survival_30.5\na,0.5,0.25\n");
+        assert!(crate::written::is_predictions(&curve.csv()));
         let value = &said.json()["patients"][0];
         assert_eq!(
             (&value["id"], &value["prediction"]),

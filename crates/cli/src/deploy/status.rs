@@ -76,7 +76,7 @@ fn write(snapshot: &Snapshot, out: &mut String) -> std::fmt::Result {
     if let Some(e) = evaluation {
         writeln!(
             out,
-            "Model   t {}: loss {:.4}, AUC {}, {} per group",
+            "Model   t {}: training loss {:.4}, test AUC {}, {} per group",
             e.t,
             e.loss_train,
             score(e.test.auc),

@@ -7,6 +7,7 @@ use super::processes::Processes;
 use super::status::ask_node;
 use crate::interrupt::is_interrupted;
 use crate::progress::Bar;
+use crate::summary::without;
 use anyhow::Result;
 use selvedge_core::state::Evaluation;
 use selvedge_net::broker::{Counters, Program};
@@ -190,13 +191,16 @@ impl Ended {
         if let Some(e) = &self.last {
             writeln!(
                 out,
-                "Model   loss {:.4}, AUC {}, F1 {}, accuracy {} at t {}",
-                e.loss_train,
+                "Model   training loss {}; test AUC {}, F1 {}, accuracy {}; last evaluated at t {}",
+                score(Some(e.loss_train)),
                 score(e.test.auc),
                 score(e.test.f1),
                 score(e.test.accuracy),
                 count(e.t)
             )?;
+            if !e.without.is_empty() {
+                writeln!(out, "{}", without("there", e, &[]))?;
+            }
         }
         let received = self.total(|c| c.in_bytes);
         let hubs = self

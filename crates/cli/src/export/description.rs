@@ -4,6 +4,7 @@ use super::Exported;
 use anyhow::Result;
 use selvedge_core::calibration::{Calibration, LEAST};
 use selvedge_core::experiment::Side;
+use selvedge_core::outcome::Outcome;
 use selvedge_run::outputs::Kind;
 use selvedge_run::weights;
 use serde_json::{Value, json};
@@ -24,14 +25,26 @@ impl Exported<'_> {
                 }
             )
         };
-        let outputs = format!(
-            "`logits`, `probabilities`{}, one for each class: {}.",
-            match self.calibration {
-                Some(_) => " and `calibrated` (fitted on validation samples)",
-                None => "",
-            },
-            self.classes().join(", ")
-        );
+        let calibrated = match self.calibration {
+            Some(_) => " and `calibrated` (fitted on validation samples)",
+            None => "",
+        };
+        let names = self.classes().join(", ");
+        let outputs = match self.trained.outcome() {
+            Outcome::Class => {
+                format!("`logits`, `probabilities`{calibrated}, one for each class: {names}.")
+            }
+            Outcome::Labels => format!(
+                "`logits`, `probabilities`{calibrated}, each that of yes to one label: {names}."
+            ),
+            Outcome::Quantity { .. } => {
+                format!("`logits`, and `prediction`, {names} in its own unit.")
+            }
+            Outcome::Survival { ends } => format!(
+                "`logits`, and `survival`, for each of these times the probability that there was no event ({names}) until then: {}.",
+                listed(ends, ", ")
+            ),
+        };
         let what = match model {
             "hospital" => format!(
                 "The hospital tower. In: {} Out: `zeta1`.",
@@ -61,6 +74,7 @@ impl Exported<'_> {
             ("selvedge", env!("CARGO_PKG_VERSION").into()),
             ("name", self.manifest.name.clone()),
             ("classes", json!(self.classes()).to_string()),
+            ("outcome", json!(self.trained.outcome()).to_string()),
             ("hospital_columns", names(Side::Hospital)),
             ("device_columns", names(Side::Device)),
             (
@@ -103,6 +117,8 @@ impl Exported<'_> {
             "version": env!("CARGO_PKG_VERSION"),
             "name": self.manifest.name,
             "classes": self.classes(),
+            "outcome": self.trained.outcome(),
+            "output": self.answers(),
             "hospital": tower(Side::Hospital),
             "device": tower(Side::Device),
             "combined": { "layers": self.combined().layers },

@@ -6,6 +6,9 @@
     result["probabilities"]                     # also "logits", "zeta1", "zeta2", and "calibrated" if the run has it
     model.classes, model.hospital.columns, model.device.columns
 
+A model of a quantity has result["prediction"] in place of probabilities, in the quantity's own unit, and a model of
+survival has result["survival"]: for each time of model.ends the probability that there was no event until then.
+
 `model` is a torch.nn.Module: model.hospital and model.device scale measured values and return embeddings,
 model.combined returns logits. Arrays come from `selvedge predict --arrays inputs.npz`, for example:
 
@@ -19,7 +22,7 @@ The same with ONNX Runtime, which needs no PyTorch and no scaling either:
     inputs = {"hospital": arrays["hospital"], "device": arrays["device"]}      # float32
     (probabilities,) = session.run(["probabilities"], inputs)
 
-From the command line: `python load.py inputs.npz` prints a line of probabilities for each row.
+From the command line: `python load.py inputs.npz` prints a line of answers for each row.
 """
 
 import json
@@ -158,7 +161,10 @@ class Model(torch.nn.Module):
     def __init__(self, tensors, description):
         super().__init__()
         self.name, self.classes = description["name"], description["classes"]
-        self.calibration = description["calibration"]
+        self.calibration, self.output = description["calibration"], description["output"]
+        outcome = description["outcome"]
+        self.kind, self.about = (outcome, {}) if isinstance(outcome, str) else next(iter(outcome.items()))
+        self.ends = self.about.get("ends", [])
         self.hospital = Tower("hospital", description["hospital"], tensors)
         self.device = Tower("device", description["device"], tensors)
         width = self.hospital.width + self.device.width
@@ -167,13 +173,33 @@ class Model(torch.nn.Module):
     def forward(self, hospital, device):
         zeta1, zeta2 = self.hospital(hospital), self.device(device)
         logits = self.combined(torch.cat([zeta1, zeta2], dim=1))
-        result = {"zeta1": zeta1, "zeta2": zeta2, "logits": logits, "probabilities": logits.softmax(dim=1)}
+        answers = self.answers(logits)
+        result = {"zeta1": zeta1, "zeta2": zeta2, "logits": logits, self.output: answers}
         if self.calibration:
-            bias = torch.tensor(self.calibration["bias"], dtype=torch.float64)
-            logs = result["probabilities"].double().clamp(min=self.calibration["least"]).log()
-            moved = self.calibration["scale"] * logs + bias
-            result["calibrated"] = moved.softmax(dim=1).float()
+            result["calibrated"] = self.calibrated(answers)
         return result
+
+    def answers(self, logits):
+        """What logits mean, by the kind of outcome."""
+        if self.kind == "class":
+            return logits.softmax(dim=1)
+        if self.kind == "labels":
+            return logits.sigmoid()
+        if self.kind == "quantity":
+            return (self.about["mean"] + self.about["deviation"] * logits.double()).float()
+        if self.kind == "survival":
+            return (-logits).double().sigmoid().cumprod(dim=1).float()
+        raise ValueError(f"the outcome {self.kind!r} needs a later version of selvedge than this file")
+
+    def calibrated(self, probabilities):
+        """Corrected probabilities: together, or those of labels each for itself."""
+        def log(p):
+            return p.double().clamp(min=self.calibration["least"]).log()
+        bias = torch.tensor(self.calibration["bias"], dtype=torch.float64)
+        if self.kind == "labels":
+            logits = log(probabilities) - log(1 - probabilities)
+            return (self.calibration["scale"] * logits + bias).sigmoid().float()
+        return (self.calibration["scale"] * log(probabilities) + bias).softmax(dim=1).float()
 
 
 def model(path=pathlib.Path(__file__).with_name("model.safetensors")):
@@ -190,8 +216,8 @@ def main():
     trained = model()
     with torch.no_grad():
         result = trained(arrays["hospital"], arrays["device"])
-    print(",".join(trained.classes))
-    for row in result.get("calibrated", result["probabilities"]).tolist():
+    print(",".join(map(str, trained.ends or trained.classes)))
+    for row in result.get("calibrated", result[trained.output]).tolist():
         print(",".join(f"{p:.6f}" for p in row))
 
 

@@ -24,6 +24,7 @@ use onnx::Graph;
 use selvedge_core::calibration::Calibration;
 use selvedge_core::experiment::{Experiment, Side};
 use selvedge_core::model::{Architecture, Model};
+use selvedge_core::outcome::Outcome;
 use selvedge_data::{Inputs, SideInputs, SideStatistics};
 use selvedge_run::manifest::Manifest;
 use selvedge_run::outputs::Kind;
@@ -158,7 +159,16 @@ impl<'a> Exported<'a> {
         }
     }
 
-    /// The names of the classes.
+    /// What the model's answers are called.
+    fn answers(&self) -> &'static str {
+        match self.trained.outcome() {
+            Outcome::Class | Outcome::Labels => "probabilities",
+            Outcome::Quantity { .. } => "prediction",
+            Outcome::Survival { .. } => "survival",
+        }
+    }
+
+    /// The names of the classes or labels, or that of the quantity or of the event.
     fn classes(&self) -> &'a [String] {
         &self.inputs.statistics.classes
     }

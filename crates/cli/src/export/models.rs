@@ -5,6 +5,9 @@
 //!                                                 ├ layers ─► logits ─ softmax ─► probabilities ─ calibration ─► calibrated
 //! device, as measured ─── scale ─ layers ─► zeta2 ┘
 //! ```
+//!
+//! Labels have a logistic function each in place of softmax; a quantity is given in its own unit, as `prediction`, and a
+//! survival curve as `survival`.
 
 use super::Exported;
 use super::onnx::Attribute::Number;
@@ -12,6 +15,7 @@ use super::onnx::{DOUBLE, FLOAT, Graph, Numbers};
 use anyhow::Result;
 use selvedge_core::calibration::{Calibration, LEAST};
 use selvedge_core::experiment::Side;
+use selvedge_core::outcome::Outcome;
 use selvedge_data::{Scale, SideStatistics};
 
 /// A tower with its scaling: from what was measured to an embedding.
@@ -106,20 +110,53 @@ pub(super) fn add_combined(
     [zeta1, zeta2]: [&str; 2],
 ) -> Result<()> {
     let part = exported.combined();
-    let (of, classes) = (part.name, part.network.output().len());
+    let (of, width) = (part.name, part.network.output().len());
     let both = graph.add(of, "Concat", &[zeta1, zeta2], &[("axis", Number(1))]);
     let logits = part.add(graph, both)?;
-    graph.output("logits", classes, &logits);
-    let probabilities = graph.add(of, "Softmax", &[&logits], &[("axis", Number(1))]);
-    graph.output("probabilities", classes, &probabilities);
+    graph.output("logits", width, &logits);
+    let outcome = exported.trained.outcome();
+    let answers = match outcome {
+        Outcome::Class => graph.add(of, "Softmax", &[&logits], &[("axis", Number(1))]),
+        Outcome::Labels => graph.add(of, "Sigmoid", &[&logits], &[]),
+        Outcome::Quantity { mean, deviation } => quantity(graph, of, [*mean, *deviation], &logits),
+        Outcome::Survival { .. } => survival(graph, of, &logits),
+    };
+    graph.output(exported.answers(), width, &answers);
     if let Some(calibration) = exported.calibration {
-        let calibrated = calibrated(graph, of, calibration, &probabilities);
-        graph.output("calibrated", classes, &calibrated);
+        let calibrated = calibrated(graph, of, calibration, &answers);
+        graph.output("calibrated", width, &calibrated);
     }
     Ok(())
 }
 
-/// softmax(scale · ln p + bias), in double precision.
+/// A number of a graph's own, in double precision.
+fn double(graph: &mut Graph, name: &str, number: f64) -> String {
+    graph.weights(name, &[], Numbers::Doubles(vec![number]))
+}
+
+/// mean + deviation · z, in double precision.
+fn quantity(graph: &mut Graph, of: &str, [mean, deviation]: [f64; 2], logits: &str) -> String {
+    let mean = double(graph, &format!("{of}.mean"), mean);
+    let deviation = double(graph, &format!("{of}.deviation"), deviation);
+    let mut value = graph.add(of, "Cast", &[logits], &[("to", Number(DOUBLE))]);
+    value = graph.add(of, "Mul", &[&value, &deviation], &[]);
+    value = graph.add(of, "Add", &[&value, &mean], &[]);
+    graph.add(of, "Cast", &[&value], &[("to", Number(FLOAT))])
+}
+
+/// The running product of σ(−z), as a sum of −softplus(z): it stays finite, and has no logarithm of 0.
+fn survival(graph: &mut Graph, of: &str, logits: &str) -> String {
+    let along = Numbers::Integers(vec![1]);
+    let axis = graph.weights(&format!("{of}.axis"), &[], along);
+    let mut value = graph.add(of, "Softplus", &[logits], &[]);
+    value = graph.add(of, "Cast", &[&value], &[("to", Number(DOUBLE))]);
+    value = graph.add(of, "CumSum", &[&value, &axis], &[]);
+    value = graph.add(of, "Neg", &[&value], &[]);
+    value = graph.add(of, "Exp", &[&value], &[]);
+    graph.add(of, "Cast", &[&value], &[("to", Number(FLOAT))])
+}
+
+/// softmax(scale · ln p + bias), or of labels σ(scale · logit p + bias), in double precision.
 fn calibrated(
     graph: &mut Graph,
     of: &str,
@@ -133,11 +170,24 @@ fn calibrated(
     let least = doubles("calibration.least", &[], vec![LEAST]);
     let bias = calibration.bias.clone();
     let bias = doubles("calibration.bias", &[bias.len()], bias);
-    let mut value = graph.add(of, "Cast", &[probabilities], &[("to", Number(DOUBLE))]);
-    value = graph.add(of, "Max", &[&value, &least], &[]);
-    value = graph.add(of, "Log", &[&value], &[]);
+    let log = |graph: &mut Graph, of_what: &str| {
+        let value = graph.add(of, "Cast", &[of_what], &[("to", Number(DOUBLE))]);
+        let value = graph.add(of, "Max", &[&value, &least], &[]);
+        graph.add(of, "Log", &[&value], &[])
+    };
+    let mut value = log(graph, probabilities);
+    if calibration.each {
+        let one = Numbers::Floats(vec![1.0]);
+        let one = graph.weights(&format!("{of}.calibration.one"), &[], one);
+        let others = graph.add(of, "Sub", &[&one, probabilities], &[]);
+        let others = log(graph, &others);
+        value = graph.add(of, "Sub", &[&value, &others], &[]);
+    }
     value = graph.add(of, "Mul", &[&value, &scale], &[]);
     value = graph.add(of, "Add", &[&value, &bias], &[]);
-    value = graph.add(of, "Softmax", &[&value], &[("axis", Number(1))]);
+    value = match calibration.each {
+        true => graph.add(of, "Sigmoid", &[&value], &[]),
+        false => graph.add(of, "Softmax", &[&value], &[("axis", Number(1))]),
+    };
     graph.add(of, "Cast", &[&value], &[("to", Number(FLOAT))])
 }

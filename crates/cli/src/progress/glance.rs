@@ -1,11 +1,13 @@
 //! A run at a glance: at most eight lines, for any width and height of a terminal.
 
 use super::terminal::{Ink, Line, narrow};
+use crate::comparison::table::targets_of;
 use crate::sparkline::sparkline;
 use selvedge_core::dataset::Dataset;
 use selvedge_core::group::Turnout;
 use selvedge_core::ledger::Ledger;
 use selvedge_core::metrics::Metric;
+use selvedge_core::outcome::Kind;
 use selvedge_core::state::{Evaluation, Progress};
 use selvedge_run::format::{bytes, count, rate, score, seconds};
 
@@ -97,7 +99,9 @@ pub(super) struct Glance<'a> {
     pub(super) learning_rate: f64,
     pub(super) last: Option<&'a Evaluation>,
     pub(super) loss: &'a Course,
-    pub(super) auc: &'a Course,
+    pub(super) kind: Kind,
+    /// The metric that stands for all of its kind.
+    pub(super) chief: &'a Course,
     pub(super) parties: Parties,
     pub(super) present: Present,
 }
@@ -109,7 +113,9 @@ impl Glance<'_> {
         let width = columns.saturating_sub(1);
         let mut lines = vec![self.bar(width)];
         lines.push(self.course(width, "loss", self.last.map(|e| e.loss_train), self.loss));
-        lines.push(self.course(width, "AUC", self.last.and_then(|e| e.test.auc), self.auc));
+        let chief = Metric::chief(self.kind);
+        let now = self.last.and_then(|e| chief.of(e));
+        lines.push(self.course(width, chief.heading, now, self.chief));
         lines.push(self.sent(width));
         lines.push(fitted(
             width,
@@ -168,7 +174,7 @@ impl Glance<'_> {
             let other = |m: &&Metric| m.tested && m.heading != name;
             let more: Vec<String> = match name {
                 "loss" => vec![format!("test {}", score(e.loss_test))],
-                _ => Metric::targets()
+                _ => targets_of(self.kind)
                     .filter(other)
                     .map(|m| format!("{} {}", m.heading, score(m.of(e))))
                     .collect(),
@@ -248,7 +254,7 @@ pub(super) fn shares(
 
 fn head(name: &str) -> Line {
     let mut line = Line::default();
-    line.add(Ink::Faint, format!("{name:<9}"));
+    line.add(Ink::Faint, format!("{:<9}", format!("{name} ")));
     line
 }
 

@@ -1,6 +1,7 @@
 //! Training at a glance, for terminals of all sizes.
 
 use super::glance::{Course, Glance, LINES, Parties, Present};
+use selvedge_core::outcome::Kind;
 use selvedge_core::run;
 use selvedge_core::state::{Evaluation, State};
 use selvedge_core::task::Task;
@@ -42,7 +43,8 @@ fn nothing_is_wider_or_higher_than_the_terminal() {
             progress: &state.progress,
             last: found.last(),
             loss: &loss,
-            auc: &auc,
+            kind: Kind::Class,
+            chief: &auc,
             parties,
             present,
         };

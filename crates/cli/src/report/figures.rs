@@ -5,7 +5,9 @@ use super::chart::{Chart, ChartAxis, Line, Place, draw};
 use super::drawing::Drawing;
 use super::ticks::{Scale, Unit};
 use selvedge_core::metrics::{METRICS, Metric};
+use selvedge_core::outcome::Kind;
 use selvedge_run::format::count;
+use selvedge_run::manifest::DataInfo;
 use selvedge_run::runs::{Axis, Point, Series};
 use serde_json::{Value, json};
 
@@ -231,12 +233,26 @@ fn short(x: f64) -> f64 {
     format!("{x:.6e}").parse().unwrap_or(x)
 }
 
+/// What the answers are called that runs count of each group; nothing where there are none to be told apart.
+fn answers(data: &DataInfo) -> Option<Vec<String>> {
+    let without_and_with = |names: &[String]| {
+        let both = |name: &String| ["without", "with"].map(|with| format!("{with} {name}"));
+        names.iter().flat_map(both).collect()
+    };
+    match data.outcome {
+        Kind::Class => Some(data.classes.clone()),
+        Kind::Labels | Kind::Survival => Some(without_and_with(&data.classes)),
+        Kind::Quantity => None,
+    }
+}
+
 /// The labels of the groups, as many as are drawn; nothing for runs that have not noted them.
 pub(super) fn label_mix(series: &[Series]) -> Option<Drawing> {
     let data = &series.first()?.first().manifest.data;
     if data.labels.is_empty() {
         return None;
     }
+    let answers = answers(data)?;
     let numbers: Vec<String> = (0..data.labels.len())
         .map(|m| format!("group {m}"))
         .collect();
@@ -252,10 +268,14 @@ pub(super) fn label_mix(series: &[Series]) -> Option<Drawing> {
         })
         .collect();
     let description = format!(
-        "Labels of {} groups, as shares of each group's samples",
-        count(bars.len() as u64)
+        "Labels of {} groups, as shares of each group's {}",
+        count(bars.len() as u64),
+        match data.outcome {
+            Kind::Labels => "known answers",
+            _ => "samples",
+        }
     );
-    Some(bars::draw(&description, &data.classes, &bars))
+    Some(bars::draw(&description, &answers, &bars))
 }
 
 #[cfg(test)]

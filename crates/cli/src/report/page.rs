@@ -9,10 +9,11 @@ use super::table::Table;
 use super::tables;
 use super::text::{escape, json_in_html};
 use super::ticks::Scale;
-use crate::comparison::table::{MEANS, Table as Needs};
+use crate::comparison::table::{Table as Needs, kind_of, means};
 use crate::comparison::targets::HeldOut;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use selvedge_core::outcome::Kind;
 use selvedge_run::format::count;
 use selvedge_run::runs::{Axis, Series, differences};
 use serde_json::json;
@@ -188,13 +189,19 @@ fn header(series: &[Series], title: &str, notes: &[String]) -> String {
         .iter()
         .map(|s| s.first().experiment.train.iterations)
         .max();
+    let (answers, outputs) = match data.outcome {
+        Kind::Class => ("Classes", data.classes.len()),
+        Kind::Labels => ("Labels", data.classes.len()),
+        Kind::Quantity => ("Quantities", data.classes.len()),
+        Kind::Survival => ("Intervals", series[0].first().experiment.data.intervals),
+    };
     let facts = [
         ("Groups", manifest.sizes.groups),
         ("Devices", devices),
         ("Training samples", data.training_samples),
         ("Validation samples", data.validation_samples),
         ("Test samples", data.test_samples),
-        ("Classes", data.classes.len()),
+        (answers, outputs),
         ("Iterations", iterations.unwrap_or(0) as usize),
     ];
     let mut out = format!(
@@ -324,7 +331,7 @@ fn about_results(series: &[Series]) -> String {
             }
         );
     }
-    format!("{about} {MEANS}.")
+    format!("{about} {}.", means(kind_of(series)))
 }
 
 fn labels(series: &[Series], mix: &Drawing) -> String {
@@ -335,7 +342,12 @@ fn labels(series: &[Series], mix: &Drawing) -> String {
         _ => "The groups".into(),
     };
     let about = format!(
-        "{which}: the labels and the number of their training samples, with seed {}.",
+        "{which}: {} of their training samples, with seed {}.",
+        match run.manifest.data.outcome {
+            Kind::Labels => "the known answers, no and yes, to each label",
+            Kind::Survival => "those without and with the event",
+            _ => "the labels and the number",
+        },
         run.experiment.seed
     );
     let figure = with_download(&mix.inline(""), "labels.svg", "labels");

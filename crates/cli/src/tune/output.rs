@@ -1,5 +1,6 @@
 //! What `selvedge tune` prints.
 
+use super::trials::Trial;
 use super::{Candidate, Tuned, is_steered, predict};
 use anyhow::Result;
 use selvedge_core::experiment::{Adaptive, Experiment};
@@ -172,10 +173,14 @@ fn candidates(tuned: &Tuned) -> String {
     let headings = ["", "P", "Q", "η", "Γ", "bytes", "time"].map(str::to_owned);
     let mut headings = headings.to_vec();
     // Without held-out samples there is none.
-    let trials = tuned.candidates.iter().filter_map(|c| c.trial.as_ref());
-    let has_auc = trials.into_iter().any(|trial| trial.auc.is_some());
+    let chief = |trial: &Trial| {
+        let (name, value) = trial.chief.first_key_value()?;
+        Some((Metric::find(name)?.heading, (*value)?))
+    };
+    let mut trials = tuned.candidates.iter().filter_map(|c| c.trial.as_ref());
+    let measured = trials.find_map(chief).map(|(heading, _)| heading);
     headings.push(format!("loss ({judged})"));
-    headings.extend(has_auc.then(|| format!("AUC ({judged})")));
+    headings.extend(measured.map(|heading| format!("{heading} ({judged})")));
     headings.push("trial bytes".into());
     if let Some(target) = tuned.target() {
         let on = match Metric::find(target.metric) {
@@ -203,7 +208,7 @@ fn candidates(tuned: &Tuned) -> String {
                 false => score(Some(t.loss).filter(|loss| loss.is_finite())),
             };
             row.push(loss);
-            row.extend(has_auc.then(|| score(t.auc)));
+            row.extend(measured.map(|_| score(chief(t).map(|(_, value)| value))));
             row.push(bytes(t.bytes));
             if tuned.target().is_some() {
                 row.push(t.reached.map_or("–".into(), bytes));

@@ -18,6 +18,7 @@ use selvedge_core::theory::pretraining::Pretraining;
 use selvedge_data::SETS;
 use selvedge_nn::simd::Level;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 /// At most so many candidates.
@@ -34,14 +35,16 @@ const SAME_BYTES: f64 = 1.25;
 const SAME_LOSS: f64 = 1.03;
 
 /// How a trial went.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct Trial {
     /// Bytes of one group that it sent.
     pub(crate) bytes: f64,
     pub(crate) iterations: u64,
     /// The best that it came to.
     pub(crate) loss: f64,
-    pub(crate) auc: Option<f64>,
+    /// Of the metric that stands for all of its kind: by its name in files.
+    #[serde(flatten)]
+    pub(crate) chief: BTreeMap<&'static str, Option<f64>>,
     /// Bytes of one group until the target, if there is one and it was reached.
     pub(crate) reached: Option<f64>,
     pub(crate) diverged: bool,
@@ -151,14 +154,16 @@ impl<'a> Trials<'a> {
         if is_steered(experiment) {
             self.steered = segments;
         }
-        let auc = |e| Metric::find("auc").and_then(|auc| auc.judged(e));
+        let chief = Metric::chief(self.dataset.outcome.kind());
+        let values = evaluations.iter().filter_map(|e| chief.judged(e));
+        let value = values.reduce(|a, b| chief.better_of(a, b));
         let judged = evaluations.iter().filter(|e| loss(e).is_finite());
         let best = judged.min_by(|a, b| loss(a).total_cmp(&loss(b)));
         Ok(Trial {
             bytes: before,
             iterations: state.progress.t,
             loss: best.map_or(f64::INFINITY, loss),
-            auc: evaluations.iter().filter_map(auc).reduce(f64::max),
+            chief: BTreeMap::from([(chief.name, value)]),
             reached,
             diverged: matches!(ending, Ending::Diverged { .. }),
         })

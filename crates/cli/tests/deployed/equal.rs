@@ -65,6 +65,28 @@ fn an_adaptive_run() {
     same("up-adaptive", &adaptive, &[]);
 }
 
+/// The same question of another kind, with a network that answers it.
+pub(crate) fn asking(outcome: &str) -> String {
+    FORTY_INTERVALS.replace("[data]", &format!("[data]\noutcome = \"{outcome}\""))
+}
+
+#[test]
+fn labels_some_of_which_are_unknown() {
+    let hidden = asking("labels").replace("[train]", "hidden = 0.2\nclasses = 3\n[train]");
+    same("up-labels", &hidden, &["--gateways", "2"]);
+}
+
+#[test]
+fn a_quantity_and_survival() {
+    let huber = asking("quantity").replace("[train]", "[train]\nloss = \"huber\"");
+    same("up-quantity", &huber, &[]);
+    let with_adam = asking("survival").replace(
+        "[data]",
+        "[optimiser]\ncloud = \"adam\"\n[data]\nintervals = 5",
+    );
+    same("up-survival", &with_adam, &["--gateways", "2"]);
+}
+
 #[test]
 fn runs_that_end_at_a_target_or_a_budget() {
     same(

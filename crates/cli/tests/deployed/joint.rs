@@ -5,6 +5,7 @@ use crate::common::process::{Ran, finish};
 use crate::common::run::Run;
 use crate::common::{Place, selvedge};
 use crate::deployment::{FORTY_INTERVALS, LONG, Up, place_with_server, read, simulated};
+use crate::equal::asking;
 use selvedge_core::dataset::Samples;
 use selvedge_core::experiment::Experiment;
 use selvedge_core::model::Model;
@@ -74,8 +75,8 @@ impl Simulated {
         }
         let says = |samples: &Samples| -> Vec<Vec<u32>> {
             let said = predict(task.networks(), &model, samples, None);
-            let said = self.trained.corrected(said.probabilities, calibrated);
-            let rows = said.chunks_exact(dataset.classes.len());
+            let said = self.trained.corrected(said.answers, calibrated);
+            let rows = said.chunks_exact(self.trained.outputs());
             rows.map(|row| row.iter().map(|p| p.to_bits()).collect())
                 .collect()
         };
@@ -94,6 +95,59 @@ fn wait_for(log: &Path, text: &str) {
     while !std::fs::read_to_string(log).is_ok_and(|log| log.contains(text)) {
         assert!(began.elapsed() < LONG, "{} has no {text:?}", log.display());
         std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Of labels, quantities and survival curves a gateway is told all numbers.
+#[test]
+fn a_deployment_answers_whatever_was_asked() {
+    for (outcome, heading) in [
+        ("labels", "id,probability_"),
+        ("quantity", "id,prediction\n"),
+        ("survival", "id,survival_"),
+    ] {
+        let name = format!("joint-{outcome}");
+        let Some(place) = place_with_server(&name) else {
+            return;
+        };
+        let experiment = asking(outcome);
+        let run = simulated(&place, &experiment, &[]);
+        let simulated = Simulated::new(&run, &experiment);
+        let (test, _) = simulated.says(true);
+        let up = Up::start(&place, "up", &["--answer"]);
+        for party in ["group-0/hospital", "group-0/edge"] {
+            let log = place.join(format!("up/{party}/log"));
+            wait_for(&log, "the run is over: answers predictions");
+        }
+        let shard = PartyShard::Gateway {
+            group: 0,
+            devices: 0..30,
+            held_out: true,
+        };
+        let own = read_party(&place.join("up/group-0/gateway-0/data"), shard).unwrap();
+        let config = "up/group-0/gateway-0/node.toml";
+        let told = ask(&place, config, &["--part", "test"]).succeeded().stdout;
+        assert!(told.starts_with(heading), "{told}");
+        // A line ends with all that the model says.
+        let outputs = simulated.trained.outputs();
+        let bits = |line: &str| -> Vec<u32> {
+            let cells: Vec<&str> = line.split(',').collect();
+            let numbers = cells[cells.len() - outputs..].iter();
+            numbers
+                .map(|p| p.parse::<f32>().unwrap().to_bits())
+                .collect()
+        };
+        let header = told.lines().next().unwrap();
+        assert_eq!(header.split(',').count(), 1 + outputs, "{header}");
+        let bits: Vec<Vec<u32>> = told.lines().skip(1).map(bits).collect();
+        let places = &own.held_out[1].places;
+        let expected: Vec<_> = places
+            .iter()
+            .map(|row| test[*row as usize].clone())
+            .collect();
+        assert!(!bits.is_empty());
+        assert_eq!(bits, expected, "{outcome}");
+        drop(up);
     }
 }
 

@@ -185,18 +185,18 @@ fn torn_tails_and_half_written_files_of_a_killed_run_are_harmless() {
         &run.file("trace.jsonl"),
         b"{\"t\":4,\"group\":0,\"dev\xff\x00garbage\n\n",
     );
-    for name in [
-        "checkpoint/state.safetensors.partial",
-        "ledger.csv.partial",
-        "manifest.json.partial",
-        "model.safetensors.partial",
-        "best.safetensors.partial",
-    ] {
+    let left = "checkpoint/.selvedge-0123456789abcdef.partial";
+    let others = ["checkpoint/state.safetensors.partial", "ledger.csv.partial"];
+    for name in [left, ".selvedge-0123456789abcdef.partial"]
+        .iter()
+        .chain(&others)
+    {
         fs::write(run.file(name), b"half of it").unwrap();
     }
     place.succeeds(&["train", "mixed.toml", "--resume", "run"]);
     same_results(&whole, &run, "torn tails");
-    assert!(!run.file("checkpoint/state.safetensors.partial").exists());
+    assert!(!run.file(left).exists());
+    assert!(others.iter().all(|name| run.file(name).exists()));
 }
 
 #[test]
@@ -277,7 +277,10 @@ fn seeds_killed_in_the_middle_are_gone_on_with() {
 fn seeds_killed_before_the_first_run_are_begun_by_resuming() {
     let place = Place::new("seeds-not-begun");
     place.write("mixed.toml", mixed_experiment(24));
-    place.write("all/seeds.json.partial", "{ \"name\": \"mix");
+    place.write(
+        "all/.selvedge-0123456789abcdef.partial",
+        "{ \"name\": \"mix",
+    );
     place.succeeds(&["train", "mixed.toml", "--seeds", "2", "--resume", "all"]);
     assert!(place.join("all/seed-8/model.safetensors").is_file());
 }

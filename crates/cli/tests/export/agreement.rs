@@ -46,7 +46,7 @@ fn agree(python: &Path, place: &Place, runs: &[String], more: &[&str], rows: usi
 }
 
 /// An experiment with networks at random on generated data.
-fn random_experiment(seed: u64, seen: &mut BTreeSet<(String, usize)>) -> String {
+fn random_experiment(seed: u64, outcome: &str, seen: &mut BTreeSet<(String, usize)>) -> String {
     let mut dice = Dice(seed);
     let (hospital, device) = (dice.shape(), dice.shape());
     let classes = dice.between(2, 4);
@@ -71,9 +71,16 @@ fn random_experiment(seed: u64, seen: &mut BTreeSet<(String, usize)>) -> String 
         seen,
     };
     combined.grow(layers);
-    combined.end(classes);
+    let intervals = 1 + seed % 7;
+    combined.end(match outcome {
+        "quantity" => 1,
+        "survival" => intervals,
+        _ => classes,
+    });
     let algorithm = ["hsgd", "hospital-only", "device-only", "hsgd"][seed as usize % 4];
     let validation = [0.0, 0.3][seed as usize % 2];
+    // A quantity has no bound; weights that grow large would have none either.
+    let rate = if outcome == "quantity" { 0.01 } else { 0.3 };
     format!(
         "seed = {seed}
 [data]
@@ -81,13 +88,15 @@ groups = 2
 devices = 20
 features = [{}, {}]
 classes = {classes}
+outcome = \"{outcome}\"
+intervals = {intervals}
 validation = {validation}
 [train]
 algorithm = \"{algorithm}\"
 iterations = 20
 global_interval = 4
 local_interval = 2
-learning_rate = 0.3
+learning_rate = {rate}
 participation = 0.5
 [model]
 hospital = {}
@@ -111,7 +120,7 @@ fn any_layers_give_the_same_numbers() {
     let (mut seen, mut runs) = (BTreeSet::new(), Vec::new());
     for seed in 1..=32 {
         let name = format!("run-{seed}");
-        place.write("my.toml", random_experiment(seed, &mut seen));
+        place.write("my.toml", random_experiment(seed, "class", &mut seen));
         place.succeeds(&["train", "my.toml", "--out", &name]);
         place.succeeds(&["export", &name]);
         runs.push(name);
@@ -136,6 +145,27 @@ fn any_layers_give_the_same_numbers() {
     }
     // Probabilities of all, and what is calibrated where there are validation samples.
     agree(python, &place, &runs, &[], 32 * 3 + 16 * 3);
+}
+
+#[test]
+fn any_outcome_gives_the_same_numbers() {
+    let Some(python) = python("any_outcome_gives_the_same_numbers") else {
+        return;
+    };
+    let place = Place::new("outcomes");
+    let (mut seen, mut runs) = (BTreeSet::new(), Vec::new());
+    for (outcome, seed) in ["labels", "quantity", "survival"]
+        .into_iter()
+        .flat_map(|outcome| (1..=6).map(move |seed| (outcome, seed)))
+    {
+        let name = format!("{outcome}-{seed}");
+        place.write("my.toml", random_experiment(seed, outcome, &mut seen));
+        place.succeeds(&["train", "my.toml", "--out", &name]);
+        place.succeeds(&["export", &name]);
+        runs.push(name);
+    }
+    // Answers of all; what is calibrated only of labels, in the three runs that have validation samples.
+    agree(python, &place, &runs, &[], 18 * 3 + 3 * 3);
 }
 
 /// A table with gaps, categories, times and far values.

@@ -173,13 +173,13 @@ fn files_of_others_are_never_replaced() {
     // The run's own model would be replaced by one of another kind.
     place.refuses(
         &["export", "run", "--out", "run"],
-        &["run/model.safetensors", "choose another --out"],
+        &["run/model.safetensors", "belongs to the run in"],
     );
     place.write("mine/model.onnx", "a model of my own");
     place.write("mine/notes.txt", "notes");
     place.refuses(
         &["export", "run", "--out", "mine"],
-        &["mine/model.onnx", "choose another --out"],
+        &["mine/model.onnx", "choose another name"],
     );
     place.succeeds(&["export", "run", "--out", "mine", "--format", "card"]);
     assert_eq!(

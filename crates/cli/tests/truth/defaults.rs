@@ -1,6 +1,7 @@
 //! What is used where an experiment says nothing: layers that fit the data, and labels that are classes.
 
 use crate::common::run::{Run, same_results};
+use crate::common::says;
 use crate::tables::{csv, experiment, flat, hospital, patients, place, series, wearable};
 
 #[test]
@@ -70,7 +71,7 @@ fn the_usual_layers_are_the_usual_ones() {
 }
 
 #[test]
-fn a_quantity_is_not_a_label() {
+fn a_quantity_is_no_class() {
     let patients = patients(300);
     let quantity = csv("id,site,lab,pulse,label", &patients, |p| {
         format!(
@@ -83,8 +84,22 @@ fn a_quantity_is_not_a_label() {
         )
     });
     let place = place("truth-quantity", quantity, &experiment("", ""));
+    let said = place.succeeds(&["train", "t.toml", "--out", "quantity"]);
+    says(
+        &said.stderr,
+        &["\"label\" is taken for a quantity", "data.table.labels"],
+    );
+    let manifest = Run::at(&place, "quantity").manifest();
+    assert_eq!(manifest["data"]["outcome"], "quantity");
     place.refuses(
-        &["train", "t.toml", "--out", "run"],
+        &[
+            "train",
+            "t.toml",
+            "--set",
+            "data.outcome=class",
+            "--out",
+            "run",
+        ],
         &[
             "t.csv",
             "\"label\"",

@@ -113,6 +113,24 @@ fn the_manifest_has_the_digests_of_all_files() {
     }
 }
 
+/// Whose messages were left out is a part of the result too.
+#[test]
+fn what_was_left_out_is_a_file_of_the_run() {
+    let place = Place::new("digests-left-out");
+    let settings = "train --set train.iterations=100 --set attack.devices=0.1 --set attack.kind=scale \
+        --set defence.device_limit=30 --out run";
+    place.succeeds(&crate::common::words(settings));
+    let run = Run::at(&place, "run");
+    assert!(run.manifest()["files"]["left-out.jsonl"].is_string());
+    with_a_bit_flipped(&run, "left-out.jsonl", || {
+        place.refuses(
+            &["train", "--resume", "run"],
+            &["left-out.jsonl", "SHA-256"],
+        );
+    });
+    place.succeeds(&["train", "--resume", "run"]);
+}
+
 /// A run that was killed has metrics that nobody has vouched for, and goes on all the same; what it began with must be
 /// what it was.
 #[test]

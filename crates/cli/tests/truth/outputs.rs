@@ -36,7 +36,14 @@ const OPTIONS: &[(&str, &str, Does)] = &[
         Folder("sweep t.toml --seeds 1 --over train.iterations=10"),
     ),
     ("tune", "--apply", File("tune t.toml")),
-    ("reproduce", "--out", Folder("reproduce fig7 --data esr")),
+    (
+        "reproduce",
+        "--out",
+        Folder(
+            "reproduce bytes,fig4 --data esr --seeds 2 --intervals 2 --set data.set=synthetic-esr \
+             --set data.groups=2 --set data.devices=60 --set train.participation=0.1 --set train.iterations=40",
+        ),
+    ),
     ("data stats", "--out", File("data stats t.toml")),
     ("data split", "--out", Folder("data split t.toml")),
     ("data split", "--key", Reads),
@@ -77,6 +84,8 @@ fn place(name: &str) -> Place {
     );
     place.succeeds(&["train", "t.toml", "--out", "run"]);
     place.succeeds(&["data", "split", "t.toml", "--out", "shards"]);
+    place.succeeds(&words("train t.toml --seeds 2 --out all"));
+    place.succeeds(&words("compare t.toml --seeds 1 --algorithms hsgd --out c"));
     place.write("other.csv", "id,value\n1,2\n");
     place.write("notes.txt", "nobody wrote this twice\n");
     place
@@ -130,7 +139,7 @@ fn victims(place: &Place) -> Vec<String> {
     let mut files: Vec<String> = words(
         "t.csv t.toml other.csv notes.txt run/manifest.json run/metrics.jsonl run/best.safetensors run/inputs.json \
          run/ledger.csv run/validation.safetensors run/checkpoint/state.safetensors shards/stats.json \
-         shards/experiment.toml shards/shards.json",
+         shards/experiment.toml shards/shards.json all/seeds.json c/comparison.json c/table.txt",
     )
     .into_iter()
     .map(String::from)
@@ -150,6 +159,10 @@ fn victims(place: &Place) -> Vec<String> {
         [
             "run/trace.jsonl",
             "run/absences.jsonl",
+            "run/left-out.jsonl",
+            "run/evaluation.json",
+            "seeds.json",
+            "comparison.json",
             "./run/../run/seeds.json",
         ]
         .map(String::from),
@@ -166,22 +179,16 @@ fn a_file_that_is_named_as_an_output_is_never_another_one() {
     for (command, option, does) in OPTIONS {
         let File(call) = does else { continue };
         for victim in &victims {
-            // Other statistics are of the same kind, and their folder cannot be seen through a hard link.
+            // Other statistics are of the same kind, and a hard link that is replaced leaves them as they are.
             if *command == "data stats" && *victim == format!("links/hard-{STATISTICS}") {
                 continue;
             }
-            let is_there = place.join(victim).exists();
             let mut args = words(call);
             let joined = format!("{option}={victim}");
             args.push(if option.is_empty() { victim } else { &joined });
             let ran = place.selvedge(&args);
             let after = snapshot(place.path());
             let what = format!("{args:?}: {}", ran.stderr);
-            // A new file of this very name is none that a run would read.
-            if *command == "kit key" && !is_there {
-                let _ = fs::remove_file(place.join(victim));
-                continue;
-            }
             assert_eq!(ran.code(), Some(2), "{what}");
             assert!(
                 ran.stderr.contains(victim.trim_start_matches("./")),
@@ -202,6 +209,16 @@ fn a_file_that_is_named_as_an_output_is_never_another_one() {
     );
 }
 
+/// A run, a part of one, shards, and what is no folder.
+const FOLDERS: [&str; 6] = [
+    "t.csv",
+    "run/manifest.json",
+    "run",
+    "run/checkpoint",
+    "shards",
+    ".",
+];
+
 #[test]
 fn a_folder_that_is_named_as_an_output_keeps_what_is_in_it() {
     let place = place("outputs-folders");
@@ -213,16 +230,14 @@ fn a_folder_that_is_named_as_an_output_keeps_what_is_in_it() {
     };
     for (command, option, does) in OPTIONS {
         let Folder(call) = does else { continue };
-        for folder in [
-            "run",
-            "run/checkpoint",
-            "shards",
-            ".",
-            "t.csv",
-            "run/manifest.json",
-        ] {
+        // Nobody waits for a whole reproduction in each.
+        let folders = match *command {
+            "reproduce" => &FOLDERS[..2],
+            _ => &FOLDERS,
+        };
+        for folder in folders {
             // What it would write there begins with training, or with data that is not here.
-            if ["report", "export", "reproduce"].contains(command) && folder == "." {
+            if ["report", "export"].contains(command) && *folder == "." {
                 continue;
             }
             let before = snapshot(place.path());
@@ -231,6 +246,48 @@ fn a_folder_that_is_named_as_an_output_keeps_what_is_in_it() {
             let ran = place.selvedge(&args);
             whole(&before, &format!("{args:?}: {}", ran.stderr));
         }
+    }
+}
+
+/// Names that are tried of each command.
+const MOST_NAMES: usize = 6;
+
+/// What a command writes into a folder is found out, and then each of these names is somebody else's.
+#[test]
+fn a_folder_of_others_with_the_same_names_stays_as_it_is() {
+    let place = place("outputs-theirs");
+    place.write("consortium.toml", crate::lost::CONSORTIUM);
+    for (command, option, does) in OPTIONS {
+        let Folder(call) = does else { continue };
+        // Servers are needed to see what this one writes; its folder must be new, as that of a kit.
+        let call = match *command {
+            "up" => continue,
+            "provision" => "provision consortium.toml --shards shards",
+            _ => call,
+        };
+        let call_with = |folder| [words(call), vec![option, folder]].concat();
+        place.succeeds(&call_with("fresh"));
+        let mut names: Vec<String> = fs::read_dir(place.join("fresh"))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        let most = names.len().div_ceil(MOST_NAMES);
+        for name in names.iter().step_by(most) {
+            let is_folder = place.join("fresh").join(name).is_dir();
+            let inside = if is_folder { "/inside" } else { "" };
+            place.write(&format!("theirs/{name}{inside}"), "mine");
+            let before = snapshot(place.path());
+            let ran = place.selvedge(&call_with("theirs"));
+            let what = format!("{command} {option}, {name}: {}", ran.stderr);
+            assert_eq!(ran.code(), Some(2), "{what}");
+            let after = snapshot(place.path());
+            for (path, bytes) in &before {
+                assert_eq!(after.get(path), Some(bytes), "{what} changed {path:?}");
+            }
+            fs::remove_dir_all(place.join("theirs")).unwrap();
+        }
+        fs::remove_dir_all(place.join("fresh")).unwrap();
     }
 }
 

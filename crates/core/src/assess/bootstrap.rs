@@ -1,6 +1,6 @@
 //! How much a measure would vary with other patients: bootstrap confidence intervals over resampled patients.
 
-use super::{MEASURES, Measures, Scored};
+use super::{MEASURES, Scored};
 use rayon::prelude::*;
 use selvedge_nn::random::Key;
 use serde::Serialize;
@@ -23,7 +23,8 @@ pub struct Bootstrap {
 pub struct Estimate {
     /// Its value over all patients.
     pub value: f64,
-    /// Its bounds; nothing where it rests on one patient, of whom nobody knows how much others differ.
+    /// Its bounds; nothing where it rests on one patient or all resamples give the same: nobody knows how much others
+    /// differ.
     pub interval: Option<[f64; 2]>,
 }
 
@@ -31,20 +32,34 @@ impl Bootstrap {
     /// Every measure that is defined. Rows with the same number in `persons` belong to one patient and are resampled
     /// together; without numbers each row is a different patient.
     pub fn estimate(&self, scored: &Scored, persons: &[u32]) -> [Option<Estimate>; MEASURES.len()] {
+        let weighted = |weights: &[u32]| scored.weighted(weights).to_vec();
+        let rows = (scored.len(), persons);
+        let estimates = self.resampled(rows, &scored.patients(persons), weighted);
+        std::array::from_fn(|at| estimates[at])
+    }
+
+    /// Every value that is defined of those that `weighted` gives, by how often each row counts. An interval needs more
+    /// than one of the patients that its value rests on.
+    pub(super) fn resampled(
+        &self,
+        (rows, persons): (usize, &[u32]),
+        patients: &[usize],
+        weighted: impl Fn(&[u32]) -> Vec<f64> + Sync,
+    ) -> Vec<Option<Estimate>> {
         let of_person = rows_by_person(persons);
-        let (values, patients) = (scored.measures(), scored.patients(persons));
-        let drawn: Vec<Measures> = (0..self.resamples as u64)
+        let values = weighted(&vec![1; rows]);
+        let drawn: Vec<Vec<f64>> = (0..self.resamples as u64)
             .into_par_iter()
             .map_init(
-                || vec![0; scored.len()],
+                || vec![0; rows],
                 |weights, number| {
                     let key = Key::new(self.seed).with(WORD).with(number);
                     draw(key, &of_person, weights);
-                    scored.weighted(weights)
+                    weighted(weights)
                 },
             )
             .collect();
-        std::array::from_fn(|at| {
+        let of = |(at, value): (usize, &f64)| {
             let mut column: Vec<f64> = drawn
                 .iter()
                 .map(|m| m[at])
@@ -53,12 +68,13 @@ impl Bootstrap {
             column.sort_unstable_by(f64::total_cmp);
             let beyond = (1.0 - self.confidence) / 2.0;
             let interval = [quantile(&column, beyond), quantile(&column, 1.0 - beyond)];
-            let is_known = patients[at] > 1 && !column.is_empty();
-            (!values[at].is_nan()).then_some(Estimate {
-                value: values[at],
+            let is_known = patients[at] > 1 && interval[0] < interval[1];
+            (!value.is_nan()).then_some(Estimate {
+                value: *value,
                 interval: is_known.then_some(interval),
             })
-        })
+        };
+        values.iter().enumerate().map(of).collect()
     }
 }
 
@@ -173,8 +189,8 @@ mod tests {
 
     #[test]
     fn of_one_patient_there_is_no_interval() {
-        // True 1 said 0.9 and 0.8, true 0 said 0.3; the last two are one patient, but for the third case.
-        let rows = [0.1, 0.9, 0.2, 0.8, 0.7, 0.3];
+        // True 1 said 0.9 and 0.4, true 0 said 0.3.
+        let rows = [0.1, 0.9, 0.6, 0.4, 0.7, 0.3];
         let scored = Scored::new(&rows, &[1, 1, 0], (2, Some(1)), Decision::Largest);
         let known = |persons: &[u32]| {
             let estimates = BOOTSTRAP.estimate(&scored, persons);
@@ -192,7 +208,8 @@ mod tests {
         for (name, is_known) in [
             ("sensitivity", true),
             ("specificity", false),
-            ("negative_predictive_value", false),
+            ("positive_predictive_value", false),
+            ("negative_predictive_value", true),
             ("auc", false),
             ("accuracy", true),
             ("recall", false),
@@ -205,6 +222,10 @@ mod tests {
         );
         assert!(known(&[7, 7, 8])[of("accuracy")]);
         assert!(!known(&[7, 7, 7]).contains(&true));
+        // All answers are right in each resample.
+        let scored = Scored::new(&rows, &[1, 0, 0], (2, Some(1)), Decision::Largest);
+        let accuracy = BOOTSTRAP.estimate(&scored, &[])[of("accuracy")].unwrap();
+        assert_eq!((accuracy.value, accuracy.interval), (1.0, None));
     }
 
     #[test]

@@ -7,10 +7,12 @@
 //!                             └──► decision: a threshold for a wanted sensitivity or specificity
 //! ```
 
+mod answered;
 mod bootstrap;
 mod curves;
 mod decision;
 
+pub use answered::{Agreement, Answered, losses};
 pub use bootstrap::{Bootstrap, Estimate};
 pub use curves::{Bin, Point, precision_recall, reliability, roc};
 pub use decision::{Decision, Goal, Operating};
@@ -227,7 +229,7 @@ impl Scored {
 
     fn auc(&self, class: usize, weights: &[u32]) -> Option<f64> {
         let tied = self.rankings[class].tied();
-        crate::metrics::area(tied.map(|tied| self.split(tied, class, weights)))
+        crate::metrics::area(&mut tied.map(|tied| self.split(tied, class, weights)))
     }
 
     /// The area under the curve of precision over recall, by steps.
@@ -286,7 +288,7 @@ fn by_argmax(confusion: &[Vec<u64>]) -> [f64; 4] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::Tally;
+    use crate::metrics::{Layout, Tally};
     use selvedge_nn::random::Key;
 
     /// Probabilities that lean towards the label.
@@ -309,7 +311,7 @@ mod tests {
     fn measures_are_those_of_the_tally() {
         for classes in [2, 5] {
             let (rows, labels) = said(1, 400, classes);
-            let mut tally = Tally::new(classes);
+            let mut tally = Tally::new(Layout::classes(classes));
             tally.add(&rows, &labels);
             let expected = tally.exact_metrics(&rows, &labels);
             let scored = Scored::new(

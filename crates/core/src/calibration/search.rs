@@ -1,6 +1,7 @@
 //! The search for the likeliest correction: which ones to look at next, given how those before did.
 
 use super::{Calibration, Sums};
+use crate::metrics::Layout;
 use crate::role::wire::{Reader, Wire, WireError, fields};
 
 /// No search asks more often: five to ten times are usual.
@@ -47,10 +48,10 @@ fields!(Best {
 });
 
 impl Search {
-    /// Begins with no correction.
-    pub fn new(classes: usize) -> Self {
+    /// Begins with no correction; over at once where nothing can be corrected.
+    pub fn new(layout: Layout) -> Self {
         Search {
-            question: vec![Calibration::none(classes)],
+            question: Calibration::none(layout).into_iter().collect(),
             best: None,
             questions: 0,
         }
@@ -69,7 +70,7 @@ impl Search {
             return;
         };
         self.questions += 1;
-        if self.best.is_none() && sums.classes_seen() < 2 {
+        if self.best.is_none() && !sums.tell_answers_apart(&tried) {
             return;
         }
         let gain = self.best.as_ref().map(|best| best.loss - loss);
@@ -79,7 +80,7 @@ impl Search {
                 best.share >= 1e-9
             }
             best => {
-                let (gradient, mut curvature) = sums.derivatives(&tried, sums.biases());
+                let (gradient, mut curvature) = sums.derivatives(&tried, sums.biases(&tried));
                 let step = solve(&mut curvature, gradient);
                 let moves = gain.is_none_or(|gain| gain >= 1e-12 * loss.abs().max(1.0));
                 let goes_on = moves && step.is_some();
@@ -99,8 +100,8 @@ impl Search {
         }
     }
 
-    /// Whether it can be one for so many classes that is not over.
-    pub(crate) fn goes_on_for(&self, classes: usize) -> bool {
+    /// Whether it can be one for such answers that is not over.
+    pub(crate) fn goes_on_for(&self, layout: Layout) -> bool {
         let best = self.best.as_ref();
         let step = best.map_or(1, |best| best.step.len());
         let all = self
@@ -109,8 +110,8 @@ impl Search {
             .chain(best.map(|best| &best.calibration));
         !self.question.is_empty()
             && self.question.len() <= MOST_AT_ONCE
-            && (step == 1 || step == 1 + classes)
-            && all.into_iter().all(|one| one.is_for(classes))
+            && (step == 1 || step == 1 + layout.outputs)
+            && all.into_iter().all(|one| one.is_for(layout))
     }
 
     /// The likeliest correction so far; nothing if all samples are of one class.

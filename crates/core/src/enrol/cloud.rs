@@ -5,6 +5,7 @@ use super::index::{Index, IndexGroup, VERSION};
 use super::message::{Body, Columns, Common, Totals};
 use super::ring::ColumnSums;
 use super::{Enrolled, fingerprint};
+use crate::outcome::Outcome;
 use crate::protocol::Party;
 use crate::statistics::{Scale, SideStatistics, Statistics};
 use std::collections::BTreeMap;
@@ -108,6 +109,7 @@ impl Cloud {
         let statistics = Statistics {
             set: at.terms.data.set.clone(),
             rows,
+            outcome: Outcome::Class,
             classes: at.terms.classes().to_vec(),
             hospital: side(Party::Hospital)?,
             device: side(Party::Edge)?,

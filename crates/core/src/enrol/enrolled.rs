@@ -90,6 +90,7 @@ impl Enrolled {
             .all(|n| *n == groups)
             && index.version == VERSION
             && index.largest == 1
+            && statistics.outcome.is_class()
             && statistics.classes == at.terms.classes()
             && statistics.fingerprint() == index.statistics
             && fingerprint(&statistics, &common.digests) == index.dataset

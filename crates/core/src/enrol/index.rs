@@ -1,5 +1,6 @@
 //! The index of all groups: what every party knows of all, and nothing about any patient.
 
+use crate::outcome::Kind;
 use crate::statistics::Statistics;
 use serde::{Deserialize, Serialize};
 
@@ -96,11 +97,20 @@ impl Index {
                 ));
             }
         }
-        let classes = statistics.classes.len();
+        let wanted = statistics.outcome.counts(&statistics.classes);
         let labels = sum(&mut self.labels.iter().copied());
-        if self.labels.len() != classes || labels != rows {
+        // Of labels some may be unknown, and each counts for itself.
+        let counted = match statistics.outcome.kind() {
+            Kind::Labels => {
+                let pairs = self.labels.chunks(2);
+                let most = pairs.map(|pair| pair.iter().map(|n| u128::from(*n)).sum());
+                most.max().unwrap_or(0) <= rows
+            }
+            _ => labels == rows,
+        };
+        if self.labels.len() != wanted || !counted {
             return Err(format!(
-                "labels = {:?} count {labels} rows of {} classes: expected {rows} rows of {classes}",
+                "labels = {:?} count {labels} rows of {} classes: expected {rows} rows of {wanted}",
                 self.labels,
                 self.labels.len()
             ));

@@ -2,7 +2,10 @@
 
 use super::TableSettings;
 use super::keys::settings;
-use super::values::{POSITIVE, REST, Range, Refused, UP_TO_A_MILLION, Values, check_values};
+use super::values::{
+    ABOVE_0, POSITIVE, REST, Range, Refused, UP_TO_A_MILLION, Values, check_values,
+};
+use crate::outcome::MOST_INTERVALS;
 use selvedge_nn::Shape;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -26,6 +29,16 @@ settings! {
         path: String = String::new(), Values::Text,
             "file or folder of the data set, within the data folder; empty: its usual place";
         vertical: String = String::new(), Values::Text, "which side holds what: {verticals}";
+        #[serde(skip_serializing_if = "String::is_empty")]
+        outcome: String = String::new(), Values::Text, "what is learnt: {outcomes}; empty: the first of them";
+        #[serde(skip_serializing_if = "is_twelve")]
+        intervals: usize = 12, Values::Whole(1, MOST_INTERVALS as u64),
+            "intervals of a survival curve, each with about as many events of training rows";
+        #[serde(skip_serializing_if = "Option::is_none")]
+        horizon: Option<f64> = None, ABOVE_0,
+            "time at which a survival curve ends, in the unit of its times; if not set, that of the last event in training";
+        #[serde(skip_serializing_if = "is_none_hidden")]
+        hidden: f64 = 0.0, REST, "share of the known labels of training rows that is hidden, to see what missing ones cost (labels)";
         split: String = "paper".into(), Values::OneOf(&SPLITS),
             "how rows are assigned to groups; recording is for {recordings}";
         groups: usize = 10, POSITIVE, "M, the number of groups";
@@ -49,6 +62,15 @@ settings! {
             table: TableSettings
         ]
     }
+}
+
+/// Experiments without these outcomes are written as before they existed.
+fn is_twelve(intervals: &usize) -> bool {
+    *intervals == 12
+}
+
+fn is_none_hidden(share: &f64) -> bool {
+    *share == 0.0
 }
 
 impl DataSettings {

@@ -35,10 +35,11 @@ pub use optimiser::{Averager, Method, OptimiserSettings};
 pub use read::ExperimentError;
 pub use sets::{Seen, Sets, Usual};
 pub use settings::{
-    Adaptive, Broadcast, ClassWeights, Compute, Fall, ModelSettings, TimeSettings, TrainSettings,
+    Adaptive, Broadcast, ClassWeights, Compute, Fall, LossName, ModelSettings, TimeSettings,
+    TrainSettings,
 };
 pub use stop::StopSettings;
-pub use table::{Categorical, TableSettings};
+pub use table::{Categorical, Label, TableSettings};
 pub use values::{Range, Refused, Values};
 
 use values::ANY;

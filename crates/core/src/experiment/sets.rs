@@ -7,7 +7,7 @@ use selvedge_nn::LayerSpec;
 pub struct Sets {
     /// The names that `data.set` may have.
     pub names: fn() -> &'static [&'static str],
-    /// Fills in the placeholders of a key's meaning: `{twin}`, `{verticals}`, `{recordings}`.
+    /// Fills in the placeholders of a key's meaning: `{twin}`, `{verticals}`, `{recordings}`, `{outcomes}`.
     pub words: fn(&str) -> String,
     /// The defaults of an experiment with this data.
     pub usual: fn(&DataSettings) -> Usual,
@@ -19,8 +19,8 @@ pub struct Usual {
     pub tower: Vec<LayerSpec>,
     /// Layers of the combined model before its logits.
     pub combined: Vec<LayerSpec>,
-    /// Number of classes.
-    pub classes: usize,
+    /// Numbers that a model gives for a sample: classes, labels, one quantity, or intervals.
+    pub outputs: usize,
     /// Seconds of computation in one iteration.
     pub seconds: f64,
     /// The same where each device trains with its hospital as a pair (`jfl`).
@@ -32,8 +32,8 @@ pub struct Usual {
 pub struct Seen {
     /// Whether the hospital's side, and the device's, is a time series.
     pub series: [bool; 2],
-    /// Number of classes.
-    pub classes: usize,
+    /// Numbers that a model gives for a sample.
+    pub outputs: usize,
 }
 
 impl Usual {
@@ -42,7 +42,7 @@ impl Usual {
         Usual {
             tower: vec![LayerSpec::Linear { out: 16 }, LayerSpec::Tanh],
             combined: vec![LayerSpec::Linear { out: 16 }, LayerSpec::Relu],
-            classes: data.classes,
+            outputs: data.classes,
             seconds: 0.05,
             seconds_of_pairs: 0.05,
         }

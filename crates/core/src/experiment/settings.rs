@@ -4,6 +4,7 @@ use super::keys::settings;
 use super::values::{ABOVE_0, ANY, POSITIVE, RATE, Range, SHARE, UP_TO_A_MILLION, Values};
 use super::{Algorithm, Seen, Usual};
 use selvedge_nn::LayerSpec;
+use selvedge_nn::loss::Distance;
 use serde::{Deserialize, Serialize};
 
 settings! {
@@ -29,7 +30,15 @@ settings! {
         #[serde(skip_serializing_if = "is_zero")]
         combined_weight_decay: f64 = 0.0, Values::Number(Range::AtLeast(0.0)), "λ of the regulariser on the combined model";
         class_weights: ClassWeights = ClassWeights::None, Values::Other("text or list", "none | balanced | a list with one factor per class"),
-            "weight of each class in the loss";
+            "weight of each class in the loss, or of each label";
+        #[serde(skip_serializing_if = "LossName::is_squared")]
+        loss: LossName = LossName::Squared, Values::OneOf(&["squared", "huber", "quantile"]),
+            "loss of a quantity: its mean is learnt, a mean in which outliers count less, or a quantile";
+        #[serde(skip_serializing_if = "is_one")]
+        huber: f64 = 1.0, ABOVE_0,
+            "distance from the truth, in standard deviations, beyond which train.loss = huber grows in proportion";
+        #[serde(skip_serializing_if = "is_half")]
+        quantile: f64 = 0.5, Values::Number(Range::Within(0.001, 0.999)), "quantile that train.loss = quantile learns";
         broadcast: Broadcast = Broadcast::Selected, Values::OneOf(&["selected", "all"]),
             "which devices receive the device model at an exchange";
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,6 +54,43 @@ settings! {
 /// Whether a setting is off; such experiments are written as before it existed.
 fn is_zero<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
+}
+
+fn is_one(value: &f64) -> bool {
+    *value == 1.0
+}
+
+fn is_half(value: &f64) -> bool {
+    *value == 0.5
+}
+
+impl TrainSettings {
+    /// How far a quantity is from the truth, in standard deviations.
+    pub fn distance(&self) -> Distance {
+        match self.loss {
+            LossName::Squared => Distance::Squared,
+            LossName::Huber => Distance::Huber(self.huber),
+            LossName::Quantile => Distance::Quantile(self.quantile),
+        }
+    }
+}
+
+/// The loss of a quantity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LossName {
+    /// Half the square of the distance.
+    Squared,
+    /// The same for small distances, and in proportion to large ones.
+    Huber,
+    /// In proportion, more to one side than to the other.
+    Quantile,
+}
+
+impl LossName {
+    fn is_squared(&self) -> bool {
+        *self == LossName::Squared
+    }
 }
 
 /// How learning rates fall.
@@ -83,6 +129,13 @@ pub enum ClassWeights {
 enum ClassWeightsText {
     Word(String),
     Listed(Vec<f32>),
+}
+
+impl ClassWeights {
+    /// Whether all are 1.
+    pub fn is_none(&self) -> bool {
+        *self == ClassWeights::None
+    }
 }
 
 impl From<ClassWeights> for ClassWeightsText {
@@ -187,14 +240,14 @@ impl ModelSettings {
             layers.get_or_insert_with(|| vec![LayerSpec::Lstm { hidden: 16 }]);
         }
         self.fill(&Usual {
-            classes: seen.map_or(usual.classes, |seen| seen.classes),
+            outputs: seen.map_or(usual.outputs, |seen| seen.outputs),
             ..usual
         });
     }
 
     /// Fills in what was left out.
     pub(super) fn fill(&mut self, usual: &Usual) {
-        let logits = LayerSpec::Linear { out: usual.classes };
+        let logits = LayerSpec::Linear { out: usual.outputs };
         let combined = || usual.combined.iter().cloned().chain([logits]).collect();
         self.hospital.get_or_insert_with(|| usual.tower.clone());
         self.device.get_or_insert_with(|| usual.tower.clone());

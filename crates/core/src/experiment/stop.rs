@@ -21,7 +21,7 @@ const BUDGETS: [KeyInfo; 3] = [
     KeyInfo {
         path: "stop.patience",
         values: POSITIVE,
-        meaning: "end after this many iterations without a better score on the validation samples (AUC, or the loss where a class is missing)",
+        meaning: "end after this many iterations without a better score on the validation samples (AUC, or the loss where there is none)",
     },
 ];
 

@@ -13,7 +13,11 @@ settings! {
     TableSettings, "data.table." {
         files: Vec<String> = Vec::new(), Values::Texts, "further files, joined by id (table)";
         id: String = String::new(), Values::Text, "column with a unique id for each row, or for each patient's series (table)";
-        label: String = String::new(), Values::Text, "column to predict (table)";
+        label: Label = Label::default(), Values::Other("text or list", "a column, or several for outcome = labels"),
+            "column to predict, or columns of labels, each yes, no or empty for unknown (table)";
+        #[serde(skip_serializing_if = "String::is_empty")]
+        event: String = String::new(), Values::Text,
+            "column that says whether the event was at the time that label names, or nothing was until then, for survival (table)";
         labels: Vec<String> = Vec::new(), Values::Texts, "the labels in order; empty: all that occur (table)";
         #[serde(skip_serializing_if = "String::is_empty")]
         positive: String = String::new(), Values::Text,
@@ -53,6 +57,69 @@ impl TableSettings {
     /// Whether nothing is set, as for every data set that is not a table.
     pub fn is_default(&self) -> bool {
         *self == TableSettings::default()
+    }
+}
+
+/// What is to be predicted: one column, or several.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "LabelText", into = "LabelText")]
+pub struct Label(Vec<String>);
+
+#[derive(Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected a column, like \"died\", or several, like [\"sepsis\", \"shock\"]"
+)]
+enum LabelText {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl From<LabelText> for Label {
+    fn from(text: LabelText) -> Self {
+        match text {
+            LabelText::One(column) if column.is_empty() => Label::default(),
+            LabelText::One(column) => Label(vec![column]),
+            LabelText::Several(columns) => Label(columns),
+        }
+    }
+}
+
+impl From<Label> for LabelText {
+    fn from(Label(mut columns): Label) -> Self {
+        match columns.len() {
+            0 => LabelText::One(String::new()),
+            1 => LabelText::One(columns.remove(0)),
+            _ => LabelText::Several(columns),
+        }
+    }
+}
+
+impl From<&str> for Label {
+    fn from(column: &str) -> Self {
+        LabelText::One(column.into()).into()
+    }
+}
+
+impl Label {
+    /// All columns.
+    pub fn columns(&self) -> &[String] {
+        &self.0
+    }
+
+    /// The first column; empty where there is none.
+    pub fn first(&self) -> &str {
+        self.0.first().map_or("", String::as_str)
+    }
+
+    /// Whether none is named.
+    pub fn is_empty(&self) -> bool {
+        self.first().is_empty()
+    }
+
+    /// Names none.
+    pub fn clear(&mut self) {
+        self.0.clear();
     }
 }
 

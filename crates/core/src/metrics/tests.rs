@@ -41,7 +41,7 @@ fn the_histogram_is_near_the_exact_area_and_that_is_all_pairs() {
         rows[..classes * 20]
             .iter_mut()
             .for_each(|p| *p = 1.0 / classes as f32);
-        let mut tally = Tally::new(classes);
+        let mut tally = Tally::new(Layout::classes(classes));
         tally.add(&rows, &labels);
         let exact = tally.exact_metrics(&rows, &labels).auc.unwrap();
         let pairs = (0..classes)
@@ -55,9 +55,12 @@ fn the_histogram_is_near_the_exact_area_and_that_is_all_pairs() {
 #[test]
 fn merged_tallies_are_the_tally_of_all() {
     let (rows, labels) = scored(3, 100, 3);
-    let mut whole = Tally::new(3);
+    let mut whole = Tally::new(Layout::classes(3));
     whole.add(&rows, &labels);
-    let (mut a, mut b) = (Tally::new(3), Tally::new(3));
+    let (mut a, mut b) = (
+        Tally::new(Layout::classes(3)),
+        Tally::new(Layout::classes(3)),
+    );
     a.add(&rows[..120], &labels[..40]);
     b.add(&rows[120..], &labels[40..]);
     a.merge(&b);
@@ -89,7 +92,7 @@ fn a_sum_of_losses_is_the_same_in_any_order() {
 
 #[test]
 fn precision_recall_f1_and_accuracy_by_hand() {
-    let mut tally = Tally::new(3);
+    let mut tally = Tally::new(Layout::classes(3));
     // True 0 guessed 0, true 0 guessed 1, true 1 guessed 1; nobody is 2: what it would add to a mean, nobody knows.
     tally.add(&[0.8, 0.1, 0.1, 0.1, 0.8, 0.1, 0.2, 0.7, 0.1], &[0, 0, 1]);
     let m = tally.metrics();
@@ -112,9 +115,9 @@ fn precision_recall_f1_and_accuracy_by_hand() {
 
 #[test]
 fn no_negatives_no_area() {
-    let mut tally = Tally::new(2);
+    let mut tally = Tally::new(Layout::classes(2));
     tally.add(&[0.8, 0.2], &[0]);
     assert_eq!(tally.metrics().auc, None);
     assert_eq!(tally.metrics().f1, None);
-    assert_eq!(Tally::new(2).metrics().accuracy, None);
+    assert_eq!(Tally::new(Layout::classes(2)).metrics().accuracy, None);
 }

@@ -7,8 +7,10 @@ use super::{Doing, Event, Outbox, Packet, Party, Protocol, Unread};
 use crate::calibration::Calibration;
 use crate::exchange::Embeddings;
 use crate::message_path::Numbers;
+use crate::metrics::Layout;
 use crate::model::Architecture;
-use selvedge_nn::Shape;
+use crate::objective::Objective;
+use crate::outcome::Kind;
 
 /// Numbers of ζ2 that go into one question, if not those of a single patient.
 const PER_QUESTION: usize = 1 << 16;
@@ -55,6 +57,8 @@ pub type Answer = Option<Vec<f32>>;
 /// A gateway that asks.
 pub struct Asker<'a> {
     architecture: &'a Architecture,
+    /// What its answers are.
+    layout: Layout,
     /// A group, and the gateway's number in it.
     gateway: (usize, usize),
     /// The number of the first question.
@@ -82,7 +86,7 @@ impl<'a> Asker<'a> {
     /// A gateway of a group asks about these patients, given their rows of x2, one after the other. Questions are
     /// numbered from `first` on, which should be new each time: others may be asking in the name of the same gateway.
     pub fn new(
-        architecture: &'a Architecture,
+        (architecture, objective): (&'a Architecture, &dyn Objective),
         gateway: (usize, usize),
         first: u64,
         patients: &[(About, Vec<f32>)],
@@ -107,6 +111,7 @@ impl<'a> Asker<'a> {
         };
         Asker {
             architecture,
+            layout: objective.layout(),
             gateway,
             first,
             model: None,
@@ -176,9 +181,8 @@ impl<'a> Asker<'a> {
                 calibration,
                 ..
             } => {
-                let classes = self.architecture.combined.output();
                 let corrected = calibration.as_ref();
-                if corrected.is_some_and(|found| !found.is_for(classes.len())) {
+                if corrected.is_some_and(|found| !found.is_for(self.layout)) {
                     return Ok(false);
                 }
                 let Some(place) = self.place(*number) else {
@@ -186,7 +190,7 @@ impl<'a> Asker<'a> {
                 };
                 self.in_vain = 0;
                 let question = &mut self.questions[place];
-                let taken = question.take_answer(classes, unknown, probabilities);
+                let taken = question.take_answer(self.layout, unknown, probabilities);
                 if taken {
                     self.calibration.clone_from(calibration);
                 }
@@ -323,18 +327,21 @@ impl Question {
     }
 
     /// Keeps an answer that can be one; false if it cannot, or is there already.
-    fn take_answer(&mut self, classes: Shape, unknown: &[u32], said: &Numbers) -> bool {
-        let (all, classes) = (self.about.len(), classes.len().max(1));
+    fn take_answer(&mut self, layout: Layout, unknown: &[u32], said: &Numbers) -> bool {
+        let (all, outputs) = (self.about.len(), layout.outputs.max(1));
         let places = unknown.is_sorted_by(|a, b| a < b)
             && unknown.last().is_none_or(|last| (*last as usize) < all);
-        let probable = |x: &f32| (0.0..=1.0).contains(x);
-        let Some(said) = said.as_dense(all.saturating_sub(unknown.len()) * classes) else {
+        let possible = |x: &f32| match layout.kind {
+            Kind::Quantity => x.is_finite(),
+            Kind::Class | Kind::Labels | Kind::Survival => (0.0..=1.0).contains(x),
+        };
+        let Some(said) = said.as_dense(all.saturating_sub(unknown.len()) * outputs) else {
             return false;
         };
-        if !places || self.answers.is_some() || !said.iter().all(probable) {
+        if !places || self.answers.is_some() || !said.iter().all(possible) {
             return false;
         }
-        let mut said = said.chunks_exact(classes);
+        let mut said = said.chunks_exact(outputs);
         let answer = |place: u32| match unknown.binary_search(&place) {
             Ok(_) => None,
             Err(_) => said.next().map(<[f32]>::to_vec),

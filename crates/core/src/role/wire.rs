@@ -17,12 +17,13 @@ use crate::conduct::Conduct;
 use crate::ledger::{Direction, Entry, Kind, Ledger, Link};
 use crate::local_steps::Descended;
 use crate::message_path::Numbers;
-use crate::metrics::{LossSum, Tally};
+use crate::metrics::{Layout, LossSum, Tally};
 use crate::model::Model;
+use crate::outcome::{self, MOST_INTERVALS};
 use crate::protocol::{Packet, Unread};
 use crate::schedule::Segment;
 use crate::scores::{HeldOut, Scores};
-use crate::state::{Evaluation, Validation, Without};
+use crate::state::{Evaluation, Without};
 use std::sync::Arc;
 
 /// The format of messages: the protocol that parties speak.
@@ -157,7 +158,7 @@ fn whole<T: Wire>(mut reader: Reader<'_>) -> Result<T, WireError> {
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
     /// The format of the record that it is of.
-    format: u8,
+    pub(crate) format: u8,
 }
 
 impl<'a> Reader<'a> {
@@ -250,51 +251,6 @@ fields!(Model {
     theta1,
     theta2
 });
-/// By name, like [`Metrics`](crate::metrics::Metrics); records of format 2 have four of them.
-impl Wire for Validation {
-    fn put(&self, out: &mut Vec<u8>) {
-        let named = [
-            ("loss", Some(self.loss_validation)),
-            ("auc", self.auc_validation),
-            ("precision", self.precision_validation),
-            ("recall", self.recall_validation),
-            ("f1", self.f1_validation),
-            ("accuracy", Some(self.accuracy_validation)),
-        ];
-        named
-            .map(|(name, value)| (name.to_owned(), value))
-            .to_vec()
-            .put(out);
-    }
-
-    fn get(reader: &mut Reader<'_>) -> Result<Self, WireError> {
-        if reader.format == 2 {
-            return Ok(Validation {
-                loss_validation: Wire::get(reader)?,
-                auc_validation: Wire::get(reader)?,
-                precision_validation: None,
-                recall_validation: None,
-                f1_validation: Some(Wire::get(reader)?),
-                accuracy_validation: Wire::get(reader)?,
-            });
-        }
-        let named: Vec<(String, Option<f64>)> = Wire::get(reader)?;
-        let value = |name: &str| {
-            let found = named.iter().find(|(known, _)| known == name);
-            found.and_then(|(_, value)| *value)
-        };
-        let missing = WireError::Short("a validation metric");
-        Ok(Validation {
-            loss_validation: value("loss").ok_or(missing)?,
-            auc_validation: value("auc"),
-            precision_validation: value("precision"),
-            recall_validation: value("recall"),
-            f1_validation: value("f1"),
-            accuracy_validation: value("accuracy").ok_or(missing)?,
-        })
-    }
-}
-
 /// What is held against parties; records before format 4 have none of it.
 impl Wire for Conduct {
     fn put(&self, out: &mut Vec<u8>) {
@@ -628,26 +584,48 @@ impl Wire for LossSum {
     }
 }
 
-/// Counts are mostly zeros: what is written are the others, with their places.
-impl Wire for Tally {
+/// The kind of outcome is in the first byte of four, so that classes are written as they always were.
+impl Wire for Layout {
     fn put(&self, out: &mut Vec<u8>) {
-        (self.classes() as u32).put(out);
-        let there = self.counts().map(|(place, count)| (place as u32, count));
-        there.collect::<Vec<(u32, u64)>>().put(out);
+        ((self.kind as u32) << 24 | self.outputs as u32).put(out);
     }
 
     fn get(reader: &mut Reader<'_>) -> Result<Self, WireError> {
-        let classes = reader.length()?;
-        if classes > MOST_CLASSES {
-            return Err(cannot_be("a number of classes", classes as u64));
+        let both = u32::get(reader)?;
+        let (kind, outputs) = ((both >> 24) as usize, (both & 0xff_ffff) as usize);
+        let Some(kind) = outcome::Kind::ALL.get(kind).copied() else {
+            return Err(cannot_be("a kind of outcome", kind as u64));
+        };
+        let most = match kind {
+            outcome::Kind::Class | outcome::Kind::Labels => MOST_CLASSES,
+            outcome::Kind::Quantity => 1,
+            outcome::Kind::Survival => MOST_INTERVALS,
+        };
+        match outputs <= most {
+            true => Ok(Layout { kind, outputs }),
+            false => Err(cannot_be("a number of classes", outputs as u64)),
         }
+    }
+}
+
+/// Counts are mostly zeros: what is written are the others, with their places.
+impl Wire for Tally {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.layout().put(out);
+        let there = self.counts().map(|(place, count)| (place as u32, count));
+        there.collect::<Vec<(u32, u64)>>().put(out);
+        self.sums().iter().for_each(|sum| sum.put(out));
+    }
+
+    fn get(reader: &mut Reader<'_>) -> Result<Self, WireError> {
+        let layout = Layout::get(reader)?;
         let there = Vec::<(u32, u64)>::get(reader)?;
         // Each tally is written in one way only.
         let unsorted = there.windows(2).find(|pair| pair[0].0 >= pair[1].0);
         if let Some(pair) = unsorted {
             return Err(cannot_be("the position of a count", pair[1].0));
         }
-        let mut tally = Tally::new(classes);
+        let mut tally = Tally::new(layout);
         for (place, count) in there {
             let found = tally.count_mut(place as usize);
             let found = found.ok_or(cannot_be("the position of a count", place))?;
@@ -656,11 +634,34 @@ impl Wire for Tally {
                 _ => count,
             };
         }
+        for sum in tally.sums_mut() {
+            *sum = Wire::get(reader)?;
+        }
         Ok(tally)
     }
 }
 
-fields!(Calibration { scale, bias });
+/// Whether each probability is corrected for itself is the first bit of the number of biases, so that corrections of
+/// classes are written as they always were.
+impl Wire for Calibration {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.scale.put(out);
+        (self.bias.len() as u32 | u32::from(self.each) << 31).put(out);
+        self.bias.iter().for_each(|bias| bias.put(out));
+    }
+
+    fn get(reader: &mut Reader<'_>) -> Result<Self, WireError> {
+        let scale = Wire::get(reader)?;
+        let both = u32::get(reader)?;
+        let bias = (0..both & !(1 << 31)).map(|_| Wire::get(reader));
+        Ok(Calibration {
+            scale,
+            bias: bias.collect::<Result<_, _>>()?,
+            each: both >> 31 == 1,
+        })
+    }
+}
+
 fields!(Found {
     calibration,
     samples

@@ -38,6 +38,7 @@ fn whole() -> Dataset {
         name: "test".into(),
         hospital: Shape::Flat(2),
         device: Shape::Flat(1),
+        outcome: Outcome::Class,
         classes: vec!["no".into(), "yes".into()],
         test: groups[0].samples.clone(),
         groups,
@@ -232,6 +233,6 @@ fn counts_of_other_classes_are_refused() {
     let refused = Task::of_party(&experiment, &whole, &[1, 2, 3]).err();
     assert_eq!(
         refused.unwrap().to_string(),
-        "3 label counts, but the data has 2 classes: give one count for each class"
+        "3 label counts, but the data needs 2: give one count for each answer"
     );
 }

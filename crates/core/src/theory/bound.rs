@@ -11,10 +11,10 @@
 //! θ0 and θ1, of a single sample for θ2. With η = Θ(1/√T) the bound goes to zero.
 //!
 //! The published proof has two holes. Lemma 3 bounds the drift of one part's gradient since the last exchange by that
-//! gradient alone, though it depends on the other part, which moves too: for F = θ0·θ1 at (1, 0) it says that the
-//! gradient of θ0 stays 0. And for P > Q it is applied to the drift since the last global aggregation. So the bound is
-//! not proved; the tests of this crate try it on quadratics, where ρ and δ are known, also for P > Q, and never find it
-//! exceeded.
+//! gradient alone, though from Q = 2 on the other part, on which it depends too, has moved: for F = θ0·θ1 at (1, 0) it
+//! says that the gradient of θ0 stays 0. And for P > Q it is applied to the drift since the last global aggregation. So
+//! beyond P = Q = 1, where it is that of plain SGD, the bound is not proved; the tests of this crate try it on
+//! quadratics, where ρ and δ are known, also for P > Q, and never find it exceeded.
 
 use serde::{Deserialize, Serialize};
 

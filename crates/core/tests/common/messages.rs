@@ -6,7 +6,7 @@ use selvedge_core::calibration::{Calibration, Sums};
 use selvedge_core::ledger::{Direction, Kind, Ledger, Link, Payload};
 use selvedge_core::local_steps::Descended;
 use selvedge_core::metrics::LossSum;
-use selvedge_core::objective::Softmax;
+use selvedge_core::objective::{Softmax, Targets};
 use selvedge_core::role::{About, Counted, Message, Numbers, Portion, Why};
 use selvedge_core::schedule::Segment;
 use selvedge_core::scores::{HeldOut, Scores};
@@ -183,6 +183,15 @@ fn correction(stream: &mut Stream) -> Calibration {
     Calibration {
         scale: double(stream),
         bias: (0..within(stream, 1..4)).map(|_| double(stream)).collect(),
+        each: stream.below(4) == 0,
+    }
+}
+
+fn uncorrected(classes: usize) -> Calibration {
+    Calibration {
+        scale: 1.0,
+        bias: vec![0.0; classes],
+        each: false,
     }
 }
 
@@ -305,8 +314,15 @@ pub fn message(stream: &mut Stream, kind: u64) -> Message {
             let sums = |correction: &Calibration, stream: &mut Stream| {
                 let classes = correction.bias.len();
                 let said: Vec<f32> = (0..4 * classes).map(|_| stream.uniform()).collect();
-                let class = |_| stream.below(classes as u64) as u32;
-                let truth: Vec<u32> = (0..4).map(class).collect();
+                let truth = match correction.each {
+                    false => (0..4)
+                        .map(|_| stream.below(classes as u64) as u32)
+                        .collect(),
+                    true => Targets::Numbers {
+                        each: classes,
+                        values: (0..4 * classes).map(|_| stream.below(2) as f32).collect(),
+                    },
+                };
                 Sums::of(correction, &said, &truth)
             };
             let all = |stream: &mut Stream| corrections.iter().map(|c| sums(c, stream)).collect();
@@ -625,7 +641,7 @@ pub fn broken(stream: &mut Stream, message: &Message) -> Message {
         Message::Calibrate { corrections, .. } => match (choice, one_of(stream, corrections)) {
             (0, Some(correction)) => correction.scale = -1.0,
             (1, Some(correction)) => correction.bias.push(0.0),
-            _ => *corrections = vec![Calibration::none(2); 9],
+            _ => *corrections = vec![uncorrected(2); 9],
         },
         Message::Calibrated {
             number,
@@ -633,9 +649,9 @@ pub fn broken(stream: &mut Stream, message: &Message) -> Message {
             sums,
         } => match (stream.below(4), sums) {
             (0, _) => *number = number.wrapping_add(1),
-            (1, Some(sums)) => sums.push(Sums::none(2)),
-            (2, Some(sums)) => *sums = vec![Sums::none(3); sums.len()],
-            _ => corrections.push(Calibration::none(2)),
+            (1, Some(sums)) => sums.push(Sums::none(&uncorrected(2))),
+            (2, Some(sums)) => *sums = vec![Sums::none(&uncorrected(3)); sums.len()],
+            _ => corrections.push(uncorrected(2)),
         },
         Message::Trained { theta2, .. } => of_other_length(stream, theta2),
         Message::Question { about, zeta2, .. } => match (choice, about) {

@@ -11,7 +11,7 @@ pub mod seams;
 
 use reference::Theta;
 use selvedge_core::absence::Absences;
-use selvedge_core::dataset::{Dataset, Group, Holders, Samples};
+use selvedge_core::dataset::{Dataset, Group, Holders, Outcome, Samples};
 use selvedge_core::experiment::{Algorithm, Experiment, ModelSettings, Sets};
 use selvedge_core::model::Model;
 use selvedge_core::run::{self, Ending};
@@ -160,6 +160,7 @@ pub fn dataset(seed: u64, plan: &Plan) -> Dataset {
         name: "test".into(),
         hospital: plan.x1,
         device: plan.x2,
+        outcome: Outcome::Class,
         classes: (0..plan.classes).map(|c| format!("class {c}")).collect(),
         groups,
         validation: samples(&mut stream, plan, plan.validation),

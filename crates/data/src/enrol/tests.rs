@@ -261,6 +261,45 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
+/// Enrols a party once more, where other files are: in its folder, and beside it.
+fn others_stay(enrolled: &Enrolled, into: &Path) {
+    let beside = ["old", "new", "partial"].map(|end| into.with_extension(end).join("inside"));
+    for file in &beside {
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, "mine").unwrap();
+    }
+    for inside in [
+        "ward.csv",
+        "group-0",
+        "group-0/ward.csv",
+        "group-x/hospital.npz",
+    ] {
+        let other = into.join(inside);
+        let folder = other.parent().unwrap();
+        let is_new = !folder.exists();
+        std::fs::create_dir_all(folder).unwrap();
+        if other.is_dir() {
+            continue;
+        }
+        std::fs::write(&other, "mine").unwrap();
+        let refused = write(enrolled, into, true, "now").unwrap_err().to_string();
+        assert!(refused.contains("move it"), "{refused}");
+        assert_eq!(std::fs::read(&other).unwrap(), b"mine");
+        std::fs::remove_file(&other).unwrap();
+        if is_new {
+            std::fs::remove_dir(folder).unwrap();
+        }
+    }
+    write(enrolled, into, true, "now").unwrap();
+    for file in &beside {
+        assert_eq!(std::fs::read(file).unwrap(), b"mine");
+        std::fs::remove_dir_all(file.parent().unwrap()).unwrap();
+    }
+    let hidden = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with('.');
+    let mut around = std::fs::read_dir(into.parent().unwrap()).unwrap().flatten();
+    assert!(!around.any(|entry| hidden(&entry.file_name())));
+}
+
 #[test]
 fn all_parties_write_what_fits_together() {
     for seed in 0..6 {
@@ -298,7 +337,7 @@ fn all_parties_write_what_fits_together() {
             assert_eq!(Summary::read(&into).unwrap(), Some(summary.clone()));
             // It is full now, and only replaced if that is wanted.
             assert!(write(enrolled, &into, false, "now").is_err());
-            write(enrolled, &into, true, "now").unwrap();
+            others_stay(enrolled, &into);
             let shard = written::shard(enrolled);
             loaded.insert(*party, (summary, read_party(&into, shard).unwrap()));
         }

@@ -36,7 +36,7 @@ pub(crate) static SET: DataSet = DataSet {
             LayerSpec::Lstm { hidden: 32 },
         ],
         combined: Vec::new(),
-        classes: CLASSES,
+        outputs: CLASSES,
         seconds: 0.064,
         seconds_of_pairs: 0.1,
     },

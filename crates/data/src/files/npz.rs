@@ -3,13 +3,15 @@
 //! | array | type | shape |
 //! | --- | --- | --- |
 //! | `g{m}_x1`, `g{m}_x2` | f32 | rows of group m × the hospital's or the device's shape |
-//! | `g{m}_y` | i64 | rows of group m |
+//! | `g{m}_y` | i64 | rows of group m: classes |
+//! | | f32 | rows × numbers that are known of each, where the outcome is no class |
 //! | `g{m}_offsets` | i64 | devices + 1; only where a device of the set has several rows |
 //! | `test_x1`, `test_x2`, `test_y` | | likewise |
 //! | `validation_x1`, … | | likewise, where there are validation rows |
 
 use crate::files::zip::ZipWriter;
 use selvedge_core::dataset::{Dataset, Samples};
+use selvedge_core::outcome::Targets;
 use selvedge_nn::Shape;
 use std::io::{self, Seek, Write};
 
@@ -51,7 +53,11 @@ fn samples<W: Write + Seek>(
 ) -> io::Result<()> {
     npz.floats(&format!("{prefix}_x1"), sides[0], &samples.x1)?;
     npz.floats(&format!("{prefix}_x2"), sides[1], &samples.x2)?;
-    npz.integers(&format!("{prefix}_y"), samples.y.classes())
+    let name = format!("{prefix}_y");
+    match &samples.y {
+        Targets::Classes(classes) => npz.integers(&name, classes),
+        Targets::Numbers { each, values } => npz.floats(&name, Shape::Flat(*each), values),
+    }
 }
 
 /// An `.npz` being written, array after array.

@@ -54,7 +54,7 @@ pub(super) fn questions(t: u64) -> Vec<(Party, Party, Message)> {
 /// Messages to a gateway that asks, each with its length before it. Whatever comes, an answer is one of probabilities.
 pub(super) fn answers(bytes: &[u8]) {
     let patients = asked().map(|about| (about.clone(), vec![0.5; about.len()]));
-    let mut asker = Asker::new(&TASKS[0].architecture, (0, 0), FIRST, &patients);
+    let mut asker = Asker::new(TASKS[0].networks(), (0, 0), FIRST, &patients);
     let mut rest = bytes;
     let mut outbox = Outbox::default();
     asker.handle(Event::Retry, &mut outbox);
@@ -116,7 +116,7 @@ mod tests {
             assert!(kinds.contains(kind), "{kind}");
         }
         let patients = asked().map(|about| (about.clone(), vec![0.5; about.len()]));
-        let mut asker = Asker::new(&TASKS[0].architecture, (0, 0), FIRST, &patients);
+        let mut asker = Asker::new(TASKS[0].networks(), (0, 0), FIRST, &patients);
         for (_, to, message) in &RIGHT[0].messages {
             let ours = !matches!(message, Message::Refused { .. });
             if *to == GATEWAY && ours {

@@ -5,6 +5,7 @@ use crate::SETS;
 use crate::synthetic;
 use selvedge_core::experiment::Experiment;
 use selvedge_core::model::Architecture;
+use selvedge_core::outcome::Kind;
 
 pub(super) fn experiment(bytes: &[u8]) {
     if let Ok(text) = str::from_utf8(bytes) {
@@ -51,7 +52,12 @@ fn build(experiment: &Experiment) {
         return;
     }
     let (hospital, device) = (data.features.hospital, data.features.device);
-    let built = Architecture::new(&experiment.model, hospital, device, data.classes);
+    let built = Architecture::new(
+        &experiment.model,
+        hospital,
+        device,
+        (Kind::Class, data.classes),
+    );
     if let Some(architecture) = told(built) {
         architecture.widths();
         architecture.tensors();

@@ -3,7 +3,7 @@
 use super::told;
 use crate::SETS;
 use rayon::ThreadPoolBuilder;
-use selvedge_core::dataset::{Dataset, Group, Holders, Samples};
+use selvedge_core::dataset::{Dataset, Group, Holders, Outcome, Samples};
 use selvedge_core::experiment::Experiment;
 use selvedge_core::role::wire;
 use selvedge_core::role::{
@@ -200,6 +200,7 @@ static DATASET: LazyLock<Dataset> = LazyLock::new(|| {
         name: "small".into(),
         hospital: Shape::Flat(2),
         device: Shape::Flat(1),
+        outcome: Outcome::Class,
         classes: vec!["no".into(), "yes".into()],
         groups: vec![group("a", &[0, 1, 3, 4]), group("b", &[0, 2])],
         validation: samples(2),
@@ -243,7 +244,9 @@ fn some(all: &Samples, rows: std::ops::Range<usize>, hospital: bool) -> Samples 
     Samples {
         x1: part(&all.x1, 2, hospital),
         x2: part(&all.x2, 1, !hospital),
-        y: all.y.classes()[rows.clone()].to_vec().into(),
+        y: all
+            .y
+            .of(&rows.clone().map(|row| row as u32).collect::<Vec<_>>()),
     }
 }
 

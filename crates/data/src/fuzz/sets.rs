@@ -6,12 +6,13 @@ use super::{place, text, told};
 use crate::files::collection;
 use crate::files::lines::Lines;
 use crate::mimic3::{self, Normaliser};
-use crate::physionet2012::{self, Stay};
+use crate::physionet2012::{self, Stay, Wanted};
 use crate::rows::{Dealt, Part, Purpose, Rows, Side};
 use crate::shards::shard::{Shard, offsets_of};
 use crate::statistics::Scaling;
 use crate::{DataError, SETS, Statistics, esr, medmnist, settings, table};
 use selvedge_core::experiment::DataSettings;
+use selvedge_core::outcome::Outcome;
 use selvedge_nn::Shape;
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -58,7 +59,11 @@ pub(crate) fn stay(bytes: &[u8]) {
 
 pub(crate) fn outcomes(bytes: &[u8]) {
     if let Some(text) = text("Outcomes-a.txt", bytes) {
-        told(physionet2012::read_outcomes(&text, &mut BTreeMap::new()));
+        told(physionet2012::read_outcomes(
+            &text,
+            Wanted::DEATH,
+            &mut BTreeMap::new(),
+        ));
     }
 }
 
@@ -72,7 +77,7 @@ pub(crate) fn physionet2012(bytes: &[u8]) {
         &mut |texts| {
             for text in texts {
                 match text.name.contains("Outcomes") {
-                    true => physionet2012::read_outcomes(&text, &mut outcomes)?,
+                    true => physionet2012::read_outcomes(&text, Wanted::DEATH, &mut outcomes)?,
                     false => stays.push(Stay::parse(&text, true)?),
                 }
             }
@@ -84,7 +89,7 @@ pub(crate) fn physionet2012(bytes: &[u8]) {
             place().to_owned(),
             stays,
             Some(&outcomes),
-            true,
+            (true, Wanted::DEATH),
         ));
     }
 }
@@ -189,7 +194,15 @@ pub(crate) fn table(bytes: &[u8]) {
 
 pub(crate) fn shard(bytes: &[u8]) {
     let read = |bytes: &[u8]| {
-        told(Shard::of(Cursor::new(bytes), Shape::Flat(2), 3));
+        let classes = ["a", "b", "c"].map(String::from);
+        let survival = Outcome::Survival { ends: vec![1.0] };
+        for outcome in [&Outcome::Class, &Outcome::Labels, &survival] {
+            told(Shard::of(
+                Cursor::new(bytes),
+                Shape::Flat(2),
+                (outcome, &classes),
+            ));
+        }
         told(offsets_of(Cursor::new(bytes)));
     };
     read(bytes);

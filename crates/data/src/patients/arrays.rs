@@ -1,11 +1,13 @@
 //! Patients as arrays, for any run.
 
 use crate::DataError;
+use crate::asked::Known;
 use crate::files::npy::{self, Kind};
 use crate::files::unzip::{Archive, Problem};
 use crate::inputs::Inputs;
 use crate::rows::{Part, Purpose, Rows, Side, UNLABELLED};
 use crate::statistics::{Scaling, SideStatistics};
+use selvedge_core::outcome::Targets;
 use selvedge_nn::Shape;
 use std::collections::HashMap;
 use std::io::{self, BufReader, Seek};
@@ -29,10 +31,27 @@ pub(super) fn arrays(
         .map(|(name, side)| array(&mut archive, name, inputs.sides()[side].0).map_err(problem));
     let (hospital, device) = (hospital?, device?);
     let count = hospital.values.len() / hospital.shape.len().max(1);
-    let mut y = vec![UNLABELLED; count];
-    if purpose == (Purpose::New { labelled: true }) {
-        y = labels(&mut archive, inputs.statistics.classes.len()).map_err(problem)?;
-    }
+    let (outcome, names) = (&inputs.statistics.outcome, &inputs.statistics.classes);
+    let labelled = purpose == (Purpose::New { labelled: true });
+    let (y, known) = match outcome.targets(names) {
+        Targets::Classes(_) if labelled => {
+            let y = labels(&mut archive, names.len()).map_err(problem)?;
+            (y, None)
+        }
+        Targets::Classes(_) => (vec![UNLABELLED; count], None),
+        Targets::Numbers { each, .. } => {
+            let values = match labelled {
+                true => known(&mut archive, each).map_err(problem)?,
+                false => vec![f32::NAN; count * each],
+            };
+            let targets = Targets::Numbers { each, values };
+            if labelled && let Some(wrong) = outcome.problem_of(names, &targets) {
+                return Err(problem(format!("array \"y\": {wrong}")));
+            }
+            let (known, y) = Known::new(outcome.kind(), names, targets.numbers().to_vec());
+            (y, Some(known))
+        }
+    };
     let ids: Vec<String> = match archive.find("id.npy") {
         None => (0..count).map(|row| row.to_string()).collect(),
         Some(_) => {
@@ -59,6 +78,7 @@ pub(super) fn arrays(
     Ok(Some(Rows {
         classes: inputs.statistics.classes.clone(),
         y,
+        known,
         ids,
         parts: vec![Part::Open; count],
         ..Rows::new(&inputs.statistics.set, file, [hospital, device], "iid")
@@ -103,6 +123,23 @@ fn array<R: io::Read + Seek>(
         names: statistics.names.clone(),
         ..Side::new(shape, values, scaling)
     })
+}
+
+/// Numbers that are known of each patient.
+fn known<R: io::Read + Seek>(archive: &mut Archive<R>, each: usize) -> Result<Vec<f32>, Problem> {
+    let (header, unpacking) = npy::open(archive, "y")?;
+    if header.shape.get(1).copied().unwrap_or(1) != each || header.shape.len() > 2 {
+        return Err(format!(
+            "array \"y\" has the shape {:?}: expected [patients, {each}]",
+            header.shape
+        ));
+    }
+    let mut values = Vec::new();
+    npy::numbers(&header, unpacking, "y", |_, value| {
+        values.push(value as f32);
+        Ok(())
+    })?;
+    Ok(values)
 }
 
 fn labels<R: io::Read + Seek>(

@@ -46,7 +46,7 @@ pub struct Patients {
     pub ids: Vec<String>,
     /// Their numbers as they were read, NaN where nothing was measured. Labels are those of [`Patients::samples`].
     pub measured: [Vec<f32>; 2],
-    /// Scaled, as the model takes them. Without labels all are of class 0.
+    /// Scaled, as the model takes them. Without labels all are of class 0, or of unknown numbers.
     pub samples: Samples,
     /// The group of each, and the names of the groups, where the file states them.
     pub groups: Option<(Vec<u32>, Vec<String>)>,
@@ -127,6 +127,17 @@ fn check(rows: &Rows, inputs: &Inputs) -> Result<(), DataError> {
             )));
         }
     }
+    if let Some(known) = &rows.known {
+        let statistics = &inputs.statistics;
+        if known.kind != statistics.outcome.kind() {
+            return Err(problem(format!(
+                "its outcome is {}: expected {}, as in training",
+                known.kind.name(),
+                statistics.outcome.kind().name()
+            )));
+        }
+        return Ok(());
+    }
     let known = &inputs.statistics.classes;
     let classes = known.len() as u32;
     let is_named = rows
@@ -192,15 +203,18 @@ fn gather(rows: Rows, chosen: &[usize], inputs: &Inputs) -> Patients {
         UNLABELLED => 0,
         y => y,
     };
+    let y = match &rows.known {
+        None => chosen.iter().map(label).collect(),
+        Some(known) => {
+            let rows: Vec<u32> = chosen.iter().map(|row| *row as u32).collect();
+            known.targets.of(&rows)
+        }
+    };
     let of_chosen = |numbers: &[u32]| chosen.iter().map(|row| numbers[*row]).collect();
     Patients {
         ids: chosen.iter().map(|row| rows.ids[*row].clone()).collect(),
         measured,
-        samples: Samples {
-            x1,
-            x2,
-            y: chosen.iter().map(label).collect(),
-        },
+        samples: Samples { x1, x2, y },
         groups: rows
             .given_groups
             .map(|given| (of_chosen(&given.of_row), given.names)),

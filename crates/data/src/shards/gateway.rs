@@ -97,8 +97,8 @@ pub(super) fn read(
     asked
         .check(group, described)
         .map_err(|problem| common.wrong_index(problem))?;
-    let (shape, classes) = (common.shapes[1], common.statistics.classes.len());
-    Shard::open(file, shape, classes)?
+    let shape = common.shapes[1];
+    Shard::open(file, shape, common.asked())?
         .take(asked, shape.len(), described)
         .map_err(|problem| wrong_file(file, problem))
 }
@@ -119,7 +119,7 @@ impl Shard {
             self.parts[0] = ShardPart {
                 patients: all.patients[rows.clone()].to_vec(),
                 x: all.x[rows.start * width..rows.end * width].to_vec(),
-                y: all.y[rows].to_vec(),
+                y: all.y.of(&rows.map(|row| row as u32).collect::<Vec<_>>()),
                 rows: Vec::new(),
             };
             return Ok(self.carrying(asked));
@@ -151,7 +151,11 @@ impl Shard {
     /// The same, known to be what is asked for but for held-out rows.
     fn carrying(mut self, asked: Carried) -> Self {
         if !asked.held_out {
-            self.parts[1..].fill_with(ShardPart::default);
+            let y = self.parts[0].y.none();
+            self.parts[1..].fill_with(|| ShardPart {
+                y: y.clone(),
+                ..ShardPart::default()
+            });
         }
         let from = self.carried.map_or([0; 2], |carried| carried.from);
         self.carried = Some(Carried { from, ..asked });

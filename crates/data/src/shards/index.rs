@@ -1,5 +1,6 @@
 //! What every party is given: `shards.json`, which says who is there, and `stats.json`, by which all scale.
 
+use super::shard::Asked;
 use super::{INDEX, STATISTICS};
 use crate::{DataError, Statistics};
 use selvedge_core::dataset::Group;
@@ -70,6 +71,11 @@ impl Common {
             shapes,
             index_file,
         })
+    }
+
+    /// The outcome, and the names of its classes.
+    pub(super) fn asked(&self) -> Asked<'_> {
+        (&self.statistics.outcome, &self.statistics.classes)
     }
 
     /// An error about the index.

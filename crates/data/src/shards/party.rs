@@ -8,6 +8,7 @@ use super::{DEVICES, EDGE, HOSPITAL, INDEX, STATISTICS, folder};
 use crate::{DataError, SideStatistics, Statistics};
 use selvedge_core::dataset::{Dataset, Group, Holders, Samples};
 use selvedge_core::experiment::{DataSettings, Seen};
+use selvedge_core::outcome::{Outcome, Targets};
 use selvedge_nn::Shape;
 use std::fs;
 use std::ops::Range;
@@ -61,8 +62,8 @@ impl PartyShard {
 pub struct HeldOut {
     /// This party's columns, scaled, row after row.
     pub x: Vec<f32>,
-    /// Their labels.
-    pub y: Vec<u32>,
+    /// What is known of them.
+    pub y: Targets,
     /// Their positions among the rows of all groups, in increasing order.
     pub places: Vec<u32>,
     /// Where they begin among those of the group; a hospital has them all.
@@ -111,7 +112,7 @@ pub fn look_at_shards(settings: &DataSettings, folder: &Path) -> Option<Seen> {
     } = Common::read(folder).ok()?;
     Some(Seen {
         series: shapes.map(|shape| matches!(shape, Shape::Steps(..))),
-        classes: statistics.classes.len(),
+        outputs: statistics.outcome.outputs(&statistics.classes),
     })
 }
 
@@ -151,6 +152,7 @@ pub fn read_party_and_patients(
             name: index.set,
             hospital: shapes[0],
             device: shapes[1],
+            outcome: statistics.outcome.clone(),
             classes: statistics.classes.clone(),
             groups,
             validation: Samples::default(),
@@ -180,10 +182,10 @@ fn fill_group(
         shapes,
         ..
     } = common;
-    let (described, classes) = (&index.groups[m], statistics.classes.len());
+    let described = &index.groups[m];
     let (shard, scales) = match party {
         PartyShard::Hospital(_) => {
-            let shard = Shard::read(file, shapes[0], classes, described)?;
+            let shard = Shard::read(file, shapes[0], common.asked(), described)?;
             (shard, &statistics.hospital)
         }
         PartyShard::Gateway {
@@ -209,15 +211,11 @@ fn fill_group(
         PartyShard::Hospital(_) => (own.x, Vec::new()),
         _ => (Vec::new(), own.x),
     };
-    group.samples = Samples {
-        x1,
-        x2,
-        y: own.y.into(),
-    };
+    group.samples = Samples { x1, x2, y: own.y };
     group.offsets = shard.offsets.into();
     let refused = |problem| wrong_file(file, problem);
     check_largest(group, index).map_err(refused)?;
-    check_labels(group.samples.y.classes(), index).map_err(refused)?;
+    check_labels(&group.samples.y, &statistics.outcome, index).map_err(refused)?;
     let from = shard.carried.map_or([0; 2], |carried| carried.from);
     let held_out = |part: ShardPart, (name, count): (&str, usize), from: u32| {
         HeldOut::of(part, scales, name, count)
@@ -249,18 +247,17 @@ fn check_largest(group: &Group, index: &Index) -> Result<(), String> {
 }
 
 /// No class may have more rows here than in all groups together.
-fn check_labels(labels: &[u32], index: &Index) -> Result<(), String> {
-    let mut left = index.labels.clone();
-    for label in labels {
-        let Some(rows) = left.get_mut(*label as usize).filter(|rows| **rows > 0) else {
-            return Err(format!(
-                "more rows of class {label} than the {} of all groups: expected no more than {INDEX} counts",
-                index.labels.get(*label as usize).unwrap_or(&0)
-            ));
-        };
-        *rows -= 1;
+fn check_labels(y: &Targets, outcome: &Outcome, index: &Index) -> Result<(), String> {
+    let mut counts = vec![0; index.labels.len()];
+    outcome.count(y, &mut counts);
+    let mut pairs = counts.iter().zip(&index.labels);
+    match pairs.position(|(own, all)| own > all) {
+        None => Ok(()),
+        Some(class) => Err(format!(
+            "more rows of class {class} than the {} of all groups: expected no more than {INDEX} counts",
+            index.labels[class]
+        )),
     }
-    Ok(())
 }
 
 impl HeldOut {

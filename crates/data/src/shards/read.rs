@@ -29,15 +29,18 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<L
         );
         return Err(wrong("groups", settings.groups, expected));
     }
-    let classes = statistics.classes.len();
+    let asked = (&statistics.outcome, &statistics.classes[..]);
     let (mut groups, mut holders) = (Vec::new(), Vec::new());
-    let mut held_out = [HeldOut::default(), HeldOut::default()];
+    let mut held_out = [(); 2].map(|()| HeldOut::default());
+    for part in &mut held_out {
+        part.samples.y = asked.0.targets(asked.1);
+    }
     for (number, described) in index.groups.iter().enumerate() {
         let folder = folder_of_all.join(folder(number));
         let [hospital_file, devices_file, edge_file] =
             [HOSPITAL, DEVICES, EDGE].map(|name| folder.join(name));
-        let hospital = Shard::read(&hospital_file, shapes[0], classes, described)?;
-        let devices = Shard::read(&devices_file, shapes[1], classes, described)?;
+        let hospital = Shard::read(&hospital_file, shapes[0], asked, described)?;
+        let devices = Shard::read(&devices_file, shapes[1], asked, described)?;
         for (part, of_hospital) in devices.parts.iter().zip(&hospital.parts) {
             part.matches(of_hospital)
                 .map_err(|p| wrong_file(&devices_file, p))?;
@@ -61,7 +64,7 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<L
             samples: Samples {
                 x1: own.x,
                 x2: own_of_devices.x,
-                y: own.y.into(),
+                y: own.y,
             },
             offsets: devices.offsets.into(),
         });
@@ -76,6 +79,7 @@ pub(crate) fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<L
         name: index.set.clone(),
         hospital: shapes[0],
         device: shapes[1],
+        outcome: statistics.outcome.clone(),
         classes: statistics.classes.clone(),
         groups,
         validation: in_order(validation, index.validation)?,
@@ -136,7 +140,7 @@ impl HeldOut {
         self.places.extend(hospital.rows);
         self.samples.x1.extend(hospital.x);
         self.samples.x2.extend(devices.x);
-        self.samples.y.extend(&hospital.y.into());
+        self.samples.y.extend(&hospital.y);
     }
 
     /// All of them in order: every place from 0 to `count` must be there once.
@@ -151,7 +155,10 @@ impl HeldOut {
             ));
         }
         let [wide1, wide2] = shapes.map(Shape::len);
-        let mut samples = Samples::default();
+        let mut samples = Samples {
+            y: self.samples.y.none(),
+            ..Samples::default()
+        };
         for at in order {
             let (x1, x2) = (
                 &self.samples.x1[at * wide1..],

@@ -7,6 +7,7 @@ use crate::DataError;
 use crate::files::npy::{self, Kind};
 use crate::files::npz::NpzWriter;
 use crate::files::unzip::{Archive, Problem};
+use selvedge_core::outcome::{Outcome, Targets};
 use selvedge_nn::Shape;
 use std::collections::HashSet;
 use std::io::{self, BufReader, Read, Seek, Write};
@@ -17,6 +18,9 @@ pub(super) const OFFSETS: &str = "offsets";
 
 /// Letters of a pseudonym.
 const LETTERS: usize = 32;
+
+/// The outcome of rows, and the names of its classes.
+pub(crate) type Asked<'a> = (&'a Outcome, &'a [String]);
 
 /// One party's rows.
 pub(crate) struct Shard {
@@ -32,7 +36,7 @@ pub(crate) struct Shard {
 pub(super) struct ShardPart {
     pub(super) patients: Vec<String>,
     pub(super) x: Vec<f32>,
-    pub(super) y: Vec<u32>,
+    pub(super) y: Targets,
     /// The places of held-out rows.
     pub(super) rows: Vec<u32>,
 }
@@ -42,10 +46,10 @@ impl Shard {
     pub(super) fn read(
         file: &Path,
         shape: Shape,
-        classes: usize,
+        asked: Asked<'_>,
         described: &IndexGroup,
     ) -> Result<Self, DataError> {
-        let shard = Self::open(file, shape, classes)?;
+        let shard = Self::open(file, shape, asked)?;
         shard
             .check_whole(described)
             .map_err(|problem| wrong_file(file, problem))?;
@@ -53,22 +57,21 @@ impl Shard {
     }
 
     /// Reads any shard: what it has is not compared with the index.
-    pub(super) fn open(file: &Path, shape: Shape, classes: usize) -> Result<Self, DataError> {
+    pub(super) fn open(file: &Path, shape: Shape, asked: Asked<'_>) -> Result<Self, DataError> {
         let opened = crate::files::open(file)?;
-        Self::of(BufReader::new(opened), shape, classes)
-            .map_err(|problem| wrong_file(file, problem))
+        Self::of(BufReader::new(opened), shape, asked).map_err(|problem| wrong_file(file, problem))
     }
 
     /// A shard from its bytes.
     pub(crate) fn of(
         bytes: impl Read + Seek,
         shape: Shape,
-        classes: usize,
+        asked: Asked<'_>,
     ) -> Result<Self, Problem> {
         let mut archive = Archive::open(bytes)?;
         let mut parts = [(); 3].map(|()| ShardPart::default());
         for (part, prefix) in parts.iter_mut().zip(PREFIXES) {
-            *part = ShardPart::of(&mut archive, prefix, shape, classes)?;
+            *part = ShardPart::of(&mut archive, prefix, shape, asked)?;
         }
         let offsets = integers(&mut archive, OFFSETS, u64::from(u32::MAX))?;
         Ok(Shard {
@@ -123,7 +126,7 @@ impl ShardPart {
         archive: &mut Archive<R>,
         prefix: &str,
         shape: Shape,
-        classes: usize,
+        asked: Asked<'_>,
     ) -> Result<Self, Problem> {
         let name = format!("{prefix}patients");
         let (header, unpacking) = npy::open(archive, &name)?;
@@ -138,31 +141,8 @@ impl ShardPart {
                 "array {name:?}, row {row}: not a pseudonym: expected {LETTERS} hexadecimal digits"
             ));
         }
-        let name = format!("{prefix}x");
-        let (header, unpacking) = npy::open(archive, &name)?;
-        let mut expected = vec![patients.len()];
-        expected.extend(shape.dims());
-        if header.shape != expected || header.kind != (Kind::Float { bytes: 4 }) {
-            return Err(format!(
-                "array {name:?} has the shape {:?}: expected {expected:?} of four bytes each",
-                header.shape
-            ));
-        }
-        let mut x = Vec::new();
-        npy::numbers(&header, unpacking, &name, |index, value| {
-            if value.is_infinite() {
-                return Err(format!(
-                    "array {name:?}, number {index}: {value} is not finite"
-                ));
-            }
-            x.push(value as f32);
-            Ok(())
-        })?;
-        let y = integers(
-            archive,
-            &format!("{prefix}y"),
-            classes.saturating_sub(1) as u64,
-        )?;
+        let x = floats(archive, &format!("{prefix}x"), patients.len(), shape)?;
+        let y = targets(archive, &format!("{prefix}y"), patients.len(), asked)?;
         let rows = match prefix {
             "" => Vec::new(),
             _ => integers(archive, &format!("{prefix}rows"), u64::from(u32::MAX))?,
@@ -203,7 +183,12 @@ impl ShardPart {
         let patients: Vec<_> = self.patients.iter().map(letters).collect();
         npz.texts(&format!("{prefix}patients"), &patients)?;
         npz.floats(&format!("{prefix}x"), shape, &self.x)?;
-        npz.integers(&format!("{prefix}y"), &self.y)?;
+        match &self.y {
+            Targets::Classes(classes) => npz.integers(&format!("{prefix}y"), classes)?,
+            Targets::Numbers { each, values } => {
+                npz.floats(&format!("{prefix}y"), Shape::Flat(*each), values)?;
+            }
+        }
         match prefix {
             "" => Ok(()),
             _ => npz.integers(&format!("{prefix}rows"), &self.rows),
@@ -229,6 +214,56 @@ impl ShardPart {
             true => Ok(()),
             false => Err("labels differ from the hospital's: expected the same".into()),
         }
+    }
+}
+
+fn floats<R: Read + Seek>(
+    archive: &mut Archive<R>,
+    name: &str,
+    rows: usize,
+    shape: Shape,
+) -> Result<Vec<f32>, Problem> {
+    let (header, unpacking) = npy::open(archive, name)?;
+    let mut expected = vec![rows];
+    expected.extend(shape.dims());
+    if header.shape != expected || header.kind != (Kind::Float { bytes: 4 }) {
+        return Err(format!(
+            "array {name:?} has the shape {:?}: expected {expected:?} of four bytes each",
+            header.shape
+        ));
+    }
+    let mut values = Vec::new();
+    npy::numbers(&header, unpacking, name, |index, value| {
+        if value.is_infinite() {
+            return Err(format!(
+                "array {name:?}, number {index}: {value} is not finite"
+            ));
+        }
+        values.push(value as f32);
+        Ok(())
+    })?;
+    Ok(values)
+}
+
+/// What is known of rows: whole numbers of classes, or numbers.
+fn targets<R: Read + Seek>(
+    archive: &mut Archive<R>,
+    name: &str,
+    rows: usize,
+    (outcome, names): Asked<'_>,
+) -> Result<Targets, Problem> {
+    let found = match outcome.targets(names) {
+        Targets::Classes(_) => {
+            integers(archive, name, names.len().saturating_sub(1) as u64)?.into()
+        }
+        Targets::Numbers { each, .. } => Targets::Numbers {
+            each,
+            values: floats(archive, name, rows, Shape::Flat(each))?,
+        },
+    };
+    match outcome.problem_of(names, &found) {
+        None => Ok(found),
+        Some(problem) => Err(format!("array {name:?}: {problem}")),
     }
 }
 

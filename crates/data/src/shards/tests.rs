@@ -6,6 +6,7 @@ use super::{IndexGroup, PartyShard, cut, distribute, read_party};
 use crate::files::npz::NpzWriter;
 use crate::{PseudonymKey, load};
 use selvedge_core::experiment::DataSettings;
+use selvedge_core::outcome::Outcome;
 use std::fs::{self, File};
 
 #[test]
@@ -110,7 +111,12 @@ fn devices_that_do_not_fit_are_refused() {
     let right = fs::read(&file).unwrap();
     let refused = |change: &dyn Fn(&mut Shard), expected: &str| {
         fs::write(&file, &right).unwrap();
-        let mut shard = Shard::open(&file, shape, 2).unwrap();
+        let mut shard = Shard::open(
+            &file,
+            shape,
+            (&Outcome::Class, &["a", "b"].map(String::from)),
+        )
+        .unwrap();
         change(&mut shard);
         shard.write(&file, shape).unwrap();
         let message = read_party(&own, party.clone()).unwrap_err().to_string();

@@ -230,7 +230,7 @@ fn shard(
                 .flat_map(|row| &side(samples)[row * width..][..width])
                 .copied()
                 .collect(),
-            y: each().map(|row| samples.y.classes()[row]).collect(),
+            y: samples.y.of(rows),
             rows: places,
         }
     };

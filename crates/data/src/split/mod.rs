@@ -89,6 +89,9 @@ impl Split {
             ("test", &self.test),
         ];
         for (part, chosen) in parts {
+            if rows.known.is_some() {
+                continue;
+            }
             let mut counts = vec![0u64; rows.classes.len()];
             chosen
                 .iter()
@@ -185,7 +188,7 @@ pub(crate) fn split_rows(
     let (ships_validation, ships_test) =
         (has(Part::Validation), has(Part::Test) || !has(Part::Open));
     let mut classes = Vec::new();
-    for class in 0..rows.classes.len() {
+    for class in 0..rows.strata().len() {
         let mut members = Vec::new();
         for (number, unit) in units.iter().enumerate().filter(|(_, u)| u.class == class) {
             match rows.parts[unit.rows[0]] {
@@ -205,7 +208,7 @@ pub(crate) fn split_rows(
     }
     let mut stock = Stock {
         classes,
-        class_names: &rows.classes,
+        class_names: rows.strata(),
         groups: settings.groups,
         shares: shares(settings)?,
     };
@@ -258,7 +261,7 @@ fn by_scheme(
         named => named,
     };
     match scheme {
-        "pairs" if rows.classes.len() == 5 && settings.groups == 10 => {
+        "pairs" if rows.strata().len() == 5 && settings.groups == 10 => {
             no_sizes(settings, "the ten pairs of labels make equal groups")?;
             label_pairs::scheme(stock).map_err(refuse)
         }
@@ -402,7 +405,7 @@ fn units(rows: &Rows) -> Result<Vec<Unit>, DataError> {
         // A patient's rows may have different labels; pieces of one recording may not.
         if unit.class != class && !rows.devices_are_units {
             let (first, other) = (&rows.ids[unit.rows[0]], &rows.ids[row]);
-            let (a, b) = (&rows.classes[unit.class], &rows.classes[class]);
+            let (a, b) = (&rows.strata()[unit.class], &rows.strata()[class]);
             return Err(refused(
                 rows,
                 format!(
@@ -504,6 +507,7 @@ mod tests {
             }),
             paper: "iid",
             notes: Vec::new(),
+            known: None,
             y,
         }
     }

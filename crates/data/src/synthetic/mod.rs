@@ -6,18 +6,27 @@
 
 mod patient;
 
-use crate::DataError;
 use crate::rows::{Dealt, Ids};
-use crate::sets::{DataSet, Source};
-use crate::settings::{check_values, rows_of, wrong};
+use crate::sets::{self, DataSet, Source};
+use crate::settings::{check_values, outcome, rows_of, wrong};
 use crate::statistics::{Scale, SideStatistics, Statistics};
+use crate::{DataError, asked};
 use patient::{Hospital, World};
 use rayon::prelude::*;
 use selvedge_core::dataset::{Dataset, Group, Holders, Samples};
 use selvedge_core::experiment::DataSettings;
+use selvedge_core::outcome::{Kind, Targets};
 use selvedge_nn::{Shape, random::Key};
 
-pub(crate) static SET: DataSet = DataSet::new("synthetic", Source::Generated);
+pub(crate) static SET: DataSet = DataSet {
+    outcomes: &[
+        ("class", Kind::Class),
+        ("labels", Kind::Labels),
+        ("quantity", Kind::Quantity),
+        ("survival", Kind::Survival),
+    ],
+    ..DataSet::new("synthetic", Source::Generated)
+};
 
 /// Device offsets are 32-bit.
 const MOST_ROWS_PER_GROUP: u128 = 1 << 31;
@@ -52,12 +61,17 @@ pub(crate) fn check(settings: &DataSettings) -> Result<(), DataError> {
 /// Generates the set. It is standardised already, by patients who are in none of its parts.
 pub(crate) fn generate(settings: &DataSettings, seed: u64) -> Result<Dealt, DataError> {
     let counts = Counts::check(settings)?;
-    let generator = Generator::new(settings, seed);
+    let (_, kind) = outcome(
+        settings,
+        sets::find(&settings.set).map_or(&SET, |(set, _)| set),
+    )?;
+    let names = names(kind, settings.classes);
+    let generator = Generator::new(settings, (kind, names.len()), seed);
     let groups = (0..settings.groups as u64).into_par_iter().map(|group| {
         let hospital = generator.world.hospital(group);
         let key = generator.key.with(word::TRAINING).with(group);
-        let samples = generator.rows(counts.per_group, |row, x1, x2| {
-            generator.patient(&hospital, key.with(row), x1, x2)
+        let samples = generator.rows(counts.per_group, |row, x, known| {
+            generator.patient(&hospital, key.with(row), x, known);
         });
         let offsets = (0..=counts.per_group).step_by(settings.samples_per_device);
         let offsets: Vec<u32> = offsets.map(|offset| offset as u32).collect();
@@ -67,14 +81,22 @@ pub(crate) fn generate(settings: &DataSettings, seed: u64) -> Result<Dealt, Data
             offsets: offsets.into(),
         }
     });
+    let mut groups: Vec<Group> = groups.collect();
+    let known = groups.iter_mut().map(|group| &mut group.samples.y);
+    let hidden = asked::hide_generated(kind, known, settings.hidden, seed)?;
+    let training = || groups.iter().map(|group| &group.samples.y);
     let dataset = Dataset {
         name: settings.set.clone(),
+        outcome: asked::outcome(
+            kind,
+            &names[0],
+            training,
+            (settings.intervals, settings.horizon),
+        )?,
         hospital: settings.features.hospital,
         device: settings.features.device,
-        classes: (0..settings.classes)
-            .map(|class| class.to_string())
-            .collect(),
-        groups: groups.collect(),
+        classes: names,
+        groups,
         validation: generator.mixed_rows(word::VALIDATION, counts.validation),
         test: generator.mixed_rows(word::TEST, counts.test),
         holders: Holders::InTurn,
@@ -83,6 +105,7 @@ pub(crate) fn generate(settings: &DataSettings, seed: u64) -> Result<Dealt, Data
         statistics: Statistics {
             set: settings.set.clone(),
             rows: dataset.training_samples(),
+            outcome: dataset.outcome.clone(),
             classes: dataset.classes.clone(),
             hospital: SideStatistics::unscaled(dataset.hospital),
             device: SideStatistics::unscaled(dataset.device),
@@ -91,9 +114,19 @@ pub(crate) fn generate(settings: &DataSettings, seed: u64) -> Result<Dealt, Data
         persons: vec![Vec::new(); settings.groups + 2],
         columns: Default::default(),
         ids: Ids::Numbered,
-        notes: Vec::new(),
+        notes: hidden.into_iter().collect(),
         dataset,
     })
+}
+
+/// The names of the classes, of the labels, of the quantity or of the event.
+fn names(kind: Kind, count: usize) -> Vec<String> {
+    match kind {
+        Kind::Class => (0..count).map(|class| class.to_string()).collect(),
+        Kind::Labels => (0..count).map(|label| format!("label {label}")).collect(),
+        Kind::Quantity => vec!["quantity".into()],
+        Kind::Survival => vec!["event".into()],
+    }
 }
 
 /// How many rows there are to make.
@@ -188,16 +221,19 @@ struct Generator {
     groups: u64,
     features: [usize; 2],
     scales: [Vec<Scale>; 2],
+    kind: Kind,
+    /// Numbers that are known of a row.
+    each: usize,
 }
 
 impl Generator {
-    fn new(settings: &DataSettings, seed: u64) -> Self {
+    fn new(settings: &DataSettings, (kind, names): (Kind, usize), seed: u64) -> Self {
         let key = Key::new(seed);
         let features = [settings.features.hospital, settings.features.device].map(Shape::len);
         let world = World::new(
             key.with(word::WORLD),
             features,
-            settings.classes,
+            (kind, names),
             settings.noise,
         );
         let mut generator = Generator {
@@ -206,6 +242,12 @@ impl Generator {
             groups: settings.groups as u64,
             features,
             scales: [Vec::new(), Vec::new()],
+            kind,
+            each: match kind {
+                Kind::Class | Kind::Quantity => 1,
+                Kind::Labels => names,
+                Kind::Survival => 2,
+            },
         };
         generator.scales = generator.measure();
         generator
@@ -217,10 +259,10 @@ impl Generator {
         let affordable = MEASURED_VALUES / (self.features[0] + self.features[1]);
         let count = MEASURED_ROWS.min(affordable.max(2));
         let key = self.key.with(word::MEASURED);
-        let raw = self.rows(count, |row, x1, x2| {
+        let raw = self.rows(count, |row, x, known| {
             let group = u128::from(row) * u128::from(self.groups) / count as u128;
             let hospital = self.world.hospital(group as u64);
-            self.world.patient(&hospital, key.with(row), x1, x2)
+            self.world.patient(&hospital, key.with(row), x, known);
         });
         let columns = |values: &[f32], width: usize| {
             let column = |feature| values[feature..].iter().step_by(width).copied();
@@ -235,23 +277,23 @@ impl Generator {
     }
 
     /// A standardised patient.
-    fn patient(&self, hospital: &Hospital, key: Key, x1: &mut [f32], x2: &mut [f32]) -> u32 {
-        let label = self.world.patient(hospital, key, x1, x2);
+    fn patient(&self, hospital: &Hospital, key: Key, [x1, x2]: [&mut [f32]; 2], known: &mut [f32]) {
+        let sides = [&mut *x1, &mut *x2];
+        self.world.patient(hospital, key, sides, known);
         for (side, scales) in [x1, x2].into_iter().zip(&self.scales) {
             for (x, scale) in side.iter_mut().zip(scales) {
                 *x = scale.apply(*x);
             }
         }
-        label
     }
 
     /// Patients of random groups.
     fn mixed_rows(&self, purpose: u64, count: usize) -> Samples {
         let key = self.key.with(purpose);
-        self.rows(count, |row, x1, x2| {
+        self.rows(count, |row, x, known| {
             let group = key.with(row).stream().below(self.groups);
             let hospital = self.world.hospital(group);
-            self.patient(&hospital, key.with(row).with(group), x1, x2)
+            self.patient(&hospital, key.with(row).with(group), x, known);
         })
     }
 
@@ -259,26 +301,33 @@ impl Generator {
     fn rows(
         &self,
         count: usize,
-        fill: impl Fn(u64, &mut [f32], &mut [f32]) -> u32 + Sync,
+        fill: impl Fn(u64, [&mut [f32]; 2], &mut [f32]) + Sync,
     ) -> Samples {
         let [wide1, wide2] = self.features;
         let mut x1 = vec![0.0; count * wide1];
         let mut x2 = vec![0.0; count * wide2];
-        let mut y = vec![0; count];
+        let mut y = vec![0.0; count * self.each];
         x1.par_chunks_mut(ROWS_PER_TASK * wide1)
             .zip(x2.par_chunks_mut(ROWS_PER_TASK * wide2))
-            .zip(y.par_chunks_mut(ROWS_PER_TASK))
+            .zip(y.par_chunks_mut(ROWS_PER_TASK * self.each))
             .enumerate()
             .for_each(|(task, ((x1, x2), y))| {
                 let sides = x1.chunks_mut(wide1).zip(x2.chunks_mut(wide2));
-                for (i, ((x1, x2), y)) in sides.zip(y).enumerate() {
-                    *y = fill((task * ROWS_PER_TASK + i) as u64, x1, x2);
+                let each = sides.zip(y.chunks_mut(self.each));
+                for (i, ((x1, x2), y)) in each.enumerate() {
+                    fill((task * ROWS_PER_TASK + i) as u64, [x1, x2], y);
                 }
             });
         Samples {
             x1,
             x2,
-            y: y.into(),
+            y: match self.kind {
+                Kind::Class => y.into_iter().map(|class| class as u32).collect(),
+                _ => Targets::Numbers {
+                    each: self.each,
+                    values: y,
+                },
+            },
         }
     }
 }

@@ -19,6 +19,7 @@
 //! Every number is named by a key, so any row can be made alone and in any order. Only arithmetic whose rounding is
 //! defined is used (no platform exponentials), so rows are the same everywhere.
 
+use selvedge_core::outcome::Kind;
 use selvedge_nn::random::{Key, Stream};
 
 /// Facets of the condition that each side sees.
@@ -60,6 +61,7 @@ pub(super) struct World {
     directions: Vec<[f32; EFFECTS]>,
     measurement_noise: f32,
     label_noise: f32,
+    kind: Kind,
 }
 
 /// What is particular to one group: its patients' mean condition, its laboratory's calibration.
@@ -75,7 +77,14 @@ struct Calibration {
 
 impl World {
     /// The world of one key. `noise` 1 makes every measurement half signal, half noise; 0 hides nothing.
-    pub(super) fn new(key: Key, features: [usize; 2], classes: usize, noise: f64) -> Self {
+    pub(super) fn new(
+        key: Key,
+        features: [usize; 2],
+        (kind, outputs): (Kind, usize),
+        noise: f64,
+    ) -> Self {
+        // Of one outcome there is one direction, and it has no opposite.
+        let classes = outputs.max(2);
         let loadings = |word, count| {
             let mut stream = key.with(word).stream();
             (0..count).map(|_| unit_vector(&mut stream)).collect()
@@ -90,6 +99,7 @@ impl World {
             directions: directions(key.with(word::CLASSES), classes),
             measurement_noise: noise as f32,
             label_noise: (LABEL_NOISE * noise * farther) as f32,
+            kind,
         }
     }
 
@@ -109,14 +119,14 @@ impl World {
         }
     }
 
-    /// Makes one patient of a hospital: fills both sides' features and returns the label.
+    /// Makes one patient of a hospital: fills both sides' features, and what is known of the outcome.
     pub(super) fn patient(
         &self,
         hospital: &Hospital,
         key: Key,
-        x1: &mut [f32],
-        x2: &mut [f32],
-    ) -> u32 {
+        [x1, x2]: [&mut [f32]; 2],
+        known: &mut [f32],
+    ) {
         let mut stream = key.stream();
         let within = (1.0 - BETWEEN_GROUPS).sqrt();
         let condition = hospital
@@ -124,7 +134,7 @@ impl World {
             .map(|centre| centre + within * stream.normal());
         let frailty = stream.normal();
         let (a, b) = condition.split_at(FACETS);
-        let label = self.label(a, b, &mut stream);
+        let scores = self.scores(a, b, &mut stream);
 
         for ((x, loading), calibration) in x1
             .iter_mut()
@@ -137,24 +147,50 @@ impl World {
         for (x, loading) in x2.iter_mut().zip(&self.sensors) {
             *x = mix(loading, b, frailty) + self.measurement_noise * stream.normal();
         }
-        label
+        self.outcome(&scores, &mut stream, known);
     }
 
-    fn label(&self, a: &[f32], b: &[f32], stream: &mut Stream) -> u32 {
+    /// What is known of a patient with these scores: the class with the highest; labels with a positive one; a quantity;
+    /// or a time, with the score as the logarithm of the hazard, of patients who are seen for some time each.
+    fn outcome(&self, scores: &[f32], stream: &mut Stream, known: &mut [f32]) {
+        match self.kind {
+            Kind::Class => {
+                let mut best = (f32::NEG_INFINITY, 0);
+                for (class, score) in scores.iter().enumerate() {
+                    if *score > best.0 {
+                        best = (*score, class);
+                    }
+                }
+                known[0] = best.1 as f32;
+            }
+            Kind::Labels => {
+                for (known, score) in known.iter_mut().zip(scores) {
+                    *known = f32::from(u8::from(*score > 0.0));
+                }
+            }
+            Kind::Quantity => known[0] = 100.0 + 15.0 * scores[0],
+            Kind::Survival => {
+                let hazard = libm::exp(f64::from(scores[0]));
+                let event = -libm::log(1.0 - f64::from(stream.uniform())) / hazard;
+                let seen = 3.0 * f64::from(stream.uniform());
+                known[0] = (100.0 * event.min(seen)) as f32;
+                known[1] = f32::from(u8::from(event <= seen));
+            }
+        }
+    }
+
+    /// How much of each class, label or outcome a patient has.
+    fn scores(&self, a: &[f32], b: &[f32], stream: &mut Stream) -> Vec<f32> {
         let mut effects = [0.0; EFFECTS];
         for facet in 0..FACETS {
             effects[facet] = a[facet];
             effects[FACETS + facet] = b[facet];
             effects[2 * FACETS + facet] = a[facet] * b[facet];
         }
-        let mut best = (f32::NEG_INFINITY, 0);
-        for (class, direction) in self.directions.iter().enumerate() {
-            let score = dot(direction, &effects) + self.label_noise * stream.normal();
-            if score > best.0 {
-                best = (score, class as u32);
-            }
-        }
-        best.1
+        let score = |direction: &[f32; EFFECTS]| {
+            dot(direction, &effects) + self.label_noise * stream.normal()
+        };
+        self.directions.iter().map(score).collect()
     }
 }
 

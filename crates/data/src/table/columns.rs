@@ -6,7 +6,7 @@ use crate::files::cell::Cell;
 use crate::inputs::Column;
 use crate::rows::{NewCategories, Purpose};
 use crate::settings::wrong;
-use selvedge_core::experiment::{TableSettings, nearest};
+use selvedge_core::experiment::{DataSettings, TableSettings, nearest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -85,6 +85,8 @@ impl Feature {
 #[derive(Debug)]
 pub(super) struct Plan<'a> {
     pub(super) settings: &'a TableSettings,
+    /// What `data.outcome` says.
+    pub(super) outcome: &'a str,
     /// The one side that is read; none: both.
     pub(super) side: Option<Holder>,
     pub(super) purpose: Purpose,
@@ -168,14 +170,16 @@ pub(super) fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
 impl<'a> Plan<'a> {
     /// Reads all headers. Where one side is read by itself, what belongs to the other is passed over.
     pub(super) fn new(
-        settings: &'a TableSettings,
+        data: &'a DataSettings,
         side: Option<Holder>,
         (purpose, known): (Purpose, [&'a [Column]; 2]),
         paths: Vec<PathBuf>,
         open: Open<'_>,
     ) -> Result<Self, DataError> {
+        let settings = &data.table;
         let mut plan = Plan {
             settings,
+            outcome: &data.outcome,
             side,
             purpose,
             known,
@@ -252,9 +256,10 @@ impl<'a> Plan<'a> {
     /// Whether a column says who or when, or what is to be predicted, and so is no feature.
     fn is_special(&self, column: &str) -> bool {
         let t = self.settings;
-        let who = [&t.id, &t.label, &t.group, &t.patient, &t.part];
+        let who = [&t.id, &t.event, &t.group, &t.patient, &t.part];
         let when = [&t.time, &t.variable, &t.value];
-        who.into_iter().chain(when).any(|name| name == column)
+        let all = who.into_iter().chain(when).chain(t.label.columns());
+        all.into_iter().any(|name| name == column)
     }
 
     /// Finds which columns of a file are features.

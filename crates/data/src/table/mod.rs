@@ -16,6 +16,7 @@ mod digits;
 mod doubts;
 mod fill;
 mod joining;
+mod label;
 mod seen;
 mod side;
 mod source;
@@ -34,8 +35,11 @@ pub(crate) use columns::Holder as Side;
 use columns::{Holder, Plan};
 pub(crate) use doubts::doubts;
 use fill::{Grid, Places};
+use label::Answers;
+pub(crate) use label::kind_of;
 pub(crate) use seen::keep_trained;
 use selvedge_core::experiment::{Categorical, DataSettings, Seen, TableSettings, Usual};
+use selvedge_core::outcome::Kind;
 pub(crate) use side::OneSide;
 pub(crate) use source::{Bytes, Open};
 use std::fs::File;
@@ -45,11 +49,22 @@ use survey::Survey;
 pub(crate) static SET: DataSet = DataSet {
     usual: |data| {
         let usual = Usual::plain(data);
-        match data.table.labels.len() {
-            0 => usual,
-            classes => Usual { classes, ..usual },
+        match data
+            .table
+            .labels
+            .len()
+            .max(data.table.label.columns().len())
+        {
+            0 | 1 => usual,
+            outputs => Usual { outputs, ..usual },
         }
     },
+    outcomes: &[
+        ("class", Kind::Class),
+        ("labels", Kind::Labels),
+        ("quantity", Kind::Quantity),
+        ("survival", Kind::Survival),
+    ],
     #[cfg(feature = "fuzz")]
     fuzz: &[Target::new("table", fuzz::sets::table, "table").with_seeds(fuzz::seeds::tables)],
     ..DataSet::new("table", Source::Files { read, read_new })
@@ -74,12 +89,12 @@ fn find_all(settings: &DataSettings, data_dir: Option<&Path>) -> Result<Vec<Path
 pub(crate) fn look(settings: &DataSettings, data_dir: Option<&Path>) -> Result<Seen, DataError> {
     let paths = find_all(settings, data_dir)?;
     let training = (Purpose::Training, [&[][..]; 2]);
-    let mut plan = Plan::new(&settings.table, None, training, paths, &open)?;
+    let mut plan = Plan::new(settings, None, training, paths, &open)?;
     let survey = Survey::take(&mut plan, &open)?;
     let is_series = |side| plan.features.iter().any(|f| f.holder == side && f.series);
     Ok(Seen {
         series: [Holder::Hospital, Holder::Device].map(is_series),
-        classes: survey.class_names().len(),
+        outputs: survey.answers.outputs(settings),
     })
 }
 
@@ -92,10 +107,13 @@ fn read_new(
 ) -> Result<Rows, DataError> {
     check_columns(settings)?;
     let columns = [&inputs.hospital.columns[..], &inputs.device.columns];
-    let classes = &inputs.statistics.classes;
+    let statistics = &inputs.statistics;
     let mut settings = settings.clone();
+    settings.outcome = statistics.outcome.kind().name().into();
     let table = &mut settings.table;
-    table.labels = classes.to_vec();
+    if statistics.outcome.is_class() {
+        table.labels = statistics.classes.clone();
+    }
     // Where the run does not know its columns the settings name all of them.
     if columns.iter().all(|side| !side.is_empty()) {
         let names = |side: &[Column]| side.iter().map(|column| column.name.clone()).collect();
@@ -165,6 +183,7 @@ pub(crate) fn check_columns(settings: &DataSettings) -> Result<(), DataError> {
             "expected the column to predict",
         ));
     }
+    Answers::check(settings)?;
     if t.id.is_empty() && !t.files.is_empty() {
         return Err(wrong(
             "table.id",
@@ -205,7 +224,7 @@ pub(crate) fn read_files(
     paths: Vec<PathBuf>,
     open: Open<'_>,
 ) -> Result<Rows, DataError> {
-    let mut plan = Plan::new(&settings.table, None, what, paths, open)?;
+    let mut plan = Plan::new(settings, None, what, paths, open)?;
     let mut survey = Survey::take(&mut plan, open)?;
     let unmeasured = plan.expect_variables()?;
     plan.settle()?;
@@ -222,7 +241,8 @@ pub(crate) fn read_files(
     let take_id = |p: &u32| std::mem::take(&mut survey.ids[*p as usize]);
     let ids: Vec<String> = patients.iter().map(take_id).collect();
     let [hospital, device] = grids;
-    let (y, classes) = survey.classes(&patients);
+    notes.extend(survey.answers.told(&plan));
+    let (y, known, classes) = survey.answers.of(&patients);
     let given_groups = survey.given_groups(&patients);
     let units = survey.persons(&patients);
     Ok(Rows {
@@ -231,6 +251,7 @@ pub(crate) fn read_files(
         device: device.finish(&plan, &ids)?,
         classes,
         y,
+        known,
         parts: patients.iter().map(|p| survey.parts[*p as usize]).collect(),
         devices_are_units: !units.is_empty(),
         units,

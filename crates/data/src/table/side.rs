@@ -10,6 +10,7 @@ use crate::rows::Purpose;
 use crate::statistics::is_mask;
 use selvedge_core::enrol::Rows;
 use selvedge_core::experiment::DataSettings;
+use selvedge_core::outcome::Kind;
 use selvedge_nn::Shape;
 use std::path::PathBuf;
 
@@ -45,13 +46,7 @@ impl OneSide {
         open: Open<'_>,
     ) -> Result<Self, DataError> {
         check_columns(settings)?;
-        let mut plan = Plan::new(
-            &settings.table,
-            Some(side),
-            (purpose, [&[]; 2]),
-            paths,
-            open,
-        )?;
+        let mut plan = Plan::new(settings, Some(side), (purpose, [&[]; 2]), paths, open)?;
         let mut survey = Survey::take(&mut plan, open)?;
         let unmeasured = plan.expect_variables()?;
         plan.settle()?;
@@ -107,7 +102,13 @@ impl OneSide {
             ));
         }
         let labels = match side {
-            Holder::Hospital => survey.classes(&patients).0,
+            Holder::Hospital if survey.answers.kind() != Kind::Class => {
+                return Err(plan.files[0].problem(format!(
+                    "the outcome is {}: parties can enrol for classes only; expected shards of `selvedge data split`",
+                    survey.answers.kind().name()
+                )));
+            }
+            Holder::Hospital => survey.answers.of(&patients).0,
             Holder::Device => Vec::new(),
         };
         let doubled = survey.doubled.len();

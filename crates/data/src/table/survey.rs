@@ -1,26 +1,13 @@
 //! The first pass over all files: who is there, with which label, and what is known of them.
 
-use super::columns::{File, Holder, Layout, Plan, in_natural_order, list};
-use super::doubts::alike;
+use super::columns::{File, Holder, Layout, Plan, in_natural_order};
 use super::joining;
+use super::label::Answers;
 use super::source::{Open, Source};
 use crate::DataError;
 use crate::files::cell::Cell;
-use crate::rows::{GivenGroups, Part, Purpose, UNLABELLED};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-
-/// More classes than this are no classes.
-const MOST_CLASSES: usize = 1_000;
-
-/// So few different labels are classes, whatever they are.
-const FEW_CLASSES: usize = 20;
-
-/// More different numbers than this are measured, not codes.
-const MANY_CODES: usize = 50;
-
-/// With fewer rows for each number, they are not codes either; with fewer for each text, it is a name or a remark.
-const ROWS_OF_A_CLASS: usize = 10;
-const ROWS_OF_TEXT: usize = 3;
+use crate::rows::{GivenGroups, Part, Purpose};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// What the files say about their patients besides features.
 #[derive(Default)]
@@ -28,8 +15,7 @@ pub(super) struct Survey {
     /// Patients by id, in the order of the main file.
     pub(super) numbers: HashMap<String, u32>,
     pub(super) ids: Vec<String>,
-    labels: Vec<u32>,
-    label_names: Vec<String>,
+    pub(super) answers: Answers,
     groups: Texts,
     patients: Texts,
     pub(super) parts: Vec<Part>,
@@ -69,7 +55,8 @@ impl Texts {
 
 /// The main file's columns that say something about a patient.
 struct Roles {
-    label: Option<usize>,
+    /// Those of the labels, and that of the event.
+    label: Vec<usize>,
     group: Option<usize>,
     patient: Option<usize>,
     part: Option<usize>,
@@ -79,26 +66,16 @@ impl Survey {
     /// Reads all files once.
     pub(super) fn take(plan: &mut Plan<'_>, open: Open<'_>) -> Result<Self, DataError> {
         let mut survey = Survey {
-            label_names: plan.settings.labels.clone(),
+            answers: Answers::new(plan),
             ..Survey::default()
         };
         for number in 0..plan.files.len() {
             survey.read_file(plan, number, open)?;
         }
-        let main = &plan.files[0];
         if plan.side == Some(Holder::Device) || plan.purpose.is_new() {
             return Ok(survey);
         }
-        if plan.settings.labels.is_empty() {
-            survey.order_labels();
-            survey.check_labels(plan)?;
-        }
-        if survey.label_names.len() < 2 {
-            return Err(main.problem(format!(
-                "all rows have the label {}: expected at least two different ones",
-                list(survey.label_names.iter().map(String::as_str))
-            )));
-        }
+        survey.answers.finish(plan)?;
         Ok(survey)
     }
 
@@ -125,7 +102,11 @@ impl Survey {
         };
         let id_at = want(file.id);
         let roles = roles.map(|roles| Roles {
-            label: want(roles.label),
+            label: roles
+                .label
+                .iter()
+                .filter_map(|at| want(Some(*at)))
+                .collect(),
             group: want(roles.group),
             patient: want(roles.patient),
             part: want(roles.part),
@@ -244,10 +225,8 @@ impl Survey {
         cells: &[Cell<'_>],
     ) -> Result<(), DataError> {
         let (file, t) = (&plan.files[0], plan.settings);
-        let label = match roles.label {
-            Some(at) => self.label(plan, row, cells[at])?,
-            None => UNLABELLED,
-        };
+        let said: Vec<Cell<'_>> = roles.label.iter().map(|at| cells[*at]).collect();
+        let answer = self.answers.read(plan, row, &said)?;
         let is_new = plan.purpose.is_new();
         let text = |column: &str, cell: Cell<'_>, unknown: &str| match cell {
             // Of new patients it need not be known.
@@ -272,8 +251,8 @@ impl Survey {
             None => Part::Open,
         };
         let index = patient as usize;
-        if index == self.labels.len() {
-            self.labels.push(label);
+        if index == self.parts.len() {
+            self.answers.push(answer);
             self.groups.of_patient.extend(group);
             self.patients.of_patient.extend(person);
             self.parts.push(part);
@@ -281,8 +260,11 @@ impl Survey {
         }
         let same =
             |texts: &Texts, now: Option<u32>| now.is_none_or(|n| texts.of_patient[index] == n);
+        if let Some((column, at)) = self.answers.difference(index, &answer, plan) {
+            let expected = format!("the value in earlier rows of {:?}", self.ids[index]);
+            return Err(file.wrong(row, column, said[at], expected));
+        }
         for (column, is_same, at) in [
-            (&t.label, self.labels[index] == label, roles.label),
             (&t.group, same(&self.groups, group), roles.group),
             (&t.patient, same(&self.patients, person), roles.patient),
             (&t.part, self.parts[index] == part, roles.part),
@@ -293,82 +275,6 @@ impl Survey {
             }
         }
         Ok(())
-    }
-
-    fn label(&mut self, plan: &Plan<'_>, row: u64, cell: Cell<'_>) -> Result<u32, DataError> {
-        let (file, column) = (&plan.files[0], &plan.settings.label);
-        let text = match super::measured(cell, plan.settings) {
-            Cell::Missing => return Err(file.wrong(row, column, cell, "a label")),
-            cell => cell.to_string(),
-        };
-        if let Some(label) = self.label_names.iter().position(|name| *name == text) {
-            return Ok(label as u32);
-        }
-        if !plan.settings.labels.is_empty() {
-            let names = list(plan.settings.labels.iter().map(String::as_str));
-            return Err(file.wrong(row, column, text, format!("one of the labels, {names}")));
-        }
-        if self.label_names.len() == MOST_CLASSES {
-            return Err(file.problem(format!(
-                "the column {column:?} has more than {MOST_CLASSES} different values: expected class labels"
-            )));
-        }
-        self.label_names.push(text);
-        Ok(self.label_names.len() as u32 - 1)
-    }
-
-    /// Refuses a quantity, a name of each row, or two ways to write a class, as a label.
-    fn check_labels(&self, plan: &Plan<'_>) -> Result<(), DataError> {
-        let (names, rows) = (&self.label_names, self.labels.len());
-        if let Some((a, b)) = alike(names.iter().map(String::as_str)) {
-            return Err(plan.files[0].problem(format!(
-                "the column {:?} has {a:?} and {b:?}, which would be two classes: write them alike or, if they are two, list all in data.table.labels",
-                plan.settings.label
-            )));
-        }
-        if names.len() <= FEW_CLASSES {
-            return Ok(());
-        }
-        let numbers: Option<Vec<f64>> = names.iter().map(|name| name.parse().ok()).collect();
-        let many = rows < ROWS_OF_A_CLASS * names.len();
-        let is_quantity = |numbers: &Vec<f64>| {
-            many || names.len() > MANY_CODES || numbers.iter().any(|n| n.fract() != 0.0)
-        };
-        let column = &plan.settings.label;
-        let (least, most) = (&names[0], &names[names.len() - 1]);
-        match numbers.filter(is_quantity) {
-            Some(_) => Err(plan.files[0].problem(format!(
-                "the column {column:?} has {} different numbers, {least} to {most}, in {rows} rows: that is a quantity, and a label must be a class. Make classes of it in a column of their own, such as above and below a limit; if each number really is a class, list them in data.table.labels",
-                names.len()
-            ))),
-            None if rows < ROWS_OF_TEXT * names.len() => Err(plan.files[0].problem(format!(
-                "the column {column:?} has {} different values in {rows} rows, such as {least:?} and {most:?}: expected class labels that many rows share; if each really is a class, list them in data.table.labels",
-                names.len()
-            ))),
-            None => Ok(()),
-        }
-    }
-
-    /// Numbers labels in their natural order instead of in that of the file.
-    fn order_labels(&mut self) {
-        let found = std::mem::take(&mut self.label_names);
-        let names = in_natural_order(found.iter().cloned().collect());
-        let places: BTreeMap<&String, u32> = names.iter().zip(0..).collect();
-        for label in &mut self.labels {
-            *label = places[&found[*label as usize]];
-        }
-        self.label_names = names;
-    }
-
-    /// The names of the classes.
-    pub(super) fn class_names(&self) -> &[String] {
-        &self.label_names
-    }
-
-    /// The labels of some patients, and the names of all.
-    pub(super) fn classes(&self, patients: &[u32]) -> (Vec<u32>, Vec<String>) {
-        let y = patients.iter().map(|p| self.labels[*p as usize]).collect();
-        (y, self.label_names.clone())
     }
 
     /// The groups of some patients, where the file names groups.
@@ -405,8 +311,15 @@ impl Roles {
         };
         Ok(Roles {
             label: match plan.purpose {
-                Purpose::New { labelled: false } => None,
-                _ => Some(file.required("label", &t.label)?),
+                Purpose::New { labelled: false } => Vec::new(),
+                _ => {
+                    let labels = t.label.columns().iter().map(|name| ("label", name));
+                    let event = (!t.event.is_empty()).then_some(("event", &t.event));
+                    let all = labels
+                        .chain(event)
+                        .map(|(key, name)| file.required(key, name));
+                    all.collect::<Result<_, _>>()?
+                }
             },
             group: optional("group", &t.group)?,
             patient: optional("patient", &t.patient)?,

@@ -14,6 +14,9 @@ use std::path::{Path, PathBuf};
 /// What it is called.
 const FILE: &str = "record";
 
+/// What it is called until it is whole: a party writes one at a time, and nobody else has such a name.
+const PARTIAL: &str = ".selvedge-record.partial";
+
 const MAGIC: &[u8; 4] = b"SVR1";
 
 /// Where the record begins.
@@ -86,7 +89,7 @@ impl RecordCopy {
         bytes.extend_from_slice(record);
         let checksum = name(&bytes[12..]);
         bytes[4..12].copy_from_slice(&checksum.to_le_bytes());
-        let partial = self.path.with_extension("partial");
+        let partial = self.path.with_file_name(PARTIAL);
         let written = self.put(&partial, &bytes);
         if written.is_err() {
             // Nothing is lost with it, and on a full disk its room is needed.

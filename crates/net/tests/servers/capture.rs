@@ -159,6 +159,7 @@ fn conversation(random: &mut Random) -> Vec<(&'static str, &'static str, Message
     let correction = Calibration {
         scale: 0.5,
         bias: vec![0.25, -0.25],
+        each: false,
     };
     all.extend([
         (
@@ -220,7 +221,7 @@ fn conversation(random: &mut Random) -> Vec<(&'static str, &'static str, Message
             CLOUD,
             Message::Calibrated {
                 number: random.next(),
-                sums: Some(vec![Sums::of(&correction, &[0.25, 0.75], &[1])]),
+                sums: Some(vec![Sums::of(&correction, &[0.25, 0.75], &vec![1].into())]),
                 corrections: vec![correction],
             },
         ),

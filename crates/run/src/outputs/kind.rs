@@ -21,9 +21,7 @@ pub enum Kind<'a> {
     Export,
     /// A model's inputs, as `.npz`.
     Arrays,
-    /// Means and standard deviations as JSON, with a [`blank`](Kind::blank) seal in it.
-    Statistics,
-    /// A network as ONNX, likewise.
+    /// A network as ONNX, with a [`blank`](Kind::blank) seal in it.
     Network,
     /// Weights, likewise.
     Weights,
@@ -55,7 +53,6 @@ impl Kind<'_> {
             Kind::Table => "a table",
             Kind::Export => "an export of data",
             Kind::Arrays => "a model's inputs",
-            Kind::Statistics => "statistics",
             Kind::Network => "a network",
             Kind::Weights => "weights",
             Kind::Known(name, _) | Kind::New(name) => name,
@@ -68,7 +65,7 @@ impl Kind<'_> {
             Kind::Page | Kind::Chart | Kind::Card => Place::End("<!-- ", " -->\n"),
             Kind::Script | Kind::Table => Place::End("\n# ", "\n"),
             Kind::Export | Kind::Arrays => Place::Comment,
-            Kind::Statistics | Kind::Network | Kind::Weights => Place::Within,
+            Kind::Network | Kind::Weights => Place::Within,
             Kind::Known(..) | Kind::New(_) => Place::Nowhere,
         }
     }

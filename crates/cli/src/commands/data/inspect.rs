@@ -1,14 +1,15 @@
 //! `selvedge data inspect`: who got what, in numbers and small pictures.
 
-use super::draw;
+use super::{draw, known};
 use crate::args::ExperimentArgs;
 use crate::commands::print_either;
 use crate::{Outcome, load};
 use anyhow::Result;
 use selvedge_core::dataset::{Dataset, Samples};
+use selvedge_core::outcome::{Kind, Outcome as Asked};
 use selvedge_core::selection::subset_size;
 use selvedge_data::{Loaded, SideStatistics};
-use selvedge_run::format::{self, bar, count, counted, shade};
+use selvedge_run::format::{self, count, counted, shade};
 use serde_json::{Value, json};
 
 /// Groups that a table shows; of more, the first and the last.
@@ -19,17 +20,6 @@ const COLUMNS: usize = 12;
 
 /// Samples that are drawn.
 const SAMPLES: usize = 3;
-
-/// Classes that have a column each.
-const CLASSES: usize = 16;
-
-fn labels(samples: &Samples, classes: usize) -> Vec<u64> {
-    let mut counts = vec![0; classes];
-    for y in samples.y.classes() {
-        counts[*y as usize] += 1;
-    }
-    counts
-}
 
 pub(in crate::commands) fn inspect(args: &ExperimentArgs, as_json: bool) -> Result<Outcome> {
     let named = load::experiment(args)?;
@@ -42,18 +32,23 @@ pub(in crate::commands) fn inspect(args: &ExperimentArgs, as_json: bool) -> Resu
 
 fn as_value(loaded: &Loaded, participation: f64) -> Value {
     let (dataset, statistics) = (&loaded.dataset, &loaded.statistics);
-    let classes = dataset.classes.len();
+    // What is known is called by what it is.
+    let known = match dataset.outcome.kind() {
+        Kind::Class | Kind::Labels => "labels",
+        kind => kind.name(),
+    };
     let groups = dataset.groups.iter().map(|g| {
         json!({
             "name": g.name,
             "devices": g.devices(),
             "samples": g.samples.len(),
             "selected": subset_size(participation, g.devices()),
-            "labels": labels(&g.samples, classes),
+            known: known::json(dataset, &g.samples),
         })
     });
     let columns = |side: &SideStatistics| json!({ "names": side.names, "missing": side.missing });
-    json!({
+    let held_out = |samples: &Samples| json!({ "samples": samples.len(), known: known::json(dataset, samples) });
+    let mut value = json!({
         "set": dataset.name,
         "fingerprint": dataset.fingerprint(),
         "statistics": statistics.fingerprint(),
@@ -62,25 +57,25 @@ fn as_value(loaded: &Loaded, participation: f64) -> Value {
         "columns": { "hospital": columns(&statistics.hospital), "device": columns(&statistics.device) },
         "classes": dataset.classes,
         "groups": groups.collect::<Vec<_>>(),
-        "validation": { "samples": dataset.validation.len(), "labels": labels(&dataset.validation, classes) },
-        "test": { "samples": dataset.test.len(), "labels": labels(&dataset.test, classes) },
+        "validation": held_out(&dataset.validation),
+        "test": held_out(&dataset.test),
         "notes": loaded.notes,
-    })
+    });
+    if !dataset.outcome.is_class() {
+        value["outcome"] = json!(dataset.outcome);
+    }
+    value
 }
 
 fn text(loaded: &Loaded, participation: f64) -> String {
     let dataset = &loaded.dataset;
     let mut out = format!(
-        "{}: {}, {}, {}, {} {}\neach sample: hospital {} | device {}\nfingerprint of the data        {}\nfingerprint of its statistics  {}\n\n",
+        "{}: {}, {}, {}, {}\neach sample: hospital {} | device {}\nfingerprint of the data        {}\nfingerprint of its statistics  {}\n\n",
         dataset.name,
         counted(dataset.groups.len() as u64, "group"),
         counted(dataset.devices() as u64, "device"),
         counted(dataset.training_samples() as u64, "training sample"),
-        dataset.classes.len(),
-        match dataset.classes.len() {
-            1 => "class",
-            _ => "classes",
-        },
+        asked(dataset),
         dataset.hospital,
         dataset.device,
         dataset.fingerprint(),
@@ -98,26 +93,30 @@ fn text(loaded: &Loaded, participation: f64) -> String {
     out
 }
 
+/// What is asked about each sample.
+fn asked(dataset: &Dataset) -> String {
+    let names = &dataset.classes;
+    let outputs = dataset.outcome.outputs(names);
+    let many = format!("{outputs} {}", dataset.outcome.kind().outputs(outputs));
+    match dataset.outcome {
+        Asked::Class | Asked::Labels => many,
+        Asked::Quantity { .. } => format!("a quantity ({})", names.join(", ")),
+        Asked::Survival { .. } => format!("survival ({}) in {many}", names.join(", ")),
+    }
+}
+
 /// Who got how many of what.
 fn groups(dataset: &Dataset, participation: f64) -> String {
-    let classes = dataset.classes.len();
-    let shown = classes.min(CLASSES);
     let mut header = vec![String::new()];
     header.extend(["devices", "selected", "samples"].map(String::from));
-    header.extend(
-        dataset.classes[..shown]
-            .iter()
-            .map(|c| format!("label {c}")),
-    );
+    header.extend(known::head(dataset));
     let row = |name: &str, devices: Option<usize>, samples: &Samples| {
-        let counts = labels(samples, classes);
         let mut cells = vec![name.to_owned()];
         cells.push(devices.map_or(String::new(), |d| count(d as u64)));
         let selected = |d| count(subset_size(participation, d) as u64);
         cells.push(devices.map_or(String::new(), selected));
         cells.push(count(samples.len() as u64));
-        cells.extend(counts[..shown].iter().map(|n| count(*n)));
-        cells.push(bar(&counts, 24));
+        cells.extend(known::cells(dataset, samples));
         cells
     };
     let mut rows = vec![header];
@@ -136,15 +135,11 @@ fn groups(dataset: &Dataset, participation: f64) -> String {
             rows.push(row(name, None, samples));
         }
     }
-    let key = dataset.classes[..shown].iter().enumerate();
-    let key: Vec<String> = key
-        .map(|(c, name)| format!("{} {name}", shade(c)))
-        .collect();
-    let more = match classes - shown {
-        0 => String::new(),
-        more => format!("   and {more} more"),
-    };
-    format!("{}\n  {}{more}\n", format::table(&rows), key.join("   "))
+    format!(
+        "{}\n  {}\n",
+        format::table(&rows),
+        known::key(dataset, shade)
+    )
 }
 
 /// The columns of a side, and what was not measured.
@@ -198,24 +193,25 @@ fn columns(name: &str, side: &SideStatistics) -> String {
     out
 }
 
-/// The first samples of different classes, as training sees them.
+/// The first samples of which different things are known, as training sees them.
 fn samples(dataset: &Dataset, sides: &[&SideStatistics; 2]) -> String {
     let mut out = String::new();
     let all = dataset.groups.iter().flat_map(|group| {
         let rows = 0..group.samples.len();
         rows.map(move |row| (group, row))
     });
-    let mut drawn: Vec<u32> = Vec::new();
+    let most = match dataset.outcome {
+        Asked::Class => SAMPLES.min(dataset.classes.len()),
+        _ => SAMPLES,
+    };
+    let mut drawn: Vec<String> = Vec::new();
     for (group, row) in all {
-        let label = group.samples.y.classes()[row];
-        if drawn.contains(&label) {
+        let known = known::of_one(dataset, group.samples.y.at(row));
+        if drawn.contains(&known) {
             continue;
         }
-        drawn.push(label);
-        out += &format!(
-            "\na sample of {}, label {}\n",
-            group.name, dataset.classes[label as usize]
-        );
+        out += &format!("\na sample of {}, {known}\n", group.name);
+        drawn.push(known);
         for (name, shape, values, side) in [
             ("hospital", dataset.hospital, &group.samples.x1, sides[0]),
             ("device", dataset.device, &group.samples.x2, sides[1]),
@@ -225,7 +221,7 @@ fn samples(dataset: &Dataset, sides: &[&SideStatistics; 2]) -> String {
                 out += &format!("  {:<9} {line}\n", if n == 0 { name } else { "" });
             }
         }
-        if drawn.len() == SAMPLES.min(dataset.classes.len()) {
+        if drawn.len() == most {
             break;
         }
     }

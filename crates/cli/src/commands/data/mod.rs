@@ -2,6 +2,7 @@
 
 mod draw;
 mod inspect;
+mod known;
 mod shards;
 
 pub(super) use inspect::inspect;
@@ -10,7 +11,9 @@ pub(super) use shards::split;
 use crate::args::ExperimentArgs;
 use crate::{Outcome, load};
 use anyhow::Result;
+use selvedge_data::Statistics;
 use selvedge_run::outputs::{Kind, Output};
+use serde_json::Value;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
@@ -37,18 +40,17 @@ pub(super) fn export(args: &ExperimentArgs, out: &Path) -> Result<Outcome> {
 /// `selvedge data stats`
 pub(super) fn stats(args: &ExperimentArgs, out: Option<&Path>) -> Result<Outcome> {
     let named = load::experiment(args)?;
-    let output = out.map(|path| output(path, Kind::Statistics));
+    let output = out.map(|path| output(path, Kind::Known("statistics", &is_statistics)));
     if let Some(output) = &output {
         output.check(&load::files_of(args, &named.experiment))?;
     }
     let statistics = load::data(&named.experiment, &args.data)?.statistics;
-    let mut json = statistics.to_json();
+    let json = statistics.to_json();
     let Some(output) = output else {
         super::print_json(&json)?;
         return Ok(Outcome::Done);
     };
-    json["seal"] = output.kind.blank().into();
-    output.write(serde_json::to_string_pretty(&json)? + "\n")?;
+    output.write(text(&json)?)?;
     crate::say(&format!(
         "statistics of {} training rows written to {}, fingerprint {}",
         statistics.rows,
@@ -56,6 +58,18 @@ pub(super) fn stats(args: &ExperimentArgs, out: Option<&Path>) -> Result<Outcome
         statistics.fingerprint()
     ));
     Ok(Outcome::Done)
+}
+
+fn text(json: &Value) -> Result<String> {
+    Ok(serde_json::to_string_pretty(json)? + "\n")
+}
+
+/// They have a fingerprint, and nothing else: so they are the very file that shards have.
+fn is_statistics(written: &str) -> bool {
+    let value = serde_json::from_str(written).ok();
+    let statistics = value.and_then(|value| Statistics::from_json(value).ok());
+    let again = statistics.and_then(|statistics| text(&statistics.to_json()).ok());
+    again.is_some_and(|again| again == written)
 }
 
 fn output<'a>(path: &'a Path, kind: Kind<'a>) -> Output<'a> {

@@ -33,7 +33,7 @@ export const compareView = (store, parameters) => {
     check("log", "Logarithmic", log, (on) => { log = on; remember(); }), legend);
   const element = h("div", { className: "compare-view" }, h("p", {}, h("a", { href: "#", className: "back" }, "← All runs")),
     h("h1", {}, "Comparison"), h("p", { className: "lead" }, words), missing, tools, chart.element,
-    section("results-section", "Results", "The last evaluation, and the one that was best on the validation samples. The best value of a column is bold. Precision, recall and F1 are means over the classes.", results), differing);
+    section("results-section", "Results", "The last evaluation, and the one that was best on the validation samples. The best value of a column is bold. Precision, recall and F1 are means over the classes or labels; MAE and RMSE are in the unit of the quantity.", results), differing);
 
   const runs = ids.map((id, index) => {
     const of = { id, index, curves: null, experiment: null };
@@ -68,21 +68,24 @@ export const compareView = (store, parameters) => {
 
   const showResults = () => {
     const rows = [];
+    // Without those of other outcomes than these runs have.
+    const measured = (of) => of && [of.last, of.best].filter(Boolean);
+    const shown = METRICS.filter(([key]) => runs.some((run) => measured(run.curves)?.some((at) => (at[key] ?? null) !== null)));
     for (const [kind, words] of [["last", "last"], ["best", "best on validation"]]) {
       const of = runs.filter((run) => run.curves?.[kind]);
-      const best = Object.fromEntries(METRICS.map(([key]) => {
-        const values = of.map((run) => run.curves[kind][key]).filter((x) => x !== null);
-        return [key, key.startsWith("loss") ? Math.min(...values) : Math.max(...values)];
+      const best = Object.fromEntries(shown.map(([key, , isLower]) => {
+        const values = of.map((run) => run.curves[kind][key]).filter((x) => (x ?? null) !== null);
+        return [key, isLower ? Math.min(...values) : Math.max(...values)];
       }));
       of.forEach((run, i) => {
         const at = run.curves[kind];
         const cell = (key) => of.length > 1 && at[key] === best[key] ? h("strong", {}, metric(at[key])) : metric(at[key]);
         const summary = store.runs.get(run.id);
         const label = h("span", { className: "series" }, swatch(run.index), h("a", { href: `#run=${run.id}` }, name(run)));
-        rows.push({ className: i === 0 && rows.length > 0 ? "parted" : "", cells: [label, words, summary ? badge(summary) : "gone", count(at.t), ...METRICS.map(([key]) => cell(key)), bytes(at.bytes), seconds(at.seconds)] });
+        rows.push({ className: i === 0 && rows.length > 0 ? "parted" : "", cells: [label, words, summary ? badge(summary) : "gone", count(at.t), ...shown.map(([key]) => cell(key)), bytes(at.bytes), seconds(at.seconds)] });
       });
     }
-    const columns = [["Run", ""], ["Evaluation", ""], ["State", ""], ["Iteration", "number"], ...METRICS.map(([, title]) => [title, "number"]), ["Bytes per group", "number"], ["Simulated time", "number"]];
+    const columns = [["Run", ""], ["Evaluation", ""], ["State", ""], ["Iteration", "number"], ...shown.map(([, title]) => [title, "number"]), ["Bytes per group", "number"], ["Simulated time", "number"]];
     const key = rows.map((row) => row.cells.map((cell) => cell.textContent ?? cell).join(" ")).join("\n");
     if (results.dataset.key === key || results.contains(document.activeElement)) return;
     results.dataset.key = key;

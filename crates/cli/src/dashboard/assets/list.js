@@ -3,8 +3,8 @@
 import { ago, badge, bytes, count, h, metric, notes, seconds } from "./page.js";
 
 const COLUMNS = [
-  ["", "choose"], ["Run", ""], ["State", ""], ["Iteration", "number"], ["Training loss", "number"], ["AUC", "number"],
-  ["F1", "number"], ["Bytes per group", "number"], ["Simulated", "number"], ["Updated", "number"],
+  ["", "choose"], ["Run", ""], ["State", ""], ["Iteration", "number"], ["Training loss", "number"], ["AUC, R² or concordance", "number"],
+  ["F1, MAE or Brier score", "number"], ["Bytes per group", "number"], ["Simulated", "number"], ["Updated", "number"],
 ];
 
 const falling = (of) => (a, b) => (of(b) ?? -Infinity) - (of(a) ?? -Infinity);
@@ -14,6 +14,15 @@ const ORDERS = {
   auc: ["Highest AUC", falling((run) => run.last?.auc)],
   loss: ["Lowest training loss", (a, b) => (a.last?.loss ?? Infinity) - (b.last?.loss ?? Infinity)],
   bytes: ["Fewest bytes", (a, b) => (a.last?.bytes ?? Infinity) - (b.last?.bytes ?? Infinity)],
+};
+
+const CLASSES = { AUC: "auc", F1: "f1" };
+const CHIEFS = [CLASSES, { "R²": "r2", MAE: "mae" }, { Concordance: "concordance", "Brier score": "brier" }];
+
+// The two metrics that stand for all of a run, whatever its outcome is, with their titles.
+export const chiefs = (last) => {
+  const has = (titles) => Object.values(titles).some((key) => (last[key] ?? null) !== null);
+  return Object.entries(CHIEFS.find(has) ?? CLASSES).map(([title, key]) => [title, last[key]]);
 };
 
 export const progress = (run) => {
@@ -60,7 +69,7 @@ export const listView = (store) => {
     if (run.problem) { made.append(h("td", { className: "rest", colspan: COLUMNS.length - 3 })); return made; }
     made.append(
       cell("Iteration", "number", count(run.t), h("small", {}, ` of ${count(run.iterations)}`)),
-      cell("Training loss", "number", metric(last.loss)), cell("AUC", "number", metric(last.auc)), cell("F1", "number", metric(last.f1)),
+      cell("Training loss", "number", metric(last.loss)), ...chiefs(last).map(([title, x]) => cell(title, "number", metric(x), ...(title in CLASSES ? [] : [h("small", {}, ` ${title}`)]))),
       cell("Bytes per group", "number", last.bytes === undefined ? "–" : bytes(last.bytes)),
       cell("Simulated", "number", last.seconds === undefined ? "–" : seconds(last.seconds)),
       cell("Updated", "number when", h("time", { datetime: new Date(run.written).toISOString() }, ago(run.written))));

@@ -2,7 +2,7 @@
 
 import { AXES, METRICS, badge, bytes, check, count, facts, follower, h, metric, notes, rate, seconds, section, table, tabs } from "./page.js";
 import { Chart, seriesOf } from "./chart.js";
-import { progress } from "./list.js";
+import { chiefs, progress } from "./list.js";
 import { participation } from "./topology.js";
 
 export const runView = (store, parameters) => {
@@ -77,7 +77,7 @@ export const runView = (store, parameters) => {
     about.replaceChildren(facts([
       ["Groups", count(answer.sizes.groups)], ["Devices", count(answer.sizes.devices)], ["Devices per interval", count(answer.sizes.selected)],
       ["Training samples", count(answer.data.training)], ["Validation samples", count(answer.data.validation)], ["Test samples", count(answer.data.test)],
-      ["Classes", count(answer.data.classes)], ["Parameters n0, n1, n2", [answer.sizes.n0, answer.sizes.n1, answer.sizes.n2].map(count).join(", ")],
+      [answer.data.answers, count(answer.data.classes)], ["Parameters n0, n1, n2", [answer.sizes.n0, answer.sizes.n1, answer.sizes.n2].map(count).join(", ")],
       ["Embeddings d1, d2", `${count(answer.sizes.d1)}, ${count(answer.sizes.d2)}`], ["CPU instructions", answer.instructions],
     ]));
     if (text.textContent !== answer.experiment) text.textContent = answer.experiment;
@@ -165,7 +165,7 @@ export const runView = (store, parameters) => {
     if (run.problem) { missing.replaceChildren(notes([run.problem])); return; }
     const last = run.last ?? {};
     factsPlace.replaceChildren(facts([
-      ["Iteration", `${count(run.t)} of ${count(run.iterations)}`], ["Training loss", metric(last.loss)], ["Test AUC", metric(last.auc)], ["Test F1", metric(last.f1)],
+      ["Iteration", `${count(run.t)} of ${count(run.iterations)}`], ["Training loss", metric(last.loss)], ...chiefs(last).map(([title, x]) => [`Test ${title}`, metric(x)]),
       ["Bytes per group", last.bytes === undefined ? "–" : bytes(last.bytes)], ["Simulated time", last.seconds === undefined ? "–" : seconds(last.seconds)],
       ["P, Q", `${count(last.p ?? 0)}, ${count(last.q ?? 0)}`], ["η", rate(last.eta)],
       ...(run.real_seconds > 0 ? [["Real time", seconds(run.real_seconds)]] : []),

@@ -219,6 +219,13 @@ impl Deployment {
         self.consortium.hospitals.push(hospital);
         self.consortium.check()?;
         let m = self.consortium.hospitals.len() - 1;
+        let own = folder.join(&self.consortium.hospitals[m].name);
+        if own.exists() {
+            bail!(
+                "{} is there already, and a kit has made no such hospital: move it elsewhere, or choose another name",
+                own.display()
+            );
+        }
         experiment.data.groups = m + 1;
         let authority = Authority::load(&folder.join("authority"))?;
         let stock = Stock {

@@ -4,6 +4,7 @@ use super::markdown::cell;
 use super::{Card, percent};
 use selvedge_core::experiment::Side;
 use selvedge_core::metrics::Metric;
+use selvedge_core::outcome::Outcome;
 use selvedge_run::format::{count, counted};
 
 /// Fewer training samples than this are called few.
@@ -25,6 +26,7 @@ impl Card<'_> {
             self.learning(),
             self.origin(),
             self.classes(),
+            self.rare_answers(FEW),
             self.groups(),
             self.held_out(),
             self.calibration(),
@@ -73,7 +75,7 @@ impl Card<'_> {
         let data = &self.run.manifest.data;
         let of = |class: usize| data.labels.iter().filter_map(|l| l.get(class)).sum();
         let named = |(class, name): (usize, &String)| (cell(name), of(class));
-        match data.labels.is_empty() {
+        match data.labels.is_empty() || !self.outcome().is_class() {
             true => Vec::new(),
             false => data.classes.iter().enumerate().map(named).collect(),
         }
@@ -101,11 +103,16 @@ impl Card<'_> {
 
     fn groups(&self) -> Option<String> {
         let data = &self.run.manifest.data;
+        let (_, answers) = self.counted_by();
         let told = |(m, labels): (usize, &Vec<u64>)| {
             let name = self.group_name(m);
-            let all: u64 = labels.iter().sum();
-            let empty = labels.iter().zip(&data.classes).filter(|(n, _)| **n == 0);
-            let without: Vec<String> = empty.map(|(_, class)| cell(class)).collect();
+            // Each label's two answers are of the same samples.
+            let all: u64 = match self.outcome() {
+                Outcome::Labels => labels.chunks(2).map(|own| own.iter().sum()).max()?,
+                _ => labels.iter().sum(),
+            };
+            let empty = labels.iter().zip(&answers).filter(|(n, _)| **n == 0);
+            let without: Vec<String> = empty.map(|(_, answer)| answer.clone()).collect();
             match (all < FEW, without.is_empty()) {
                 (false, true) => None,
                 (true, true) => Some(format!("{name} ({} samples)", count(all))),
@@ -119,7 +126,11 @@ impl Card<'_> {
         let few: Vec<String> = data.labels.iter().enumerate().filter_map(told).collect();
         (!few.is_empty()).then(|| {
             format!(
-                "Groups with few samples, or without some class: {}. The mean over all groups says little about them.",
+                "Groups with few samples, or without some {}: {}. The mean over all groups says little about them.",
+                match self.outcome() {
+                    Outcome::Class => "class",
+                    _ => "answer",
+                },
                 several(few)
             )
         })
@@ -142,6 +153,16 @@ impl Card<'_> {
 
     fn calibration(&self) -> Option<String> {
         let trained = self.exported.trained;
+        match self.outcome() {
+            Outcome::Quantity { .. } => return None,
+            Outcome::Survival { .. } => {
+                return Some(
+                    "**Not calibrated**: probabilities of survival are the model's own, and were not corrected on validation samples."
+                        .into(),
+                );
+            }
+            Outcome::Class | Outcome::Labels => {}
+        }
         Some(match trained.why_not_calibrated() {
             None => format!(
                 "`calibrated` was fitted on {} from the same places: where the outcome is more or less common \

@@ -5,6 +5,7 @@
 mod inputs;
 mod limits;
 mod markdown;
+mod outcome;
 mod results;
 
 use super::Exported;
@@ -28,8 +29,10 @@ struct Card<'a> {
 pub(super) fn text(exported: &Exported<'_>, path: &Path) -> Result<String> {
     let run = &Run::read(path)?;
     let card = Card { exported, run };
-    let sections = [
-        card.introduction(),
+    let meaning = card.meaning();
+    let mut sections = vec![card.introduction()];
+    sections.extend(meaning);
+    sections.extend([
         card.inputs(),
         card.use_of_it(),
         card.data(),
@@ -37,7 +40,7 @@ pub(super) fn text(exported: &Exported<'_>, path: &Path) -> Result<String> {
         card.metrics(path)?,
         card.bytes(),
         card.limits(),
-    ];
+    ]);
     Ok(sections.join("\n"))
 }
 
@@ -45,6 +48,11 @@ impl Card<'_> {
     /// Whether it is the model that was best on the validation samples, and not the last.
     fn is_best(&self) -> bool {
         self.exported.trained.is_best()
+    }
+
+    fn has_diverged(&self) -> bool {
+        let ending = self.run.manifest.ending.as_ref();
+        ending.is_some_and(|ending| ending.kind == "diverged")
     }
 
     /// The evaluation of this very model.
@@ -63,6 +71,9 @@ impl Card<'_> {
                     "the model after {} iterations, the best on the validation samples",
                     count(e.t)
                 )
+            }
+            Some(e) if self.has_diverged() => {
+                format!("the last good model, after {} iterations", count(e.t))
             }
             _ => format!(
                 "the last model, after {} iterations",
@@ -88,12 +99,11 @@ impl Card<'_> {
         };
         format!(
             "# {}\n\n\
-             Written by `selvedge export` {} from the files of a run. The model predicts which of {} classes a sample has ({}), from the \
+             Written by `selvedge export` {} from the files of a run. The model {}, from the \
              data of a hospital and the measurements of a patient's device. It is {which}. It was trained with selvedge {}.\n\n{}",
             cell(&manifest.name),
             env!("CARGO_PKG_VERSION"),
-            manifest.data.classes.len(),
-            cell(&manifest.data.classes.join(", ")),
+            self.predicts(),
             cell(&manifest.selvedge),
             table(
                 &["part", "computes", "input", "layers", "weights"],
@@ -103,10 +113,8 @@ impl Card<'_> {
     }
 
     fn use_of_it(&self) -> String {
-        let output = match self.exported.calibration {
-            Some(_) => "calibrated",
-            None => "probabilities",
-        };
+        let (output, columns) = self.output();
+        let answers = self.exported.answers();
         format!(
             "## How to use it\n\n\
              ```python\n\
@@ -114,17 +122,11 @@ impl Card<'_> {
              arrays = numpy.load(\"inputs.npz\")     # as `selvedge predict --arrays inputs.npz` writes them\n\
              session = onnxruntime.InferenceSession(\"model.onnx\")\n\
              inputs = {{\"hospital\": arrays[\"hospital\"], \"device\": arrays[\"device\"]}}\n\
-             (probabilities,) = session.run([\"{output}\"], inputs)     # [N, {}]: {}\n\
+             ({answers},) = session.run([\"{output}\"], inputs)     # [N, {}]: {columns}\n\
              ```\n\n\
              A hospital and a device that do not share their measurements each run their own tower, `hospital.onnx` or `device.onnx`, \
              and `combined.onnx` runs on both results. In PyTorch: `load.py`, which reads `model.safetensors`.\n",
-            self.run.manifest.data.classes.len(),
-            self.run
-                .manifest
-                .data
-                .classes
-                .join(", ")
-                .replace(char::is_control, " "),
+            self.exported.trained.outputs(),
         )
     }
 
@@ -136,8 +138,13 @@ impl Card<'_> {
             path => format!(", file {}", cell(path)),
         };
         let labels = match data.labels.is_empty() {
-            true => "The number of samples of each class in each group is not known here.\n".into(),
-            false => format!("Training samples of each class:\n\n{}", self.labels()),
+            true if self.outcome().is_class() => {
+                "The number of samples of each class in each group is not known here.\n".into()
+            }
+            true => {
+                "The number of samples with each answer in each group is not known here.\n".into()
+            }
+            false => format!("{}:\n\n{}", self.counted_by().0, self.labels()),
         };
         let positive = self
             .run
@@ -147,11 +154,15 @@ impl Card<'_> {
                 let class = cell(&positive.label);
                 format!("The positive class is {class} ({}).\n\n", positive.why)
             });
+        let units = match settings.table.patient.is_empty() {
+            true => "rows",
+            false => "patients",
+        };
         format!(
             "## Data and splits\n\n\
              Data set {}{path}, fingerprint `{}`; statistics of training rows `{}`.\n\n\
              {} training samples on {} devices of {} (split: {}); {} validation samples, {} test samples; seed {}. Before groups are \
-             made, {} of the rows are held out for the test and {} of the rest for validation, unless the data set has its own parts (PhysioNet's \
+             made, {} of the {units} are held out for the test and {} of the rest for validation, unless the data set has its own parts (PhysioNet's \
              set-b, or a column that names them).\n\n{positive}{labels}",
             cell(&settings.set),
             cell(&data.fingerprint),
@@ -168,12 +179,11 @@ impl Card<'_> {
         )
     }
 
-    /// How many samples of each class each group has.
+    /// How many samples of each class, or with each answer, each group has.
     fn labels(&self) -> String {
         let (data, devices) = (&self.run.manifest.data, &self.run.manifest.sizes.devices);
-        let classes = data.classes.iter().map(|class| cell(class));
         let head = ["group", "devices"].map(String::from).into_iter();
-        let head: Vec<String> = head.chain(classes).collect();
+        let head: Vec<String> = head.chain(self.counted_by().1).collect();
         let row = |(m, labels): (usize, &Vec<u64>)| {
             let devices = devices.get(m).copied().unwrap_or_default();
             let counts = labels.iter().map(|n| count(*n));

@@ -4,7 +4,8 @@ use super::markdown::{cell, table};
 use super::{Card, percent};
 use anyhow::Result;
 use selvedge_core::assess::MEASURES;
-use selvedge_core::metrics::{METRICS, Metric};
+use selvedge_core::metrics::Metric;
+use selvedge_core::outcome::Kind;
 use selvedge_run::files::{EVALUATION, read_json};
 use selvedge_run::format::{bytes, count, score};
 use serde_json::Value;
@@ -20,7 +21,8 @@ impl Card<'_> {
     /// What `selvedge evaluate` has found, else what training measured itself.
     pub(super) fn metrics(&self, run: &Path) -> Result<String> {
         let found = match self.assessed(run)? {
-            Some(assessed) => of_assessment(&assessed, self.is_best()),
+            Some(assessed) if self.outcome().is_class() => of_assessment(&assessed, self.is_best()),
+            Some(assessed) => of_answers(&assessed, self.is_best()),
             None => self.of_training(),
         };
         Ok(format!("## Metrics\n\n{found}"))
@@ -49,10 +51,20 @@ impl Card<'_> {
                 score(m.of(e)),
             ]
         };
-        let rows = METRICS.iter().map(row);
+        let kind = self.outcome().kind();
+        let rows = Metric::of_kind(kind).map(row);
+        let how = match kind {
+            Kind::Class => {
+                "without confidence intervals, without calibration, AUC from 4,096 score bins"
+            }
+            Kind::Labels => {
+                "without confidence intervals, without calibration, areas from 4,096 score bins, means over the labels"
+            }
+            Kind::Quantity => "without confidence intervals, errors in the quantity's own unit",
+            Kind::Survival => "without confidence intervals, concordance from 1,024 bins of risk",
+        };
         format!(
-            "At iteration {}, on the test samples, as measured during training: without confidence intervals, without calibration, AUC from \
-             4,096 score bins. Run `selvedge evaluate` before the export to have exact metrics with confidence intervals.\n\n{}",
+            "At iteration {}, on the test samples, as measured during training: {how}. Run `selvedge evaluate` before the export to have exact metrics with confidence intervals.\n\n{}",
             count(e.t),
             table(&["", "value"], rows)
         )
@@ -136,6 +148,38 @@ fn of_assessment(assessed: &Value, is_best: bool) -> String {
     out
 }
 
+/// The same where there is no class: every measure that the last part has.
+fn of_answers(assessed: &Value, is_best: bool) -> String {
+    let confidence = percent(assessed["confidence"].as_f64().unwrap_or_default());
+    let parts: Vec<&str> = PARTS
+        .into_iter()
+        .filter(|part| assessed[*part].is_object())
+        .collect();
+    let measures = parts.first().and_then(|part| assessed[*part].as_object());
+    let names = measures.into_iter().flatten();
+    let names = names.filter(|(name, value)| value.is_number() && *name != "samples");
+    let row = |(name, _): (&String, &Value)| {
+        let values = parts.iter().map(|part| estimate(&assessed[*part], name));
+        std::iter::once(cell(&title(name))).chain(values).collect()
+    };
+    let samples = parts.iter().map(|part| {
+        let samples = assessed[*part]["samples"].as_u64().unwrap_or_default();
+        format!("{part}, {} samples", count(samples))
+    });
+    let head: Vec<String> = std::iter::once(String::new()).chain(samples).collect();
+    let head: Vec<&str> = head.iter().map(String::as_str).collect();
+    let chosen = match is_best {
+        true => ", and chosen on the validation samples",
+        false => "",
+    };
+    format!(
+        "From `selvedge evaluate`, with {confidence} bootstrap confidence intervals ({} resamples of the patients). The model was fitted to \
+         the training samples{chosen}: the test column is the one that counts.\n\n{}",
+        count(assessed["resamples"].as_u64().unwrap_or_default()),
+        table(&head, names.map(row))
+    )
+}
+
 fn of_groups(groups: &[Value]) -> String {
     let row = |group: &Value| {
         let name = cell(group["name"].as_str().unwrap_or_default());
@@ -164,6 +208,16 @@ fn title(measure: &str) -> String {
         "auc" => "AUC".into(),
         "f1" => "F1".into(),
         "brier" => "Brier score".into(),
-        other => other.replace('_', " "),
+        "auprc" => "AUPRC".into(),
+        "micro_auc" => "micro AUC".into(),
+        "micro_auprc" => "micro AUPRC".into(),
+        "mae" => "MAE".into(),
+        "rmse" => "RMSE".into(),
+        "r2" => "R²".into(),
+        other => other
+            .replace('_', " ")
+            .replace("auc of", "AUC of")
+            .replace("auprc of", "AUPRC of")
+            .replace("brier at", "Brier score at"),
     }
 }

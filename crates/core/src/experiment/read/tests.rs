@@ -42,11 +42,16 @@ fn the_table_of_keys_is_the_keys_there_are() {
     let train = &mut experiment.train;
     (train.schedule, train.warm_up) = (Fall::Cosine, 1);
     train.combined_weight_decay = 0.5;
+    (train.loss, train.huber, train.quantile) = (crate::experiment::LossName::Huber, 2.0, 0.25);
     let optimiser = &mut experiment.optimiser;
     optimiser.hospital_rate = some;
     (optimiser.edge_rate, optimiser.cloud_rate) = (some, some);
     // A table that says nothing is not written.
     experiment.data.table.positive = "yes".into();
+    experiment.data.table.event = "died".into();
+    let data = &mut experiment.data;
+    (data.outcome, data.intervals, data.horizon) = ("survival".into(), 5, some);
+    data.hidden = 0.5;
     (experiment.defence.quarantine, experiment.attack.from) = (1, 1);
     let mut found = Vec::new();
     leaves(&serde_json::to_value(&experiment).unwrap(), "", &mut found);

@@ -15,6 +15,7 @@ use super::super::{Outbox, Party, Phase, is_enough, quorum};
 use super::{Cloud, parts_for};
 use crate::calibration::{Calibration, Calibrations, Found, Search, Sums};
 use crate::judging::Judged;
+use crate::metrics::Layout;
 use crate::model::Model;
 use crate::run::Ending;
 use selvedge_nn::random::Key;
@@ -119,7 +120,7 @@ impl Cloud<'_> {
         }
         Stage {
             of_last,
-            search: Search::new(self.classes()),
+            search: Search::new(self.layout()),
             takes_part,
         }
     }
@@ -148,8 +149,13 @@ impl Cloud<'_> {
         best.unwrap_or(&self.state.theta)
     }
 
-    fn classes(&self) -> usize {
-        self.task.architecture.combined.output().len()
+    fn layout(&self) -> Layout {
+        self.task.objective.layout()
+    }
+
+    /// Whether there is anything to calibrate: not where answers are no probabilities.
+    pub(super) fn calibrates(&self) -> bool {
+        Calibration::none(self.layout()).is_some()
     }
 
     /// The number of a model that is measured only to be calibrated.
@@ -211,7 +217,7 @@ impl Cloud<'_> {
         sums: Option<Vec<Sums>>,
         outbox: &mut Outbox,
     ) {
-        let (classes, t) = (self.classes(), self.state.progress.t);
+        let t = self.state.progress.t;
         let Some(calibrating) = &mut self.calibrating else {
             return;
         };
@@ -235,11 +241,11 @@ impl Cloud<'_> {
             .given
             .held_out_counts(m)
             .map(|[validation, _]| validation as u64);
-        let fits = |sums: &Sums| {
-            let all = patients.is_none_or(|patients| patients == sums.samples());
-            sums.are_of(classes) && (all || sums.samples() == 0)
+        let fits = |(sums, correction): (&Sums, &Calibration)| {
+            let all = patients.is_none_or(|patients| patients == sums.samples(correction));
+            sums.are_of(correction) && (all || sums.samples(correction) == 0)
         };
-        if sums.len() != corrections.len() || !sums.iter().all(fits) {
+        if sums.len() != corrections.len() || !sums.iter().zip(corrections).all(fits) {
             return;
         }
         if calibrating.sums.iter().all(Option::is_none) {
@@ -268,7 +274,7 @@ impl Cloud<'_> {
         }
         self.overdue = false;
         outbox.over.push((Phase::Evaluation, self.state.progress.t));
-        let classes = self.classes();
+        let layout = self.layout();
         let Some(calibrating) = &mut self.calibrating else {
             return;
         };
@@ -276,8 +282,9 @@ impl Cloud<'_> {
             search, takes_part, ..
         } = &mut calibrating.stage;
         let question = search.question().unwrap_or_default();
-        let begun = *question != [Calibration::none(classes)];
-        let mut all = vec![Sums::none(classes); question.len()];
+        let begun = question != Calibration::none(layout).as_slice();
+        let mut all: Vec<Sums> = question.iter().map(Sums::none).collect();
+        let none = question.first().cloned();
         let each = takes_part.iter_mut().zip(&mut calibrating.sums);
         let mut left = 0;
         for (takes_part, sums) in each.filter(|(takes_part, _)| **takes_part) {
@@ -290,7 +297,7 @@ impl Cloud<'_> {
             }
         }
         match left > 0 && begun {
-            true => *search = Search::new(classes),
+            true => *search = Search::new(layout),
             false => search.answered(&all),
         }
         match search.question() {
@@ -299,7 +306,8 @@ impl Cloud<'_> {
                 outbox.record = Some(self.record());
             }
             None => {
-                let samples = all.first().map_or(0, Sums::samples);
+                let of = |(sums, none): (&Sums, &Calibration)| sums.samples(none);
+                let samples = all.first().zip(none.as_ref()).map_or(0, of);
                 self.found(samples, outbox);
             }
         }
@@ -351,17 +359,17 @@ impl Cloud<'_> {
 
     /// Whether a run can have ended so.
     pub(super) fn can_be_end(&self, ended: Option<&Ended>) -> bool {
-        let classes = self.classes();
+        let layout = self.layout();
         let is_sound = |found: Option<&Found>| {
             let calibration = found.and_then(|found| found.calibration.as_ref());
-            calibration.is_none_or(|calibration| calibration.is_for(classes))
+            calibration.is_none_or(|calibration| calibration.is_for(layout))
         };
         match ended {
             None => true,
             Some(Ended::Found(all)) => is_sound(Some(&all.model)) && is_sound(all.best.as_ref()),
             Some(Ended::Calibrating(stage)) => {
                 is_sound(stage.of_last.as_ref())
-                    && stage.search.goes_on_for(classes)
+                    && stage.search.goes_on_for(layout)
                     && stage.takes_part.len() == self.uploads.len()
                     && stage.takes_part.contains(&true)
             }

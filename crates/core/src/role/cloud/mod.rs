@@ -309,12 +309,12 @@ impl<'a> Cloud<'a> {
             ) => self.astray((party, m), [edge, hospital], global, outbox),
             (0, Message::Evaluated { number, scores }) => {
                 self.has_measured(m);
-                let classes = self.task.architecture.combined.output().len();
+                let layout = self.task.objective.layout();
                 let training = match &self.task.loss_rows {
                     Some(rows) => rows[m].len(),
                     None => self.task.dataset.groups[m].row_count(),
                 };
-                let fits = scores.are_of(classes, training, self.task.given.held_out_counts(m));
+                let fits = scores.are_of(layout, training, self.task.given.held_out_counts(m));
                 self.has_model(m, number, outbox);
                 let Some(measuring) = self.measuring.as_mut() else {
                     return;
@@ -491,7 +491,8 @@ impl<'a> Cloud<'a> {
 
     /// This aggregation is judged. If it is the last, that is kept, and the models have yet to be calibrated.
     fn conclude(&mut self, judged: Judged, outbox: &mut Outbox) {
-        if judged.ending.is_none() && self.usual_ending().is_none() {
+        let goes_on = judged.ending.is_none() && self.usual_ending().is_none();
+        if goes_on || !self.calibrates() {
             return self.decide(judged, outbox);
         }
         self.last.evaluation.clone_from(&judged.evaluation);

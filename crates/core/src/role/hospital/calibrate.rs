@@ -8,15 +8,15 @@ use crate::checks::are_finite;
 
 /// What a model says of the validation samples.
 pub(super) struct Validated {
-    probabilities: Vec<f32>,
+    answers: Vec<f32>,
     /// What was asked.
     asked: Vec<Vec<Calibration>>,
 }
 
 impl Validated {
-    pub(super) fn new(probabilities: Vec<f32>) -> Self {
+    pub(super) fn new(answers: Vec<f32>) -> Self {
         Validated {
-            probabilities,
+            answers,
             asked: Vec::new(),
         }
     }
@@ -45,12 +45,12 @@ impl Hospital<'_> {
                     }
                     validated.asked.push(corrections.clone());
                 }
-                let labels = self.held_out[0].y.classes();
-                let said = &validated.probabilities;
-                let tells = labels.len() >= FEWEST_SAMPLES && are_finite(said);
+                let truth = &self.held_out[0].y;
+                let said = &validated.answers;
+                let tells = truth.len() >= FEWEST_SAMPLES && are_finite(said);
                 let of = |correction: &Calibration| match tells {
-                    true => Sums::of(correction, said, labels),
-                    false => Sums::none(correction.bias.len()),
+                    true => Sums::of(correction, said, truth),
+                    false => Sums::none(correction),
                 };
                 Some(corrections.iter().map(of).collect())
             }
@@ -63,9 +63,9 @@ impl Hospital<'_> {
         outbox.send(Party::Cloud, message);
     }
 
-    /// Whether a correction, if there is one, is for this run's classes.
+    /// Whether a correction, if there is one, is for this run's outcome.
     pub(super) fn can_be_of<'c>(&self, correction: impl Into<Option<&'c Calibration>>) -> bool {
-        let classes = self.task.architecture.combined.output().len();
-        correction.into().is_none_or(|found| found.is_for(classes))
+        let layout = self.task.objective.layout();
+        correction.into().is_none_or(|found| found.is_for(layout))
     }
 }

@@ -77,7 +77,7 @@ impl Hospital<'_> {
             theta2: Vec::new(),
         };
         let said = predict_embedded(self.task.networks(), &model, samples, &known, &zeta2);
-        Ok((unknown, said.probabilities))
+        Ok((unknown, said.answers))
     }
 
     /// Where those who are asked about are; nothing for who is unknown.

@@ -144,8 +144,8 @@ impl Hospital<'_> {
         ];
         let [validated, _] = held_out.map(|(scores, part, samples)| {
             let said = predict(samples, part);
-            scores.add(&said, &samples.y);
-            said.probabilities
+            scores.add(networks.1, &said, &samples.y);
+            said.answers
         });
         measured.validated = Some(Validated::new(validated));
         let message = Message::Evaluated {
