@@ -31,7 +31,9 @@ pub(crate) fn leave_nothing() -> Result<()> {
         let first = *first.get_or_insert_with(Instant::now);
         let again = INTERRUPTED.swap(true, Ordering::SeqCst) && first.elapsed() > ONE_WISH;
         if again || !CAUGHT.load(Ordering::SeqCst) {
-            LAST_WORDS.get().map(|words| crate::say(words));
+            if let Some(words) = LAST_WORDS.get() {
+                crate::say(words);
+            }
             unfinished::remove_all();
             std::process::exit(130);
         }

@@ -10,73 +10,84 @@ const NOTES: [&str; 6] = [
     " was not measured",
 ];
 
+/// The threshold that no probability reaches.
+pub(crate) const UNREACHABLE: &str = "unreachable";
+
 /// Probabilities of all classes add up to one but for their rounding.
-const ROUNDING: f32 = 1e-3;
+const ROUNDING: f64 = 1e-3;
+
+const PROBABILITY: &str = "probability_";
 
 /// Whether these are predictions as `predict` and `ask` write them, in which nobody has changed or noted anything else.
 pub(crate) fn is_predictions(text: &str) -> bool {
-    let Some(rows) = rows(text) else {
-        return false;
-    };
+    let rows = rows(text).unwrap_or_default();
     let Some((head, rows)) = rows.split_first() else {
         return false;
     };
-    let has_notes = head.last().is_some_and(|name| name == "notes");
-    let columns = head.len() - usize::from(has_notes);
-    let number = |text: &String| text.parse::<f32>().ok().filter(|p| p.to_string() == *text);
-    let is_note = |note: &str| NOTES.iter().any(|says| note.contains(says));
-    let are_notes = |row: &Vec<String>| {
-        let notes = row.get(columns).filter(|notes| !notes.is_empty());
-        notes.is_none_or(|notes| notes.split("; ").all(is_note))
-    };
-    let all_begin = |with: &str| head[1..columns].iter().all(|name| name.starts_with(with));
-    // Of labels, a survival curve or a quantity; of classes, `prediction` comes first.
-    if columns > 1
-        && head[0] == "id"
-        && (all_begin("probability_")
-            || all_begin("survival_")
-            || head[1..columns] == ["prediction"])
-    {
-        let are_numbers = |row: &Vec<String>| row[1..columns].iter().all(|t| number(t).is_some());
-        let is_row =
-            |row: &Vec<String>| row.len() == head.len() && are_numbers(row) && are_notes(row);
-        return !rows.is_empty() && rows.iter().all(is_row);
-    }
-    // How the class was chosen, where one is the positive one.
-    let is_chosen = head[..columns].ends_with(&["positive".to_owned(), "threshold".to_owned()]);
-    let numbers = columns - if is_chosen { 2 } else { 0 };
-    let (Some(["id", "prediction"]), Some(classes)) = (
-        head.get(..2).map(|two| [two[0].as_str(), two[1].as_str()]),
-        head.get(2..numbers),
-    ) else {
-        return false;
-    };
-    let class = |name: &String| Some(name.strip_prefix("probability_")?.to_owned());
-    let Some(classes) = classes.iter().map(class).collect::<Option<Vec<String>>>() else {
-        return false;
-    };
-    let is_class = |text: &str| {
-        let is = |class: &String| text.strip_prefix('\'').unwrap_or(text) == class || text == class;
-        classes.iter().any(is)
-    };
     let is_row = |row: &Vec<String>| {
-        let said: Option<Vec<f32>> = row[2..numbers].iter().map(number).collect();
-        let are_chosen = match &row[numbers..columns] {
-            [positive, at] => {
-                let is_threshold = at.is_empty() || at == "unreachable" || number(at).is_some();
-                is_class(positive) && is_threshold
-            }
-            _ => true,
-        };
-        is_class(&row[1])
-            && are_chosen
-            && said.is_some_and(|all| (all.iter().sum::<f32>() - 1.0).abs() < ROUNDING)
-            && are_notes(row)
+        let cells = || head.iter().zip(row);
+        head.len() == row.len()
+            && cells().all(|(name, cell)| is_cell(head, name, cell))
+            && fits(head, row)
     };
-    !classes.is_empty()
-        && rows
-            .iter()
-            .all(|row| row.len() == head.len() && is_row(row))
+    head[0] == "id"
+        && head.len() > 1
+        && head[1..] != ["notes"]
+        && head.iter().rev().skip(1).all(|name| name != "notes")
+        && !rows.is_empty()
+        && rows.iter().all(is_row)
+}
+
+/// Whether this may stand under a heading of predictions.
+fn is_cell(head: &[String], name: &str, cell: &str) -> bool {
+    let is_note = |note: &str| NOTES.iter().any(|says| note.contains(says));
+    match name {
+        "id" => true,
+        "notes" => cell.is_empty() || cell.split("; ").all(is_note),
+        "prediction" => labels(head).next().is_some() || number(cell).is_some(),
+        "positive" => labels(head).any(|label| label == plain(cell)),
+        "threshold" => ["", UNREACHABLE].contains(&cell) || number(cell).is_some(),
+        _ => {
+            let is_number = [PROBABILITY, "survival_"]
+                .iter()
+                .any(|with| name.starts_with(with));
+            is_number && number(cell).is_some()
+        }
+    }
+}
+
+/// Whether the class or the labels that are predicted follow from their probabilities.
+fn fits(head: &[String], row: &[String]) -> bool {
+    let cells = || head.iter().zip(row);
+    let Some((_, predicted)) = cells().find(|(name, _)| *name == "prediction") else {
+        return true;
+    };
+    let probability =
+        |(name, cell): (&String, &String)| name.starts_with(PROBABILITY).then(|| number(cell))?;
+    let all: Vec<f64> = cells().filter_map(probability).collect();
+    let likely = labels(head).zip(&all).filter(|(_, p)| **p > 0.5);
+    let likely: Vec<&str> = likely.map(|(label, _)| label).collect();
+    let is_class = labels(head).any(|label| [predicted, plain(predicted)].contains(&label))
+        && (all.iter().sum::<f64>() - 1.0).abs() < ROUNDING;
+    all.is_empty() || is_class || likely.join("; ") == plain(predicted)
+}
+
+/// Those whose probabilities are there.
+fn labels(head: &[String]) -> impl Iterator<Item = &str> {
+    head.iter()
+        .filter_map(|name| name.strip_prefix(PROBABILITY))
+}
+
+/// What was quoted against spreadsheets.
+fn plain(cell: &str) -> &str {
+    cell.strip_prefix('\'').unwrap_or(cell)
+}
+
+/// A number as we write it.
+fn number(cell: &str) -> Option<f64> {
+    cell.parse()
+        .ok()
+        .filter(|number: &f64| number.to_string() == cell)
 }
 
 /// Whether these are values under such headings.
@@ -139,23 +150,16 @@ mod tests {
     #[test]
     fn predictions_are_known_and_whatever_was_changed_is_not() {
         assert!(is_predictions(WRITTEN));
-        let asked = "id,prediction,probability_no,probability_yes\np1,yes,0.25,0.75\n";
-        assert!(is_predictions(asked));
-        let head = "id,prediction,probability_no,probability_yes,positive,threshold,notes\n";
-        for threshold in ["", "0.25", "unreachable"] {
-            let row = |positive: &str| format!("{head}p1,yes,0.25,0.75,{positive},{threshold},\n");
-            assert!(is_predictions(&row("yes")) && !is_predictions(&row("maybe")));
-        }
-        for answers in [
-            "id,prediction,notes\np1,-2.5,\n",
-            "id,probability_ill,probability_late\np1,0.75,0.5\n",
-            "id,survival_7,survival_30.5,notes\np1,0.75,0.5,pulse was not measured\n",
+        for other in [
+            "id,prediction,probability_no,probability_yes\np1,yes,0.25,0.75\n",
+            "id,prediction,probability_no,probability_yes,positive,threshold,notes\np1,no,0.25,0.75,yes,0.8,\n",
+            "id,prediction,probability_no,probability_=1,positive,threshold\np1,'=1,0.25,0.75,'=1,\n",
+            "id,prediction,probability_a,probability_b,notes\np1,a; b,0.75,0.625,\np2,,0.25,0.5,\n",
+            "id,probability_a,probability_b\np1,0.75,0.625\n",
+            "id,prediction,notes\np1,12.5,\n",
+            "id,survival_7,survival_30.5\np1,0.75,0.5\n",
         ] {
-            assert!(is_predictions(answers), "{answers}");
-            let changed = answers
-                .replace("5,", "5 (high),")
-                .replace("5\n", "5 (high)\n");
-            assert!(!is_predictions(&changed), "{changed}");
+            assert!(is_predictions(other), "{other}");
         }
         for (from, to) in [
             (",notes", ",notes,ward"),
@@ -163,7 +167,7 @@ mod tests {
             ("probability_no", "no"),
             ("p1,no", "p1,maybe"),
             ("0.75,0.25", "0.750,0.25"),
-            ("0.75,0.25", "0.75,0.5"),
+            ("0.75,0.25", "0.75,0.625"),
             ("0.75,0.25,\n", "0.75,0.25,phone her on Monday\n"),
             ("not measured", "not measured; phone her on Monday"),
             ("0.25,\n", "0.25,\r\n"),
@@ -183,6 +187,10 @@ mod tests {
             "",
             "\n",
             "id,prediction\np1,no\n",
+            "id,notes\np1,\n",
+            "id,prediction,lab\np1,0.5,0.5\n",
+            "id,stay until 30\np1,0.5\n",
+            "id,prediction,probability_a,probability_b,notes\np1,a,0.75,0.625,\n",
             "id,prediction,notes\n",
             "a",
         ] {

@@ -181,7 +181,7 @@ impl Known {
                     let of = |row: &usize| values[row * each + label];
                     for (answer, word) in NO_OR_YES.iter().enumerate() {
                         let is = |row: &usize| of(row) == answer as f32;
-                        if !split.groups.iter().flatten().any(|row| is(row)) {
+                        if !split.groups.iter().flatten().any(is) {
                             notes.push(format!("no training rows are known to be {word} {name:?}: it cannot be learnt"));
                         }
                     }

@@ -261,7 +261,7 @@ fn held_out(
         Samples {
             x1,
             x2,
-            y: parts[i].y.clone().into(),
+            y: parts[i].y.clone(),
         }
     })
 }

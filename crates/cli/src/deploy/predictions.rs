@@ -3,6 +3,7 @@
 
 use crate::answers;
 use crate::report::text::csv_cell;
+use crate::written::UNREACHABLE;
 use selvedge_core::calibration::Calibration;
 use selvedge_core::metrics::argmax;
 use selvedge_core::outcome::{Kind, Outcome};
@@ -151,7 +152,7 @@ pub(crate) fn csv_line(
             .threshold
             .map_or(String::new(), |p| match p.is_finite() {
                 true => p.to_string(),
-                false => "unreachable".into(),
+                false => UNREACHABLE.into(),
             });
         line += &format!(",{},{threshold}", csv_cell(positive));
     }

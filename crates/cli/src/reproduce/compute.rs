@@ -7,6 +7,7 @@ use crate::comparison::Options;
 use crate::interrupt::is_interrupted;
 use crate::load;
 use anyhow::Result;
+use selvedge_core::experiment::Experiment;
 use selvedge_core::run;
 use selvedge_core::state::State;
 use selvedge_core::task::Task;
@@ -15,12 +16,13 @@ use selvedge_run::format::seconds;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-/// About so many iterations are measured, after an interval that is not.
-const ITERATIONS: u64 = 40;
+/// A turn measures about so many iterations, after an interval that it does not measure.
+const ITERATIONS: u64 = 20;
 /// How many timings each algorithm has, so that noise shows.
-const TIMINGS: usize = 5;
-/// A timing is the least of so many, taken in turns: whatever else the machine does can only add to it.
-const TURNS: usize = 3;
+const TIMINGS: u64 = 5;
+/// A timing is the least of so many turns, which algorithms take one after another: whatever else the machine does can
+/// only add to it.
+const TURNS: u64 = 3;
 
 /// Processor seconds of an iteration, divided by the groups that the data has: a merged group does the work of all of
 /// them, and its parties work side by side like theirs.
@@ -29,30 +31,36 @@ pub(super) fn table4(one: &Reproduced, options: &Options) -> Result<Section> {
     let dataset = load::dataset(&base, &options.data)?;
     let groups = dataset.groups.len() as f64;
     let threads = load::threads(Some(1))?;
-    let mut times: Vec<Vec<f64>> = vec![Vec::new(); one.compared().len()];
+    let measured = one.interval * (ITERATIONS / one.interval).max(4);
+    // Never at its end, which would be evaluated.
+    let total = TIMINGS * TURNS * (measured + one.interval) + one.interval;
+    let experiments = one.compared().iter().map(|compared| {
+        let mut set = compared.set();
+        set.push(format!("train.iterations={total}"));
+        set.push(format!("train.evaluate_every={total}"));
+        SETS.with(&base, &set)
+    });
+    let experiments: Vec<Experiment> = experiments.collect::<Result<_, _>>()?;
+    let mut running = Vec::new();
+    for experiment in &experiments {
+        let mut task = Task::new(experiment, &dataset)?;
+        task.architecture = task.architecture.with_level(options.level);
+        let state = State::initial(&task);
+        running.push((task, state));
+    }
+    let mut times: Vec<PerSeed> = vec![Vec::new(); running.len()];
     for turn in 0..TIMINGS * TURNS {
-        for (compared, times) in one.compared().iter().zip(&mut times) {
+        for ((task, state), times) in running.iter_mut().zip(&mut times) {
             if is_interrupted() {
                 break;
             }
-            let intervals = one.interval * ((ITERATIONS / one.interval).max(4) + 2);
-            let mut set = compared.set();
-            set.push(format!("train.iterations={intervals}"));
-            set.push(format!("train.evaluate_every={intervals}"));
-            let experiment = SETS.with(&base, &set)?;
-            let mut task = Task::new(&experiment, &dataset)?;
-            task.architecture = task.architecture.with_level(options.level);
-            let seconds = threads.install(|| iteration(&task)) / groups;
+            let seconds = threads.install(|| iteration(task, state, measured)) / groups;
             match times.last_mut().filter(|_| turn % TURNS > 0) {
-                Some(least) => *least = least.min(seconds),
-                None => times.push(seconds),
+                Some(Some(least)) => *least = least.min(seconds),
+                _ => times.push(Some(seconds)),
             }
         }
     }
-    let times: Vec<PerSeed> = times
-        .into_iter()
-        .map(|times| times.into_iter().map(Some).collect())
-        .collect();
     let what = "computation per iteration and group";
     let mut section = one.section("table4", "Table IV", what);
     let papers = of_paper(one.compared(), &one.paper.table4, seconds);
@@ -70,24 +78,23 @@ pub(super) fn table4(one: &Reproduced, options: &Options) -> Result<Section> {
     Ok(section)
 }
 
-/// Processor seconds of an iteration of all groups, without evaluations.
-fn iteration(task: &Task<'_>) -> f64 {
-    let total = task.experiment.train.iterations;
-    let each = task.experiment.train.global_interval;
-    let mut state = State::initial(task);
-    let (mut started, mut elapsed, mut iterations) = (0.0, 0.0, 0);
-    let mut first = 0;
-    let result: Result<_, Infallible> = run::train(task, &mut state, |interval| {
+/// Processor seconds of an iteration of all groups, without evaluations: training goes on behind an interval that
+/// is not measured for so many iterations.
+fn iteration(task: &Task<'_>, state: &mut State, measured: u64) -> f64 {
+    let from = state.progress.t + task.experiment.train.global_interval;
+    let (mut started, mut elapsed) = (f64::NAN, f64::NAN);
+    let result: Result<_, Infallible> = run::train(task, state, |interval| {
         let t = interval.state.progress.t;
-        if t >= each && first == 0 {
-            (first, started) = (t, processor_seconds());
-        } else if t < total && first > 0 {
-            (elapsed, iterations) = (processor_seconds() - started, t - first);
+        if t == from {
+            started = processor_seconds();
+        } else if t == from + measured {
+            elapsed = processor_seconds() - started;
+            return Ok(ControlFlow::Break(()));
         }
         Ok(ControlFlow::Continue(()))
     });
     let Ok(_) = result;
-    elapsed / iterations.max(1) as f64
+    elapsed / measured as f64
 }
 
 /// Seconds that a processor has worked for this thread: where it is shared, waiting for it is no work.

@@ -46,7 +46,7 @@ fn any(random: &mut Random) -> Table {
     for n in 0..rows {
         let patient = below(random, patients);
         let [lab, pulse] = [random.next(), random.next()];
-        let score = f64::powf((lab + pulse) / 2.0, rarity);
+        let score = libm::pow((lab + pulse) / 2.0, rarity);
         let label = ((score * classes as f64) as usize).min(classes - 1);
         let part = parts[patient];
         let site = patient % sites;

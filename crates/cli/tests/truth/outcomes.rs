@@ -123,7 +123,8 @@ fn a_quantity_is_said_in_its_own_unit() {
         &["predict", "run", "--input", "t.csv", "--all", "--json"],
     );
     let said = said["samples"].as_array().unwrap();
-    let errors = patients(300).iter().zip(said).map(|(p, said)| {
+    let patients = patients(300);
+    let errors = patients.iter().zip(said).map(|(p, said)| {
         let truth = f64::from(format!("{:.3}", quantity(p)).parse::<f32>().unwrap());
         (said["prediction"].as_f64().unwrap() - truth).abs()
     });

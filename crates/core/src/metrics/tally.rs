@@ -291,7 +291,7 @@ impl Tally {
     /// class; or the same of each of its known labels; or a number of survived intervals.
     pub(crate) fn is_of(&self, samples: u64) -> bool {
         let n = self.layout.outputs;
-        let halves = |output: usize| self.scores(output).map(|bins| sum(bins));
+        let halves = |output: usize| self.scores(output).map(sum);
         let errors_fit = self.errors().iter().all(|(total, errors)| {
             let most = if self.layout.kind == Kind::Survival {
                 1.0

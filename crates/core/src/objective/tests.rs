@@ -167,7 +167,8 @@ fn survival_is_judged_by_pairs_and_by_what_is_known_at_each_end() {
 
 #[test]
 fn tallies_of_groups_add_up_and_perfect_ones_are_perfect() {
-    let objectives: [(Box<dyn Objective>, fn(&mut Stream) -> Vec<f32>); 3] = [
+    type Kind = (Box<dyn Objective>, fn(&mut Stream) -> Vec<f32>);
+    let objectives: [Kind; 3] = [
         (Box::new(Sigmoids::new(1)), |s| vec![s.below(2) as f32]),
         (
             Box::new(Number::new(selvedge_nn::loss::Distance::Squared, 0.0, 1.0)),
