@@ -42,7 +42,10 @@ impl Exported<'_> {
             }
             Outcome::Survival { ends } => format!(
                 "`logits`, and `survival`, for each of these times the probability that there was no event ({names}) until then: {}.",
-                listed(ends, ", ")
+                listed(
+                    &ends.iter().map(|end| *end as f32).collect::<Vec<_>>(),
+                    ", "
+                )
             ),
         };
         let what = match model {

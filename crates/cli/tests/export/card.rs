@@ -135,3 +135,52 @@ accuracy = 0.1
     assert!(!card.contains("generated data"), "{card}");
     assert!(!card.contains("<b>"), "{card}");
 }
+
+#[test]
+fn a_card_speaks_of_what_was_asked() {
+    let place = Place::new("card-outcomes");
+    for (outcome, own, not) in [
+        (
+            "labels",
+            &[
+                "probability of yes to each of 2 labels",
+                "| micro AUC |",
+                "without label 0",
+            ][..],
+            &["The positive class", "| MAE |"][..],
+        ),
+        (
+            "quantity",
+            &[
+                "predicts a quantity",
+                "standard deviation",
+                "| MAE |",
+                "[\"prediction\"]",
+            ],
+            &["alibrated", "class", "AUC"],
+        ),
+        (
+            "survival",
+            &[
+                "censored",
+                "The last is the horizon",
+                "| Brier score |",
+                "[\"survival\"]",
+            ],
+            &["`calibrated`", "positive class", "AUC"],
+        ),
+    ] {
+        let set = format!("data.outcome={outcome}");
+        let train = ["train", "--out", outcome, "--set", &set];
+        place.succeeds(&[&train[..], &["--set", "train.iterations=40"]].concat());
+        let first = card(&place, outcome);
+        place.succeeds(&["evaluate", outcome]);
+        let second = card(&place, outcome);
+        says(&first, own);
+        for text in [&first, &second] {
+            let said = not.iter().find(|words| text.contains(**words));
+            assert!(said.is_none(), "{outcome}: {said:?}\n{text}");
+        }
+        says(&second, &["95 % bootstrap confidence intervals"]);
+    }
+}

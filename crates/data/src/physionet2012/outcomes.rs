@@ -55,7 +55,7 @@ impl Wanted {
     }
 
     /// Death in hospital.
-    #[cfg(any(test, feature = "fuzz"))]
+    #[cfg(feature = "fuzz")]
     pub(crate) const DEATH: Wanted = Wanted {
         kind: Kind::Class,
         horizon: LIVED,

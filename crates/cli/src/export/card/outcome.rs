@@ -43,7 +43,7 @@ impl Card<'_> {
             None => self.exported.answers(),
         };
         let columns = match self.outcome() {
-            Outcome::Survival { ends } => format!("none until {}", listed(ends, ", ")),
+            Outcome::Survival { ends } => format!("none until {}", times(ends)),
             _ => self.exported.classes().join(", "),
         };
         (output, columns.replace(char::is_control, " "))
@@ -71,7 +71,7 @@ impl Card<'_> {
                  times at which they were still seen, and as unknown from then on. That is right only if who leaves is no more and no less at \
                  risk than who stays.",
                 ends.len(),
-                listed(ends, ", ")
+                times(ends)
             ),
         };
         Some(format!("## What it says\n\n{text}\n"))
@@ -134,4 +134,10 @@ impl Card<'_> {
             )
         })
     }
+}
+
+/// Where intervals end, with as many digits as data have.
+fn times(ends: &[f64]) -> String {
+    let ends: Vec<f32> = ends.iter().map(|end| *end as f32).collect();
+    listed(&ends, ", ")
 }

@@ -158,7 +158,19 @@ fn of_answers(assessed: &Value, is_best: bool) -> String {
     let measures = parts.first().and_then(|part| assessed[*part].as_object());
     let names = measures.into_iter().flatten();
     let names = names.filter(|(name, value)| value.is_number() && *name != "samples");
-    let row = |(name, _): (&String, &Value)| {
+    let mut names: Vec<&String> = names.map(|(name, _)| name).collect();
+    // Those of all together come first, then those of each label or time.
+    names.sort_by(|a, b| {
+        let place = |name: &str| {
+            let time = name
+                .split_once(" at ")
+                .and_then(|(_, time)| time.parse().ok());
+            (name.contains(' '), time.unwrap_or(0.0))
+        };
+        let ((a_is_part, a_at), (b_is_part, b_at)) = (place(a), place(b));
+        a_is_part.cmp(&b_is_part).then(f64::total_cmp(&a_at, &b_at))
+    });
+    let row = |name: &String| {
         let values = parts.iter().map(|part| estimate(&assessed[*part], name));
         std::iter::once(cell(&title(name))).chain(values).collect()
     };
@@ -176,7 +188,7 @@ fn of_answers(assessed: &Value, is_best: bool) -> String {
         "From `selvedge evaluate`, with {confidence} bootstrap confidence intervals ({} resamples of the patients). The model was fitted to \
          the training samples{chosen}: the test column is the one that counts.\n\n{}",
         count(assessed["resamples"].as_u64().unwrap_or_default()),
-        table(&head, names.map(row))
+        table(&head, names.into_iter().map(row))
     )
 }
 
