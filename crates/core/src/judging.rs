@@ -67,6 +67,9 @@ pub(crate) fn scored(
     candidate: Candidate,
     (scores, without): (Scores, Vec<Without>),
 ) -> Judging {
+    if scores.training.samples() == 0 {
+        return unheard(task, state, candidate);
+    }
     let evaluation = Evaluation {
         without,
         ..conclude(task, state, &scores)
@@ -102,6 +105,18 @@ pub(crate) fn scored(
             over(task, state, evaluation)
         }
     }
+}
+
+/// Nobody whose word counts was there to say how it goes. That is no evaluation, and no divergence either.
+fn unheard(task: &Task<'_>, state: &mut State, candidate: Candidate) -> Judging {
+    if matches!(candidate, Candidate::Safe | Candidate::Good) {
+        state.good.copy_from(&state.theta);
+        for model in &mut state.groups {
+            model.copy_from(&state.theta);
+        }
+    }
+    let ending = budget(task, &state.progress).or_else(|| patience(task, &state.progress));
+    done(state, None, ending)
 }
 
 /// The run ends at this aggregation, whatever its evaluation says.

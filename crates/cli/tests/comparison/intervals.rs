@@ -99,8 +99,8 @@ fn three_figures_share_their_runs() {
         .iter()
         .map(|n| n.as_str().unwrap())
         .collect();
-    assert_eq!(notes.len(), 4);
-    assert!(notes[3].contains("by the corrected root"), "{notes:?}");
+    let of_strategy = |note: &&str| note.contains("by the corrected root");
+    assert!(notes.iter().any(of_strategy), "{notes:?}");
     let shape = claims(fig8);
     assert!(shape.iter().any(|c| c.contains("first fall")), "{shape:?}");
     assert!(shape.iter().any(|c| c.contains("then rise")), "{shape:?}");

@@ -351,5 +351,5 @@ fn a_consortium_without_defences_of_its_own_gets_the_usual_ones() {
     let (said, experiment) = kit_of(&own, "own");
     assert!(!said.contains("[defence]"), "{said}");
     assert!(experiment.contains("devices = \"median\""), "{experiment}");
-    assert!(!experiment.contains("device_limit"), "{experiment}");
+    assert!(!experiment.contains("device_limit = 100"), "{experiment}");
 }
