@@ -70,11 +70,11 @@ pub(crate) fn scored(
     if scores.training.samples() == 0 {
         return unheard(task, state, candidate);
     }
+    let finite = !plausible::are_of_a_lost_model(&scores);
     let evaluation = Evaluation {
         without,
-        ..conclude(task, state, &scores)
+        ..conclude(task, state, &scores, finite)
     };
-    let finite = !plausible::are_of_a_lost_model(&scores);
     match candidate {
         Candidate::Initial if !finite => Judging::Done(Judged {
             evaluation: None,
@@ -212,8 +212,8 @@ fn report(task: &Task<'_>, state: &State, m: usize) -> Scores {
     }
 }
 
-/// The evaluation of θ, which is kept if it is the best on the validation samples so far.
-fn conclude(task: &Task<'_>, state: &mut State, scores: &Scores) -> Evaluation {
+/// The evaluation of θ, which is kept if it is the best on the validation samples so far, and no lost model.
+fn conclude(task: &Task<'_>, state: &mut State, scores: &Scores, finite: bool) -> Evaluation {
     let State {
         progress,
         theta,
@@ -223,7 +223,7 @@ fn conclude(task: &Task<'_>, state: &mut State, scores: &Scores) -> Evaluation {
     let loss_train = scores.training.mean();
     let validation = measured(&*task.objective, &scores.validation);
     let validation = validation.map(|(loss, metrics)| Validation::new(loss, &metrics));
-    if let Some(on) = validation.filter(|_| loss_train.is_finite()) {
+    if let Some(on) = validation.filter(|_| finite) {
         let now = Best::new(progress.t, &on);
         if now.beats(progress.best) {
             progress.best = Some(now);

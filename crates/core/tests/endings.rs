@@ -391,11 +391,12 @@ fn patience_ends_the_run_at_the_first_evaluation_that_is_that_far_from_the_best(
         let cut = run(&task(&e, &data));
         // What was seen of the whole run tells where the other has to end.
         let (mut best, mut end) = (0, None);
-        let mut score = f64::NEG_INFINITY;
+        let (mut score, mut loss) = (f64::NEG_INFINITY, f64::INFINITY);
         for seen in &whole.log.evaluations {
-            let now = seen.validation.unwrap().score();
-            if now > score || (best == 0 && now >= score) {
-                (best, score) = (seen.t, now);
+            let on = seen.validation.unwrap();
+            let (now, lower) = (on.score(), on.loss_validation < loss);
+            if now > score || (now == score && (best == 0 || lower)) {
+                (best, score, loss) = (seen.t, now, on.loss_validation);
             }
             if seen.t - best >= patience && end.is_none() {
                 end = Some((seen.t, seen.t - best));
