@@ -5,7 +5,7 @@
 //!                           └──► answer ──► Tally ──► metrics            evaluation, by sums that hospitals can add up
 //! ```
 //!
-//! One file each: [softmax] for classes, [labels], [quantity], [survival]. What is known of samples is an
+//! One file each: `softmax` for classes, `labels`, `quantity`, `survival`. What is known of samples is an
 //! [outcome](crate::outcome).
 
 mod labels;

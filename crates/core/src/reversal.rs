@@ -15,7 +15,7 @@
 //! Where learning rates are so small that steps do not depend on where θ is, it says nothing.
 //!
 //! How strongly most groups pull back tells how much there is to be seen: a group that pushes on while most pull back is
-//! found sooner ([`lead`]).
+//! found sooner (`lead`).
 //!
 //! Of steps the cloud keeps sketches: sums of their numbers with random signs, of which products are about the same.
 

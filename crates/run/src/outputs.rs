@@ -3,7 +3,7 @@
 //!
 //! Paths are compared by what they lead to (device and inode), so that links, `./` and other spellings make no
 //! difference. What a command reads cannot always be known in advance, so an existing file is only replaced if it is as an
-//! earlier command wrote it, which its [seal](crate::seal) shows.
+//! earlier command wrote it, which its seal shows.
 
 mod kind;
 
