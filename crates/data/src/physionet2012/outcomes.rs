@@ -187,10 +187,16 @@ pub(crate) fn read_outcomes(
         let number = match (days, cells.get(2)) {
             ([name], Some(cell)) => {
                 let found = cell.text().parse::<f32>().ok();
-                let found = found.filter(|days| days.is_finite() && *days >= -1.0);
+                let found = found.filter(|days| days.is_finite());
                 let expected = "days, or -1 where that is unknown";
                 let found = found.ok_or_else(|| wrong(line, name, cell.text(), expected))?;
-                Some(found).filter(|days| *days >= 0.0)
+                // The set has -1 there, and once -23.
+                let known = Some(found).filter(|days| *days >= 0.0);
+                if wanted.kind == Kind::Survival && died == 1 && known.is_none() {
+                    let expected = "the days until death, since In-hospital_death is 1";
+                    return Err(wrong(line, name, cell.text(), expected));
+                }
+                known
             }
             _ => None,
         };
@@ -205,4 +211,41 @@ pub(crate) fn read_outcomes(
         }
     })?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(kind: Kind, row: &str) -> Result<Outcomes, DataError> {
+        let text = Text {
+            place: "Outcomes-a.txt".into(),
+            name: "Outcomes-a.txt".into(),
+            text: format!(
+                "RecordID,SAPS-I,SOFA,Length_of_stay,Survival,In-hospital_death\n{row}\n"
+            ),
+        };
+        let wanted = Wanted {
+            kind,
+            horizon: LIVED,
+        };
+        let mut outcomes = Outcomes::new();
+        read_outcomes(&text, wanted, &mut outcomes).map(|()| outcomes)
+    }
+
+    #[test]
+    fn days_below_zero_are_unknown_unless_somebody_died() {
+        let alive = read(Kind::Survival, "7,18,6,4,-23,0").unwrap();
+        assert_eq!(alive[&7].lived, None);
+        let died = read(Kind::Survival, "7,18,6,4,12,1").unwrap();
+        assert_eq!(died[&7].lived, Some(12.0));
+        let error = read(Kind::Survival, "7,18,6,4,-1,1").unwrap_err();
+        assert!(error.to_string().contains("since In-hospital_death is 1"));
+        assert!(read(Kind::Class, "7,18,6,4,-1,1").is_ok());
+        assert!(read(Kind::Quantity, "7,18,6,many,-1,0").is_err());
+        assert_eq!(
+            read(Kind::Quantity, "7,18,6,-1,-1,0").unwrap()[&7].stay,
+            None
+        );
+    }
 }
