@@ -5,7 +5,7 @@ use crate::aggregate::{Aggregations, Gatherer};
 use crate::attack::Attack;
 use crate::cost::DeviceCost;
 use crate::dataset::Dataset;
-use crate::experiment::{Adaptive, Algorithm, Experiment};
+use crate::experiment::{Adaptive, Algorithm, DataSettings, Experiment};
 use crate::keys::{Purpose, key};
 use crate::ledger::WORD;
 use crate::local_steps::{Descent, Steps};
@@ -17,6 +17,7 @@ use crate::optimiser::{Mover, Optimiser, Optimisers, Sgd};
 use crate::outcome::{Kind, Outcome, Targets};
 use crate::schedule::{Schedule, Segment};
 use crate::selection::{Draw, Selection, Uniform, subset_size};
+use selvedge_nn::loss::Distance;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -140,6 +141,16 @@ pub enum TaskError {
         /// The targets that are.
         right: String,
     },
+    /// A setting of another kind of outcome.
+    #[error("{key} is for {of}, but the outcome is {kind}: leave it out")]
+    OtherOutcome {
+        /// The key.
+        key: &'static str,
+        /// What it is for.
+        of: &'static str,
+        /// The kind of outcome.
+        kind: &'static str,
+    },
     /// Weights of what has none.
     #[error("train.class_weights is for classes and labels: leave it out")]
     Unweighted,
@@ -251,6 +262,7 @@ impl<'a> Task<'a> {
             });
         }
         check_metrics(experiment, outcome.kind())?;
+        check_outcome(experiment, outcome.kind())?;
         let train = &experiment.train;
         let mut architecture = Architecture::new(
             &experiment.model,
@@ -525,6 +537,39 @@ pub fn check_measured(
             Kind::Survival => "survival",
         },
         right: right.collect::<Vec<_>>().join(", "),
+    })
+}
+
+/// Refuses settings that would have no effect, since they are about another kind of outcome.
+fn check_outcome(experiment: &Experiment, kind: Kind) -> Result<(), TaskError> {
+    let (train, data) = (&experiment.train, &experiment.data);
+    let usual = DataSettings::default();
+    let (loss, quantity) = (train.distance(), "a quantity");
+    let (curve, survival) = ((data.intervals, data.horizon), "survival");
+    let set = [
+        (
+            "train.loss",
+            quantity,
+            Kind::Quantity,
+            loss != Distance::Squared,
+        ),
+        (
+            "data.intervals",
+            survival,
+            Kind::Survival,
+            curve.0 != usual.intervals,
+        ),
+        ("data.horizon", survival, Kind::Survival, curve.1.is_some()),
+    ];
+    let wrong = set
+        .into_iter()
+        .find(|(.., of, is_set)| *is_set && *of != kind);
+    wrong.map_or(Ok(()), |(key, of, ..)| {
+        Err(TaskError::OtherOutcome {
+            key,
+            of,
+            kind: kind.name(),
+        })
     })
 }
 

@@ -246,6 +246,22 @@ fn what_contradicts_itself_is_refused_with_its_row() {
         "data.table.positive=yes",
         &["data.table.positive", "no class"],
     );
+    with(
+        "data.intervals=5",
+        &["data.intervals is for survival", "the outcome is quantity"],
+    );
+    with("data.horizon=9", &["data.horizon is for survival"]);
+    quantity.refuses(
+        &[
+            "train",
+            "synthetic",
+            "--set",
+            "train.loss=huber",
+            "--out",
+            "run",
+        ],
+        &["train.loss is for a quantity", "the outcome is class"],
+    );
     quantity.write("t.csv", "id,lab,pulse,days\na,0,1,5\nb,1,0,many\nc,1,1,7\n");
     with(
         "data.outcome=quantity",
