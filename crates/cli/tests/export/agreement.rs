@@ -79,6 +79,10 @@ fn random_experiment(seed: u64, outcome: &str, seen: &mut BTreeSet<(String, usiz
     });
     let algorithm = ["hsgd", "hospital-only", "device-only", "hsgd"][seed as usize % 4];
     let validation = [0.0, 0.3][seed as usize % 2];
+    let asked = match outcome {
+        "survival" => format!("intervals = {intervals}\n"),
+        _ => String::new(),
+    };
     // A quantity has no bound; weights that grow large would have none either.
     let rate = if outcome == "quantity" { 0.01 } else { 0.3 };
     format!(
@@ -89,8 +93,7 @@ devices = 20
 features = [{}, {}]
 classes = {classes}
 outcome = \"{outcome}\"
-intervals = {intervals}
-validation = {validation}
+{asked}validation = {validation}
 [train]
 algorithm = \"{algorithm}\"
 iterations = 20
