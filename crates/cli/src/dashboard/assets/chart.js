@@ -66,7 +66,7 @@ export class Chart {
   // `options`: title, height, and show: how a value is written.
   constructor(options) {
     this.options = { height: 250, show: value, ...options };
-    this.svg = svg("svg", { class: "chart", role: "img", tabindex: "0" });
+    this.svg = svg("svg", { class: "chart", role: "img", tabindex: "0", "aria-label": this.options.title || "chart" });
     this.element = h("figure", {}, this.svg);
     this.series = [];
     this.axis = "iterations";
