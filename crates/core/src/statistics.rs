@@ -10,6 +10,12 @@ use selvedge_nn::{Shape, random::Key};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 
+/// The deviation of a normal distribution, by the distance of its quartiles.
+const NORMAL_QUARTILES: f64 = 0.741_301_109_252_801;
+
+/// The skewness from which on a column's logarithm is scaled; that of an exponential distribution is 2.
+const SKEWED: f64 = 1.0;
+
 /// A mean and a deviation, and bounds to clip to: the numbers that scale one column, or a whole table.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Unchecked")]
@@ -21,6 +27,10 @@ pub struct Scale {
     /// The bounds to which values are clipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clip: Option<[f64; 2]>,
+    /// Of a skewed column its logarithm is scaled, ln(1 + (x − a) / b): the least value a, and a usual distance b from
+    /// it, so that the unit of the column does not matter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<[f64; 2]>,
 }
 
 /// A scale as it stands in a file.
@@ -29,6 +39,7 @@ struct Unchecked {
     mean: f64,
     deviation: f64,
     clip: Option<[f64; 2]>,
+    log: Option<[f64; 2]>,
 }
 
 impl TryFrom<Unchecked> for Scale {
@@ -39,6 +50,7 @@ impl TryFrom<Unchecked> for Scale {
             mean,
             deviation,
             clip,
+            log,
         } = scale;
         if !mean.is_finite() || !deviation.is_finite() || deviation <= 0.0 {
             return Err(format!(
@@ -51,10 +63,18 @@ impl TryFrom<Unchecked> for Scale {
                 "a scale that clips to [{low}, {high}]: expected the lower bound first"
             ));
         }
+        let unfit =
+            |[least, unit]: &[f64; 2]| !least.is_finite() || !unit.is_normal() || *unit < 0.0;
+        if let Some([least, unit]) = log.filter(unfit) {
+            return Err(format!(
+                "a scale with the logarithm of values from {least} in units of {unit}: expected finite numbers, the unit above 0"
+            ));
+        }
         Ok(Scale {
             mean,
             deviation,
             clip,
+            log,
         })
     }
 }
@@ -65,27 +85,84 @@ impl Scale {
         mean: 0.0,
         deviation: 1.0,
         clip: None,
+        log: None,
     };
 
     /// Measures `values` (twice: squares are taken around the mean, which loses no digits).
     ///
     /// Where nothing varies the deviation is 1, so that a constant becomes 0 and not NaN.
     pub fn of(values: impl Iterator<Item = f32> + Clone) -> Self {
+        Self::of_exact(values.map(f64::from))
+    }
+
+    fn of_exact(values: impl Iterator<Item = f64> + Clone) -> Self {
         let (mut count, mut sum) = (0u64, 0.0);
         for value in values.clone() {
             count += 1;
-            sum += f64::from(value);
+            sum += value;
         }
         let count = count.max(1) as f64;
         let mean = sum / count;
-        let squares: f64 = values
-            .map(|v| (f64::from(v) - mean) * (f64::from(v) - mean))
-            .sum();
+        let squares: f64 = values.map(|v| (v - mean) * (v - mean)).sum();
         let deviation = (squares / count).sqrt();
         Scale {
             mean,
             deviation: if deviation > 0.0 { deviation } else { 1.0 },
-            clip: None,
+            ..Scale::IDENTITY
+        }
+    }
+
+    /// The median, and as the deviation 0.741 times the distance of the quartiles: what mean and deviation are of values
+    /// that are normally distributed, and few far values do not change it. Where half of all are the same, the mean and
+    /// the deviation are all there is.
+    pub fn robust(values: &[f32]) -> Self {
+        let mut ranked = values.to_vec();
+        let last = values.len().saturating_sub(1);
+        let mut quartile = |n: usize| {
+            let middle = ranked.select_nth_unstable_by(last * n / 4, f32::total_cmp);
+            f64::from(*middle.1)
+        };
+        if values.is_empty() {
+            return Scale::IDENTITY;
+        }
+        let [low, median, high] = [1, 2, 3].map(&mut quartile);
+        match high > low {
+            true => Scale {
+                mean: median,
+                deviation: (high - low) * NORMAL_QUARTILES,
+                ..Scale::IDENTITY
+            },
+            false => Scale::of(values.iter().copied()),
+        }
+    }
+
+    /// Of values that are skewed to the right the mean and the deviation of their logarithms; else those of the values.
+    pub fn unskewed(values: &[f32]) -> Self {
+        let plain = Scale::of(values.iter().copied());
+        let cube = |value: &f32| {
+            let far = (f64::from(*value) - plain.mean) / plain.deviation;
+            far * far * far
+        };
+        let cubes: f64 = values.iter().map(cube).sum();
+        if cubes <= SKEWED * values.len() as f64 {
+            return plain;
+        }
+        let least = values.iter().copied().fold(f32::INFINITY, f32::min);
+        let mut ranked = values.to_vec();
+        let median = *ranked
+            .select_nth_unstable_by(values.len() / 2, f32::total_cmp)
+            .1;
+        let least = f64::from(least);
+        // Where the least is the most frequent as well, the mean is the next best unit.
+        let unit = match f64::from(median) - least {
+            unit if unit.is_normal() => unit,
+            _ => plain.mean - least,
+        };
+        let log = [least, unit];
+        let logarithms = values.iter().map(|value| logarithm(f64::from(*value), log));
+        Scale {
+            log: Some(log),
+            ..Scale::of_exact(logarithms)
         }
     }
 
@@ -103,6 +180,11 @@ impl Scale {
 
     /// The same for values clipped to their 1st and 99th percentiles, those of rank ⌈n/100⌉ from either end.
     pub fn of_clipped(values: &[f32]) -> Self {
+        Self::clipped(values, |values| Scale::of(values.iter().copied()))
+    }
+
+    /// What `measure` says of values that are clipped like this.
+    pub fn clipped(values: &[f32], measure: impl Fn(&[f32]) -> Self) -> Self {
         if values.is_empty() {
             return Scale::IDENTITY.still(std::iter::empty());
         }
@@ -110,11 +192,25 @@ impl Scale {
         let beyond = values.len().div_ceil(100) - 1;
         let mut of_rank = |rank: usize| *ranked.select_nth_unstable_by(rank, f32::total_cmp).1;
         let (low, high) = (of_rank(beyond), of_rank(values.len() - 1 - beyond));
-        let clamped = values.iter().map(|v| v.clamp(low, high));
+        let clamped: Vec<f32> = values.iter().map(|v| v.clamp(low, high)).collect();
         Scale {
             clip: Some([f64::from(low), f64::from(high)]),
-            ..Scale::of(clamped)
+            ..measure(&clamped)
         }
+    }
+
+    /// How many deviations a value is from the mean, however far away.
+    pub fn deviations(self, value: f32) -> f64 {
+        let value = f64::from(value);
+        let value = self.log.map_or(value, |log| logarithm(value, log));
+        (value - self.mean) / self.deviation
+    }
+
+    /// The value of the column that is so many deviations from the mean.
+    pub fn at(self, deviations: f64) -> f64 {
+        let value = self.mean + deviations * self.deviation;
+        self.log
+            .map_or(value, |[least, unit]| least + unit * libm::expm1(value))
     }
 
     /// One scaled value; what is missing becomes the mean.
@@ -126,8 +222,14 @@ impl Scale {
         let value = self
             .clip
             .map_or(value, |[low, high]| value.clamp(low, high));
+        let value = self.log.map_or(value, |log| logarithm(value, log));
         ((value - self.mean) / self.deviation) as f32
     }
+}
+
+/// ln(1 + (x − least) / unit), and 0 below the least.
+fn logarithm(value: f64, [least, unit]: [f64; 2]) -> f64 {
+    libm::log1p((value - least).max(0.0) / unit)
 }
 
 /// How the rows of one side are scaled.
@@ -162,7 +264,9 @@ impl SideStatistics {
         let fits = numbers.is_some_and(|n| n > 0 && n.is_multiple_of(self.scales.len().max(1)));
         let sound = |s: &Scale| {
             let clip = s.clip.unwrap_or([0.0, 0.0]);
-            s.mean.is_finite() && s.deviation.is_normal() && clip[0] <= clip[1]
+            let log = s.log.unwrap_or([0.0, 1.0]);
+            let is_log = log[0].is_finite() && log[1].is_normal() && log[1] > 0.0;
+            s.mean.is_finite() && s.deviation.is_normal() && clip[0] <= clip[1] && is_log
         };
         match !self.scales.is_empty() && fits && self.scales.iter().all(sound) {
             true => Ok(()),
@@ -288,7 +392,7 @@ mod tests {
             Scale {
                 mean: 3.0,
                 deviation: 3.5f64.sqrt(),
-                clip: None
+                ..Scale::IDENTITY
             }
         );
         let scaled = values.map(|v| f64::from(scale.apply(v)));
@@ -331,6 +435,49 @@ mod tests {
         ] {
             assert!(read(text).unwrap_err().contains(part), "{text}");
         }
+    }
+
+    #[test]
+    fn of_skewed_values_the_logarithm_is_scaled() {
+        let values: Vec<f32> = (0..1000)
+            .map(|i| (f64::from(i) / 250.0).exp() as f32)
+            .collect();
+        let scale = Scale::unskewed(&values);
+        let [least, unit] = scale.log.unwrap();
+        assert_eq!((least, unit), (1.0, f64::from(values[500]) - 1.0));
+        let scaled: Vec<f64> = values.iter().map(|v| f64::from(scale.apply(*v))).collect();
+        let mean = scaled.iter().sum::<f64>() / 1000.0;
+        let square = scaled.iter().map(|v| v * v).sum::<f64>() / 1000.0;
+        assert!(mean.abs() < 1e-6 && (square - 1.0).abs() < 1e-6);
+        // The unit of a column does not matter, and what is below the least is like the least.
+        let grams: Vec<f32> = values.iter().map(|v| v * 1024.0).collect();
+        let of_grams = Scale::unskewed(&grams);
+        assert!((of_grams.apply(2048.0) - scale.apply(2.0)).abs() < 1e-6);
+        assert_eq!(scale.apply(-9.0), scale.apply(1.0));
+        assert!((scale.at(scale.deviations(20.0)) - 20.0).abs() < 1e-9);
+        assert_eq!(scale.apply(f32::NAN), 0.0);
+        let even: Vec<f32> = (0..1000).map(|i| i as f32).collect();
+        assert_eq!(Scale::unskewed(&even), Scale::of(even.iter().copied()));
+        // Counts of which most are zero.
+        let counts = [0.0f32, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 5.0];
+        assert_eq!(Scale::unskewed(&counts).log.unwrap(), [0.0, 6.0 / 9.0]);
+        let read: Scale = serde_json::from_str(&serde_json::to_string(&scale).unwrap()).unwrap();
+        assert_eq!(read, scale);
+        let wrong = r#"{"mean": 1, "deviation": 2, "log": [0, -1]}"#;
+        assert!(serde_json::from_str::<Scale>(wrong).is_err());
+    }
+
+    #[test]
+    fn few_far_values_do_not_change_a_robust_scale() {
+        let mut values: Vec<f32> = (0..=100).map(|i| i as f32).collect();
+        let scale = Scale::robust(&values);
+        assert_eq!(scale.mean, 50.0);
+        assert!((scale.deviation - 50.0 / 1.349).abs() < 0.01);
+        values[100] = 1e9;
+        assert_eq!(Scale::robust(&values), scale);
+        let mostly = [3.0f32, 3.0, 3.0, 3.0, 8.0];
+        assert_eq!(Scale::robust(&mostly), Scale::of(mostly.iter().copied()));
+        assert_eq!(Scale::robust(&[]), Scale::IDENTITY);
     }
 
     #[test]

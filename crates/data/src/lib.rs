@@ -17,6 +17,7 @@
 //! ```
 
 mod asked;
+mod derived;
 pub mod enrol;
 mod error;
 mod esr;

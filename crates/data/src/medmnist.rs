@@ -89,7 +89,7 @@ const FRAME: (usize, usize) = (3, 28);
 const GREY: Scale = Scale {
     mean: 127.5,
     deviation: 127.5,
-    clip: None,
+    ..Scale::IDENTITY
 };
 
 /// The parts of the file, in order.

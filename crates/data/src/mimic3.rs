@@ -545,7 +545,7 @@ fn rows_of(
         true => Scale {
             mean: state.means[c],
             deviation: state.stds[c],
-            clip: None,
+            ..Scale::IDENTITY
         },
         false => Scale::IDENTITY,
     };

@@ -3,20 +3,22 @@
 //! too ([outcomes]).
 //!
 //! Each stay becomes 48 hourly steps: the last value of the hour, carried forward, and beside it whether the hour had
-//! one. A wearable can measure ten of the channels; the hospital holds the other 27, and with `data.vertical =
-//! "statics"` age, sex, height, ward and weight at admission at every step too. Training is on set a, the test on set
-//! b.
+//! one; `data.hours` makes longer steps, and `data.derived` says more of each. A wearable can measure ten of the
+//! channels; the hospital holds the other 27. With `data.vertical = "statics"` it has age, sex, height, unit and weight
+//! at admission too, at every step; with `"statics-both"` the device has what a patient knows of them as well.
+//! Training is on set a, the test on set b.
 
 mod outcomes;
 
 use crate::DataError;
+use crate::derived::{Columns, Derived};
 use crate::files::collection::{self, Text, file_of, is_archive};
 #[cfg(feature = "fuzz")]
 use crate::fuzz::{self, Target};
 use crate::inputs::Inputs;
 use crate::rows::{Part, Purpose, Rows, Side};
 use crate::sets::{DataSet, MORTALITY_TARGETS, Source, Twin, mortality};
-use crate::settings::{find_file, vertical};
+use crate::settings::{find_file, vertical, wrong};
 use crate::statistics::Scaling;
 use outcomes::OUTCOMES;
 pub(crate) use outcomes::{Outcomes, Wanted, read_outcomes};
@@ -29,7 +31,7 @@ use std::sync::LazyLock;
 
 const ORIGIN: &str = "`selvedge data fetch physionet2012` gets PhysioNet's Challenge 2012; `--set data.set=synthetic-physionet2012` runs without files";
 
-const STEPS: usize = 48;
+const HOURS: usize = 48;
 
 /// What a wearable can measure.
 static DEVICE: LazyLock<Vec<&str>> = LazyLock::new(|| {
@@ -47,8 +49,92 @@ static HOSPITAL: LazyLock<Vec<&str>> = LazyLock::new(|| {
 /// What is known at admission.
 const STATICS: [&str; 5] = ["Age", "Gender", "Height", "ICUType", "Weight"];
 
+/// Those that a patient knows too.
+const PERSONAL: [usize; 4] = [0, 1, 2, 4];
+
+/// The units that `ICUType` numbers from 1.
+const UNITS: [&str; 4] = [
+    "coronary care",
+    "cardiac surgery recovery",
+    "medical",
+    "surgical",
+];
+
+/// Who has what is known at admission.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Statics {
+    Nobody,
+    /// The hospital, with the unit as a number.
+    Hospital,
+    /// The hospital, with a flag for each unit, and the device without the unit.
+    Both,
+}
+
+impl Statics {
+    /// Their names on each side.
+    fn names(self) -> [Vec<String>; 2] {
+        let named = |at: &usize| format!("{} at admission", STATICS[*at]);
+        let personal = || PERSONAL.iter().map(named).collect::<Vec<_>>();
+        let units = UNITS.iter().map(|unit| format!("unit: {unit}"));
+        match self {
+            Statics::Nobody => [Vec::new(), Vec::new()],
+            Statics::Hospital => [
+                (0..STATICS.len()).map(|at| named(&at)).collect(),
+                Vec::new(),
+            ],
+            Statics::Both => [personal().into_iter().chain(units).collect(), personal()],
+        }
+    }
+
+    /// What they are, in the order of their names.
+    fn values(self, known: &[f32; STATICS.len()]) -> [Vec<f32>; 2] {
+        let personal = || PERSONAL.iter().map(|at| known[*at]).collect::<Vec<f32>>();
+        let unit = |number: usize| f32::from(u8::from(known[3] == number as f32));
+        let units = (1..=UNITS.len()).map(unit);
+        match self {
+            Statics::Nobody => [Vec::new(), Vec::new()],
+            Statics::Hospital => [known.to_vec(), Vec::new()],
+            Statics::Both => [personal().into_iter().chain(units).collect(), personal()],
+        }
+    }
+}
+
+/// How stays are made into rows.
+#[derive(Clone, Debug)]
+pub(crate) struct Manner {
+    statics: Statics,
+    /// Hours that a step takes.
+    hours: usize,
+    derived: Vec<Derived>,
+    wanted: Wanted,
+}
+
+impl Manner {
+    pub(crate) fn of(settings: &DataSettings) -> Result<Self, DataError> {
+        if !HOURS.is_multiple_of(settings.hours) {
+            let expected = format!("expected a divisor of {HOURS}, like 2 or 6");
+            return Err(wrong("hours", settings.hours, expected));
+        }
+        Ok(Manner {
+            statics: match vertical(settings, &SET)? {
+                "statics" => Statics::Hospital,
+                "statics-both" => Statics::Both,
+                _ => Statics::Nobody,
+            },
+            hours: settings.hours,
+            derived: Derived::of(settings)?,
+            wanted: Wanted::of(settings)?,
+        })
+    }
+
+    fn steps(&self) -> usize {
+        HOURS / self.hours
+    }
+}
+
 pub(crate) static SET: DataSet = DataSet {
-    verticals: &["statics"],
+    verticals: &["statics", "statics-both"],
+    has_steps: true,
     outcomes: OUTCOMES,
     usual: |data| Usual {
         outputs: Wanted::labels(data),
@@ -73,21 +159,21 @@ pub(crate) static SET: DataSet = DataSet {
 
 /// Reads the set.
 fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<Rows, DataError> {
-    let how = (has_statics(settings)?, Wanted::of(settings)?);
+    let manner = Manner::of(settings)?;
     let usual = ["physionet2012", "physionet2012/physionet2012-ab.tar.gz"];
     let found = find_file("PhysioNet 2012", settings, data_dir, &usual, ORIGIN)?;
     let sources = sources(&found)?;
     let (mut stays, mut outcomes) = (Stays::default(), Outcomes::new());
     for source in &sources {
         collection::read(source, &is_wanted, &mut |texts| {
-            take(&texts, how, &mut stays, &mut outcomes)
+            take(&texts, &manner, &mut stays, &mut outcomes)
         })?;
     }
     let path = match <[PathBuf; 1]>::try_from(sources) {
         Ok([single]) => single,
         Err(_) => found,
     };
-    rows(path, stays, Some(&outcomes), how)
+    rows(path, stays, Some(&outcomes), &manner)
 }
 
 /// Reads stays that training has not seen: folders or archives of them, whatever the set is called, or single files.
@@ -98,12 +184,12 @@ fn read_new(
     paths: &[PathBuf],
     purpose: Purpose,
 ) -> Result<Rows, DataError> {
-    let how = (has_statics(settings)?, Wanted::of(settings)?);
+    let manner = Manner::of(settings)?;
     let labelled = purpose == Purpose::New { labelled: true };
     let wanted = |name: &str| is_stay(name) || (labelled && is_outcomes(name));
     let (mut stays, mut outcomes) = (Stays::default(), Outcomes::new());
     for path in paths {
-        let mut take = |texts: Vec<Text>| take(&texts, how, &mut stays, &mut outcomes);
+        let mut take = |texts: Vec<Text>| take(&texts, &manner, &mut stays, &mut outcomes);
         collection::read_new((path, "txt"), &wanted, &is_stay, &mut take)?;
     }
     if labelled && outcomes.is_empty() {
@@ -115,25 +201,21 @@ fn read_new(
                 folder
             };
             collection::read_top(folder, &is_outcomes, &mut |texts| {
-                take(&texts, how, &mut Stays::default(), &mut outcomes)
+                take(&texts, &manner, &mut Stays::default(), &mut outcomes)
             })?;
         }
     }
     let first = paths.first().cloned().unwrap_or_default();
-    let mut rows = rows(first, stays, labelled.then_some(&outcomes), how)?;
+    let mut rows = rows(first, stays, labelled.then_some(&outcomes), &manner)?;
     // Outcomes of others say nothing about these.
     rows.notes.clear();
     Ok(rows)
 }
 
-fn has_statics(settings: &DataSettings) -> Result<bool, DataError> {
-    Ok(vertical(settings, &SET)? == "statics")
-}
-
 /// Takes in some files: stays, and lists of outcomes.
 fn take(
     texts: &[Text],
-    (statics, wanted): (bool, Wanted),
+    manner: &Manner,
     stays: &mut Stays,
     outcomes: &mut Outcomes,
 ) -> Result<(), DataError> {
@@ -141,7 +223,7 @@ fn take(
         .par_iter()
         .map(|text| match text.name.contains("Outcomes") {
             true => Ok(None),
-            false => Stay::parse(text, statics).map(Some),
+            false => Stay::parse(text, manner).map(Some),
         })
         .collect();
     parsed?
@@ -149,7 +231,7 @@ fn take(
         .flatten()
         .for_each(|stay| stays.push(stay));
     for text in texts.iter().filter(|text| text.name.contains("Outcomes")) {
-        read_outcomes(text, wanted, outcomes)?;
+        read_outcomes(text, manner.wanted, outcomes)?;
     }
     Ok(())
 }
@@ -240,8 +322,9 @@ pub(crate) fn rows(
     path: PathBuf,
     stays: Stays,
     outcomes: Option<&Outcomes>,
-    (statics, wanted): (bool, Wanted),
+    manner: &Manner,
 ) -> Result<Rows, DataError> {
+    let wanted = manner.wanted;
     let problem = |problem: String| DataError::file(&path, problem);
     if stays.who.is_empty() {
         return Err(problem(
@@ -298,9 +381,15 @@ pub(crate) fn rows(
             all + without
         )),
     }
+    let [of_hospital, of_device] = manner.statics.names();
     let sides = [
-        side(stays.hospital, order.clone(), &HOSPITAL, statics),
-        side(stays.device, order, &DEVICE, false),
+        side(
+            stays.hospital,
+            order.clone(),
+            (&HOSPITAL, of_hospital),
+            manner,
+        ),
+        side(stays.device, order, (&DEVICE, of_device), manner),
     ];
     Ok(Rows {
         classes: wanted.names(),
@@ -313,17 +402,23 @@ pub(crate) fn rows(
     })
 }
 
-/// A side of so many channels, each with a mask.
-fn side(values: Vec<f32>, order: Vec<u32>, channels: &[&str], statics: bool) -> Side {
-    let statics = if statics { &STATICS[..] } else { &[] };
+/// A side of so many channels, each with a mask and with what is derived of it, and what is known at admission.
+fn side(
+    values: Vec<f32>,
+    order: Vec<u32>,
+    (channels, statics): (&[&str], Vec<String>),
+    manner: &Manner,
+) -> Side {
     let names = channels.iter().map(ToString::to_string);
     let masks = channels.iter().map(|name| format!("{name} measured"));
-    let statics = statics.iter().map(|name| format!("{name} at admission"));
-    let names: Vec<String> = names.chain(masks).chain(statics).collect();
-    let is_mask = |at: usize| (channels.len()..2 * channels.len()).contains(&at);
-    let shape = Shape::Steps(STEPS, names.len());
+    let derived = Columns::names(&manner.derived, channels.iter().copied());
+    let names: Vec<String> = names.chain(masks).chain(derived).chain(statics).collect();
+    let is_flag = |(at, name): (usize, &String)| {
+        (channels.len()..2 * channels.len()).contains(&at) || name.starts_with("unit: ")
+    };
+    let shape = Shape::Steps(manner.steps(), names.len());
     let scaling = Scaling::Columns {
-        scaled: (0..names.len()).map(|at| !is_mask(at)).collect(),
+        scaled: names.iter().enumerate().map(|of| !is_flag(of)).collect(),
         clipped: true,
     };
     Side {
@@ -341,41 +436,47 @@ pub(crate) struct Stay {
     device: Vec<f32>,
 }
 
-/// The channels of one side, filled hour by hour.
+/// The channels of one side, filled step by step.
 struct Grid {
     channels: usize,
     width: usize,
     values: Vec<f32>,
+    derived: Columns,
 }
 
 impl Grid {
-    fn new(channels: usize, statics: usize) -> Self {
-        let width = 2 * channels + statics;
-        let mut values = vec![f32::NAN; STEPS * width];
+    fn new(channels: usize, statics: usize, manner: &Manner) -> Self {
+        let first = 2 * channels;
+        let width = first + Columns::width(&manner.derived, channels) + statics;
+        let mut values = vec![f32::NAN; manner.steps() * width];
         for step in values.chunks_exact_mut(width) {
-            step[channels..2 * channels].fill(0.0);
+            step[channels..first].fill(0.0);
         }
         Grid {
             channels,
             width,
             values,
+            derived: Columns::new(&manner.derived, channels, first, manner.steps()),
         }
     }
 
     fn set(&mut self, step: usize, channel: usize, value: f32) {
-        self.values[step * self.width + channel] = value;
-        self.values[step * self.width + self.channels + channel] = 1.0;
+        let numbers = &mut self.values[step * self.width..][..self.width];
+        numbers[channel] = value;
+        numbers[self.channels + channel] = 1.0;
+        self.derived.note((step, channel), value, numbers);
     }
 
-    /// Carries values forward to hours that have none.
-    fn carry(mut self) -> Vec<f32> {
-        for step in 1..STEPS {
-            let (before, now) = self.values.split_at_mut(step * self.width);
-            let before = &before[(step - 1) * self.width..];
-            for channel in 0..self.channels {
-                if now[channel].is_nan() {
-                    now[channel] = before[channel];
-                }
+    /// Writes what is known at admission, and carries values forward to steps that have none.
+    fn finish(mut self, statics: &[f32]) -> Vec<f32> {
+        let steps = self.values.len() / self.width;
+        self.derived.finish(steps, self.width, &mut self.values);
+        for step in self.values.chunks_exact_mut(self.width) {
+            step[self.width - statics.len()..].copy_from_slice(statics);
+        }
+        for at in self.width..self.values.len() {
+            if self.values[at].is_nan() {
+                self.values[at] = self.values[at - self.width];
             }
         }
         self.values
@@ -384,12 +485,13 @@ impl Grid {
 
 impl Stay {
     /// Reads one stay's file.
-    pub(crate) fn parse(text: &Text, statics: bool) -> Result<Self, DataError> {
+    pub(crate) fn parse(text: &Text, manner: &Manner) -> Result<Self, DataError> {
         let wrong = |line, column: &str, value: &str, expected: &str| {
             text.wrong(line, column, value, expected)
         };
-        let mut hospital = Grid::new(HOSPITAL.len(), if statics { STATICS.len() } else { 0 });
-        let mut device = Grid::new(DEVICE.len(), 0);
+        let [of_hospital, of_device] = manner.statics.names().map(|names| names.len());
+        let mut hospital = Grid::new(HOSPITAL.len(), of_hospital, manner);
+        let mut device = Grid::new(DEVICE.len(), of_device, manner);
         let mut at_admission = [f32::NAN; STATICS.len()];
         let mut id = None;
         let csv = text.csv()?;
@@ -423,7 +525,7 @@ impl Stay {
             if value < 0.0 {
                 return Ok(());
             }
-            let step = (minutes / 60).min(STEPS - 1);
+            let step = (minutes / 60).min(HOURS - 1) / manner.hours;
             if let Some(at) = STATICS
                 .iter()
                 .position(|n| *n == name)
@@ -454,18 +556,12 @@ impl Stay {
                 "no RecordID in it: expected the line 00:00,RecordID,<number>",
             ));
         };
-        let width = hospital.width;
-        let mut hospital = hospital.carry();
-        if statics {
-            for step in hospital.chunks_exact_mut(width) {
-                step[2 * HOSPITAL.len()..].copy_from_slice(&at_admission);
-            }
-        }
+        let [of_hospital, of_device] = manner.statics.values(&at_admission);
         Ok(Stay {
             id,
             part: part_of(&text.place.to_string_lossy()),
-            hospital,
-            device: device.carry(),
+            hospital: hospital.finish(&of_hospital),
+            device: device.finish(&of_device),
         })
     }
 }
@@ -499,7 +595,7 @@ mod tests {
                 name: "set-a/1.txt".into(),
                 text: format!("Time,Parameter,Value\n00:00,RecordID,{id}\n{time},HR,80\n"),
             };
-            Stay::parse(&text, false).map(|stay| stay.id)
+            Stay::parse(&text, &Manner::of(&DataSettings::default())?).map(|stay| stay.id)
         };
         assert_eq!(stay("16777217", "48:00").unwrap(), 16_777_217);
         assert!(stay("4294967296", "00:00").is_err());

@@ -7,7 +7,7 @@
 use crate::asked::{self, Known};
 use crate::inputs::{Column, SideInputs};
 use crate::split::{self, Split};
-use crate::statistics::{self, Scaling, Statistics};
+use crate::statistics::{self, Method, Scaling, Statistics};
 use crate::{DataError, Loaded, sound, table};
 use rayon::prelude::*;
 use selvedge_core::dataset::{Dataset, Group, Holders, Samples};
@@ -269,7 +269,8 @@ impl Rows {
             None => Known::nothing_to_hide(settings.hidden)?,
         };
         let unknown = self.known.as_ref().map(|known| known.notes(&self, &split));
-        let statistics = self.measure(&split, &outcome);
+        let method = Method::of(settings, &self)?;
+        let statistics = self.measure(&split, &outcome, method);
         let unsound = sound::check(&self, &split, &statistics)?;
         let held_out = self.held_out(&split);
         let groups_are_given = split
@@ -366,11 +367,11 @@ impl Rows {
     }
 
     /// What the training rows show.
-    fn measure(&self, split: &Split, outcome: &Outcome) -> Statistics {
+    fn measure(&self, split: &Split, outcome: &Outcome, method: Method) -> Statistics {
         let training = || split.groups.iter().flatten().copied();
         Statistics {
             outcome: outcome.clone(),
-            ..statistics::measure(self, training)
+            ..statistics::measure(self, method, training)
         }
     }
 

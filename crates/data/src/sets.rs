@@ -22,6 +22,8 @@ pub(crate) struct DataSet {
     pub(crate) verticals: &'static [&'static str],
     /// The words that `data.outcome` may have, with the kind of outcome that each is; the first is the usual one.
     pub(crate) outcomes: &'static [(&'static str, Kind)],
+    /// Whether its sides are made of steps that measurements fall into, of which `data.derived` can say more.
+    pub(crate) has_steps: bool,
     /// Whether its rows are pieces of recordings, which `data.split = "recording"` keeps together.
     pub(crate) has_recordings: bool,
     /// What an experiment has where it says nothing else: layers, classes, and the paper's seconds of computation
@@ -95,6 +97,7 @@ impl DataSet {
             source,
             verticals: &[],
             outcomes: &[("class", Kind::Class)],
+            has_steps: false,
             has_recordings: false,
             usual: Usual::plain,
             twins: &[],
@@ -112,6 +115,9 @@ impl Twin {
         DataSettings {
             path: String::new(),
             vertical: String::new(),
+            derived: Vec::new(),
+            hours: 1,
+            scaling: "standard".into(),
             split: "paper".into(),
             devices: if is_told { given.devices } else { self.devices },
             features: Features {

@@ -1,6 +1,7 @@
 //! Checks of the `[data]` table that several sets share.
 
 use crate::DataError;
+use crate::physionet2012;
 use crate::sets::{self, DataSet, SETS};
 use selvedge_core::dataset::Dataset;
 use selvedge_core::experiment::{DataSettings, one_of};
@@ -44,6 +45,21 @@ pub(crate) fn check(settings: &DataSettings) -> Result<(), DataError> {
     check_values(settings)?;
     let (set, _) = sets::find(&settings.set).ok_or_else(|| unknown_set(settings))?;
     outcome(settings, set)?;
+    if !settings.derived.is_empty() && !set.has_steps {
+        let expected = format!(
+            "{:?} has no steps that measurements fall into: expected []",
+            set.name
+        );
+        return Err(wrong(
+            "derived",
+            format!("{:?}", settings.derived),
+            expected,
+        ));
+    }
+    if settings.hours != 1 && set.name != physionet2012::SET.name {
+        let expected = "only \"physionet2012\" has hours: expected 1; a table has data.table.step";
+        return Err(wrong("hours", settings.hours, expected));
+    }
     if settings.split == "recording" && !set.has_recordings {
         let expected = format!(
             "only {:?} has recordings: expected a different split; data.table.patient keeps a patient's rows together",

@@ -1,9 +1,10 @@
 //! What training rows cannot teach: sides and columns without any value, scales that a few values set.
 
 use crate::DataError;
+use crate::derived::is_of_another;
 use crate::rows::{Rows, Side};
 use crate::split::Split;
-use crate::statistics::{Scaling, SideStatistics, Statistics, is_mask};
+use crate::statistics::{Scaling, SideStatistics, Statistics};
 
 /// Columns that are named; of more it is said how many.
 const MOST_NAMED: usize = 8;
@@ -55,7 +56,7 @@ pub(crate) fn check(
 /// The columns without any value, and how many have some.
 fn without_values(side: &SideStatistics) -> (Vec<&str>, usize) {
     let columns = side.names.iter().zip(&side.missing);
-    let columns = columns.filter(|(name, _)| !is_mask(&side.names, name));
+    let columns = columns.filter(|(name, _)| !is_of_another(&side.names, name));
     let (empty, some): (Vec<_>, Vec<_>) = columns.partition(|(_, missing)| **missing >= 1.0);
     let names = empty.into_iter().map(|(name, _)| name.as_str());
     (names.collect(), some.len())

@@ -1,7 +1,11 @@
 //! What the training rows of a set show about their columns, measured in a fixed order and in `f64`.
 
+use crate::DataError;
+use crate::derived;
 use crate::rows::{Rows, Side};
+use crate::settings::wrong;
 use rayon::prelude::*;
+use selvedge_core::experiment::DataSettings;
 use selvedge_core::outcome::Outcome;
 pub(crate) use selvedge_core::statistics::{Scale, SideStatistics, Statistics};
 
@@ -22,9 +26,51 @@ pub(crate) enum Scaling {
     Given(Vec<Scale>),
 }
 
+/// How columns are measured (`data.scaling`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Method {
+    /// By mean and deviation.
+    Standard,
+    /// By median and quartiles.
+    Robust,
+    /// By mean and deviation, those of skewed columns by logarithms.
+    Logarithm,
+}
+
+impl Method {
+    /// That of the settings, if these rows can be scaled by it.
+    pub(crate) fn of(settings: &DataSettings, rows: &Rows) -> Result<Self, DataError> {
+        let method = match settings.scaling.as_str() {
+            "robust" => Method::Robust,
+            "log" => Method::Logarithm,
+            _ => Method::Standard,
+        };
+        let by_columns = |side: &Side| matches!(side.scaling, Scaling::Columns { .. });
+        if method != Method::Standard && ![&rows.hospital, &rows.device].into_iter().all(by_columns)
+        {
+            let expected = "these data are not scaled column by column: expected \"standard\"";
+            return Err(wrong(
+                "scaling",
+                format!("{:?}", settings.scaling),
+                expected,
+            ));
+        }
+        Ok(method)
+    }
+
+    fn measure(self, values: &[f32]) -> Scale {
+        match self {
+            Method::Standard => Scale::of(values.iter().copied()),
+            Method::Robust => Scale::robust(values),
+            Method::Logarithm => Scale::unskewed(values),
+        }
+    }
+}
+
 /// Measures the training rows of a set.
 pub(crate) fn measure<I: Iterator<Item = usize> + Clone>(
     rows: &Rows,
+    method: Method,
     training: impl Fn() -> I + Sync,
 ) -> Statistics {
     let both = [&rows.hospital, &rows.device];
@@ -39,7 +85,9 @@ pub(crate) fn measure<I: Iterator<Item = usize> + Clone>(
         scales: match &side.scaling {
             Scaling::Together => together.into_iter().collect(),
             Scaling::Given(scales) => scales.clone(),
-            Scaling::Columns { scaled, clipped } => columns(side, scaled, *clipped, &training),
+            Scaling::Columns { scaled, clipped } => {
+                columns(side, (scaled, *clipped, method), &training)
+            }
         },
         missing: missing(side, &training),
     };
@@ -71,8 +119,11 @@ pub(crate) fn is_mask(names: &[String], name: &str) -> bool {
 fn missing<I: Iterator<Item = usize>>(side: &Side, training: &impl Fn() -> I) -> Vec<f64> {
     let width = side.names.len();
     let mask = |name: &String| {
-        let mask = format!("{name} measured");
-        side.names.iter().position(|other| *other == mask)
+        let mask = |name: &str| {
+            let mask = format!("{name} measured");
+            side.names.iter().position(|other| *other == mask)
+        };
+        mask(name).or_else(|| mask(derived::channel_of(name)?))
     };
     let masks: Vec<Option<usize>> = side.names.iter().map(mask).collect();
     let mut counts = vec![0u64; width];
@@ -98,8 +149,7 @@ fn missing<I: Iterator<Item = usize>>(side: &Side, training: &impl Fn() -> I) ->
 /// The scale of each column of a side; of a series, of each feature over all steps.
 fn columns<I: Iterator<Item = usize> + Clone>(
     side: &Side,
-    scaled: &[bool],
-    clipped: bool,
+    (scaled, clipped, method): (&[bool], bool, Method),
     training: &(impl Fn() -> I + Sync),
 ) -> Vec<Scale> {
     let width = scaled.len();
@@ -109,8 +159,13 @@ fn columns<I: Iterator<Item = usize> + Clone>(
     };
     let scale = |(at, scaled): (usize, &bool)| match (scaled, clipped) {
         (false, _) => Scale::IDENTITY,
-        (true, false) => Scale::of(column(at)).still(column(at)),
-        (true, true) => Scale::of_clipped(&column(at).collect::<Vec<_>>()),
+        (true, false) if method == Method::Standard => Scale::of(column(at)).still(column(at)),
+        (true, false) => method
+            .measure(&column(at).collect::<Vec<_>>())
+            .still(column(at)),
+        (true, true) => Scale::clipped(&column(at).collect::<Vec<_>>(), |values| {
+            method.measure(values)
+        }),
     };
     scaled.par_iter().enumerate().map(scale).collect()
 }

@@ -24,7 +24,7 @@ fn side(names: &[&str], scaled: &[(f64, f64)]) -> SideStatistics {
     let scale = |(mean, deviation): &(f64, f64)| Scale {
         mean: *mean,
         deviation: *deviation,
-        clip: None,
+        ..Scale::IDENTITY
     };
     SideStatistics {
         names: names.iter().map(|name| (*name).to_owned()).collect(),

@@ -233,12 +233,13 @@ impl ColumnSums {
             true => Scale {
                 mean,
                 deviation,
-                clip: None,
+                ..Scale::IDENTITY
             },
             false => Scale {
                 mean,
                 deviation: 1.0,
                 clip: Some([mean; 2]),
+                ..Scale::IDENTITY
             },
         }
     }

@@ -56,6 +56,14 @@ settings! {
             "share of the rows (with data.table.patient, of the patients) held out for testing (synthetic: generated in addition)";
         validation: f64 = 0.0, REST,
             "share of the training rows (or patients) held out for validation, to choose settings and iterations (synthetic: generated in addition)";
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        derived: Vec<String> = Vec::new(), Values::Texts,
+            "what a step has of each channel beside its last value: mean, min, max, count (of its measurements), since (steps since the last measurement) (physionet2012, table)";
+        #[serde(skip_serializing_if = "is_one_hour")]
+        hours: usize = 1, Values::Whole(1, 48), "hours that a step takes together; must divide 48 (physionet2012)";
+        #[serde(skip_serializing_if = "is_standard")]
+        scaling: String = "standard".into(), Values::OneOf(&["standard", "robust", "log"]),
+            "how columns are scaled: by mean and deviation, by median and quartiles, or by mean and deviation with the logarithm of skewed ones (mimic3, physionet2012, table)";
         [
             /// What the columns mean (`table`).
             #[serde(skip_serializing_if = "TableSettings::is_default")]
@@ -67,6 +75,14 @@ settings! {
 /// Experiments without these outcomes are written as before they existed.
 fn is_twelve(intervals: &usize) -> bool {
     *intervals == 12
+}
+
+fn is_one_hour(hours: &usize) -> bool {
+    *hours == 1
+}
+
+fn is_standard(scaling: &str) -> bool {
+    scaling == "standard"
 }
 
 fn is_none_hidden(share: &f64) -> bool {

@@ -6,7 +6,7 @@ use super::{place, text, told};
 use crate::files::collection;
 use crate::files::lines::Lines;
 use crate::mimic3::{self, Normaliser};
-use crate::physionet2012::{self, Stay, Wanted};
+use crate::physionet2012::{self, Manner, Stay, Wanted};
 use crate::rows::{Dealt, Part, Purpose, Rows, Side};
 use crate::shards::shard::{Shard, offsets_of};
 use crate::statistics::Scaling;
@@ -52,9 +52,25 @@ pub(crate) fn esr(bytes: &[u8]) {
 
 pub(crate) fn stay(bytes: &[u8]) {
     if let Some(text) = text("set-a/1.txt", bytes) {
-        told(Stay::parse(&text, false));
-        told(Stay::parse(&text, true));
+        told(Stay::parse(&text, &manner(&[], "", 1)));
+        told(Stay::parse(&text, &full()));
     }
+}
+
+fn manner(derived: &[&str], vertical: &str, hours: usize) -> Manner {
+    let settings = DataSettings {
+        set: "physionet2012".into(),
+        vertical: vertical.into(),
+        derived: derived.iter().map(ToString::to_string).collect(),
+        hours,
+        ..DataSettings::default()
+    };
+    Manner::of(&settings).expect("settings of ours")
+}
+
+/// All that there can be.
+fn full() -> Manner {
+    manner(&["mean", "min", "max", "count", "since"], "statics-both", 6)
 }
 
 pub(crate) fn outcomes(bytes: &[u8]) {
@@ -78,7 +94,7 @@ pub(crate) fn physionet2012(bytes: &[u8]) {
             for text in texts {
                 match text.name.contains("Outcomes") {
                     true => physionet2012::read_outcomes(&text, Wanted::DEATH, &mut outcomes)?,
-                    false => stays.push(Stay::parse(&text, true)?),
+                    false => stays.push(Stay::parse(&text, &full())?),
                 }
             }
             Ok(())
@@ -89,7 +105,7 @@ pub(crate) fn physionet2012(bytes: &[u8]) {
             place().to_owned(),
             stays,
             Some(&outcomes),
-            (true, Wanted::DEATH),
+            &full(),
         ));
     }
 }

@@ -1,5 +1,6 @@
 //! What is unlike training about patients: values beyond its range, unknown categories, missing measurements.
 
+use crate::derived::is_of_another;
 use crate::inputs::{Inputs, SideInputs};
 use crate::rows::Rows;
 use crate::statistics::{Scale, SideStatistics};
@@ -95,11 +96,17 @@ fn beyond(
     oddities: &mut Vec<Oddity>,
 ) {
     let wide = statistics.shape.iter().product::<usize>().max(1);
+    let names = &statistics.names;
+    let is_more_of_another = |column: usize| {
+        names
+            .get(column)
+            .is_some_and(|name| is_of_another(names, name))
+    };
     for (row, values) in values.chunks_exact(wide).enumerate() {
         for (column, range) in ranges.iter().enumerate() {
             // One of several categories, or whether something was measured, has no range.
             let is_scaled = statistics.scales.get(column) != Some(&Scale::IDENTITY);
-            if !is_scaled && !statistics.names.is_empty() {
+            if (!is_scaled && !statistics.names.is_empty()) || is_more_of_another(column) {
                 continue;
             }
             let mut own = values[column..].iter().step_by(ranges.len());
@@ -132,11 +139,12 @@ fn far(values: &[f32], (side, statistics): (&str, &SideStatistics), oddities: &m
     for (row, values) in values.chunks_exact(wide).enumerate() {
         for column in 0..columns {
             let scale = statistics.scales.get(column);
-            let Some(scale) = scale.filter(|scale| **scale != Scale::IDENTITY) else {
+            let is_own = |name: &String| !is_of_another(&statistics.names, name);
+            let is_own = statistics.names.get(column).is_none_or(is_own);
+            let Some(scale) = scale.filter(|scale| is_own && **scale != Scale::IDENTITY) else {
                 continue;
             };
-            let is_far =
-                |value: &&f32| (f64::from(**value) - scale.mean).abs() > FAR * scale.deviation;
+            let is_far = |value: &&f32| scale.deviations(**value).abs() > FAR;
             let mut own = values[column..].iter().step_by(columns);
             if let Some(value) = own.find(is_far) {
                 let name = statistics.names.get(column);
@@ -145,7 +153,7 @@ fn far(values: &[f32], (side, statistics): (&str, &SideStatistics), oddities: &m
                     column: name.map_or_else(|| format!("the {side} side"), String::clone),
                     odd: Odd::Far {
                         value: *value,
-                        scale: [scale.mean, scale.deviation],
+                        scale: [scale.at(0.0), scale.at(1.0) - scale.at(0.0)],
                     },
                 });
             }
@@ -245,8 +253,9 @@ fn features<'a>(statistics: &'a SideStatistics, inputs: &'a SideInputs) -> Vec<F
     let mut found: Vec<(usize, &str)> = of_table.collect();
     if found.is_empty() {
         let is_scaled = |at: &usize| statistics.scales.get(*at) != Some(&Scale::IDENTITY);
+        let is_own = |name: &str| !is_of_another(&statistics.names, name);
         let names = statistics.names.iter().map(String::as_str).enumerate();
-        found.extend(names.filter(|(at, _)| is_scaled(at)));
+        found.extend(names.filter(|(at, name)| is_scaled(at) && is_own(name)));
     }
     let feature = |(at, name): (usize, &'a str)| {
         let mask = format!("{name} measured");

@@ -2,6 +2,7 @@
 
 use super::source::{Counting, Open, Source};
 use crate::DataError;
+use crate::derived::Derived;
 use crate::files::cell::Cell;
 use crate::inputs::Column;
 use crate::rows::{NewCategories, Purpose};
@@ -89,6 +90,8 @@ pub(super) struct Plan<'a> {
     pub(super) outcome: &'a str,
     /// The one side that is read; none: both.
     pub(super) side: Option<Holder>,
+    /// What steps of a series have beside last values.
+    pub(super) derived: Vec<Derived>,
     pub(super) purpose: Purpose,
     /// The columns of both sides that a model was trained with, where it says so.
     known: [&'a [Column]; 2],
@@ -181,6 +184,7 @@ impl<'a> Plan<'a> {
             settings,
             outcome: &data.outcome,
             side,
+            derived: Derived::of(data)?,
             purpose,
             known,
             new_categories: NewCategories::default(),

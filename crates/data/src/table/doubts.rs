@@ -1,10 +1,10 @@
 //! What a table may not mean: names that differ in case or spaces alone, a number that may stand for a missing value,
 //! held-out rows that training has too. It is read as it is; who knows better is told.
 
+use crate::derived::is_of_another;
 use crate::inputs::Column;
 use crate::rows::{Rows, Side};
 use crate::split::Split;
-use crate::statistics::is_mask;
 use std::collections::{HashMap, HashSet};
 
 /// Fewer rows with the same values, or a number that occurs less often, may be chance.
@@ -69,7 +69,7 @@ fn sentinels(side: &Side, columns: &[Column]) -> Vec<String> {
         columns.iter().find(of).is_some()
     };
     let told = |(number, name): (usize, &String)| {
-        if is_mask(&side.names, name) || is_categorical(name) {
+        if is_of_another(&side.names, name) || is_categorical(name) {
             return None;
         }
         let values = side.values.iter().skip(number).step_by(width);

@@ -6,6 +6,7 @@ use super::source::{Open, Source};
 use super::survey::{Survey, id_of};
 use super::window::{self, Window};
 use crate::DataError;
+use crate::derived::Columns;
 use crate::files::cell::Cell;
 use crate::rows::{Purpose, Side};
 use crate::settings::{memory, wrong};
@@ -26,6 +27,9 @@ pub(super) struct Grid {
     width: usize,
     /// Where the masks begin, if there are any, and the mask of each feature.
     masks: Option<HashMap<usize, usize>>,
+    /// What steps have beside last values, and the channel of each feature that has it.
+    derived: Columns,
+    channels: HashMap<usize, usize>,
     values: Vec<f32>,
     /// When each number of a series was measured: of several in one step, the last one counts.
     times: Vec<f32>,
@@ -75,7 +79,18 @@ impl Grid {
                 .map(|((_, feature), place)| (feature, place))
                 .collect()
         });
-        let width = numbers + if plan.settings.masks { count } else { 0 };
+        let mut in_order: Vec<(usize, usize)> = own()
+            .filter(|(_, feature)| has_derived(feature))
+            .map(|(number, feature)| (feature.at, number))
+            .collect();
+        in_order.sort_unstable();
+        let channels: HashMap<usize, usize> = in_order
+            .into_iter()
+            .map(|(_, number)| number)
+            .zip(0..)
+            .collect();
+        let first = numbers + if plan.settings.masks { count } else { 0 };
+        let width = first + Columns::width(&plan.derived, channels.len());
         let steps = if series { plan.settings.steps } else { 0 };
         let all = width as u128 * steps.max(1) as u128 * rows as u128;
         // With the times of a series a number takes eight bytes, and it is copied once when rows are dealt.
@@ -90,15 +105,21 @@ impl Grid {
         let mut values = vec![f32::NAN; all as usize];
         if masks.is_some() {
             for step in values.chunks_exact_mut(width.max(1)) {
-                step[numbers..].fill(0.0);
+                step[numbers..first].fill(0.0);
             }
         }
         let times = if series { all as usize } else { 0 };
+        let derived = match channels.is_empty() {
+            true => Columns::new(&[], 0, first, 0),
+            false => Columns::new(&plan.derived, channels.len(), first, steps * rows),
+        };
         Ok(Grid {
             holder,
             steps,
             width,
             masks,
+            derived,
+            channels,
             values,
             times: vec![f32::NEG_INFINITY; times],
         })
@@ -119,8 +140,14 @@ impl Grid {
             None => 0..every,
         };
         for at in steps {
-            let base = (row as usize * every + at) * self.width;
+            let number_of_step = row as usize * every + at;
+            let base = number_of_step * self.width;
             let first = base + feature.at;
+            if let (Value::Number(value), Some(channel)) = (value, self.channels.get(&number)) {
+                let numbers = &mut self.values[base..base + self.width];
+                self.derived
+                    .note((number_of_step, *channel), value, numbers);
+            }
             if let Some((_, time)) = step {
                 if time < self.times[first] {
                     continue;
@@ -162,6 +189,10 @@ impl Grid {
             names.extend(own.iter().map(|f| format!("{} measured", f.name)));
             scaled.resize(names.len(), false);
         }
+        let channels = own.iter().filter(|feature| has_derived(feature));
+        let channels = channels.map(|feature| feature.name.as_str());
+        names.extend(Columns::names(&plan.derived, channels));
+        scaled.resize(names.len(), true);
         (names, scaled)
     }
 
@@ -173,9 +204,11 @@ impl Grid {
         }
     }
 
-    /// When all is written: the times are of no use any more.
-    pub(super) fn forget_times(&mut self) {
+    /// When all is written: counts what is counted. The times are of no use any more.
+    pub(super) fn written(&mut self) {
         self.times = Vec::new();
+        self.derived
+            .finish(self.steps.max(1), self.width.max(1), &mut self.values);
     }
 
     /// Some rows of it, in that order.
@@ -190,6 +223,8 @@ impl Grid {
             steps: self.steps,
             width: self.width,
             masks: None,
+            derived: Columns::new(&[], 0, 0, 0),
+            channels: HashMap::new(),
             values,
             times: Vec::new(),
         }
@@ -232,7 +267,7 @@ impl Grid {
 
     /// Deals with what was not measured, and names everything.
     pub(super) fn finish(mut self, plan: &Plan<'_>, ids: &[String]) -> Result<Side, DataError> {
-        self.forget_times();
+        self.written();
         let (names, scaled) = self.columns(plan);
         // Where gaps stay gaps, training rows tell by themselves.
         let gaps = match plan.settings.missing.as_str() {
@@ -311,6 +346,11 @@ impl Grid {
             ),
         ))
     }
+}
+
+/// Whether steps have more of a feature than its last value.
+fn has_derived(feature: &Feature) -> bool {
+    feature.series && feature.categories.is_none()
 }
 
 #[derive(Clone, Copy)]

@@ -47,6 +47,7 @@ use std::path::{Path, PathBuf};
 use survey::Survey;
 
 pub(crate) static SET: DataSet = DataSet {
+    has_steps: true,
     usual: |data| {
         let usual = Usual::plain(data);
         match data

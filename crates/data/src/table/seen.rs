@@ -40,7 +40,7 @@ fn keep_of_side(
     notes: &mut Vec<String>,
 ) {
     let width = side.names.len();
-    let lost: Vec<(Place, Vec<usize>)> = places(columns, width)
+    let lost: Vec<(Place, Vec<usize>)> = places(columns, t.masks)
         .into_iter()
         .filter_map(|place| {
             let unseen = unseen(side, width, &place.numbers, split);
@@ -77,7 +77,7 @@ fn keep_of_side(
 }
 
 /// Where the columns of categories are.
-fn places(columns: &[Column], width: usize) -> Vec<Place> {
+fn places(columns: &[Column], masks: bool) -> Vec<Place> {
     let widths = columns.iter().map(|column| match &column.categories {
         Some(categories) => categories.len(),
         None => 1,
@@ -88,7 +88,7 @@ fn places(columns: &[Column], width: usize) -> Vec<Place> {
         at += wide;
         Place {
             numbers: at - wide..at,
-            mask: (width > numbers).then_some(numbers + column),
+            mask: masks.then_some(numbers + column),
             column,
         }
     });

@@ -6,8 +6,8 @@ use super::source::Open;
 use super::survey::Survey;
 use super::{check_columns, told_unmeasured};
 use crate::DataError;
+use crate::derived::is_of_another;
 use crate::rows::Purpose;
-use crate::statistics::is_mask;
 use selvedge_core::enrol::Rows;
 use selvedge_core::experiment::DataSettings;
 use selvedge_core::outcome::Kind;
@@ -92,10 +92,10 @@ impl OneSide {
             Holder::Hospital => hospital,
             Holder::Device => device,
         };
-        grid.forget_times();
+        grid.written();
         let (names, scaled) = grid.columns(&plan);
         let values = grid.measured().into_iter().zip(&names);
-        let mut values = values.filter(|(_, name)| !is_mask(&names, name));
+        let mut values = values.filter(|(_, name)| !is_of_another(&names, name));
         if !purpose.is_new() && values.all(|([values, _], _)| values == 0) {
             return Err(plan.files[0].problem(
                 "no row has a value in any column of this side: expected some (a model cannot learn from a side without values)".into(),
