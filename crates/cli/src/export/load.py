@@ -134,9 +134,12 @@ class Tower(torch.nn.Module):
         self.blind = description["blind"]
         self.layers, self.width = network(part, description["layers"], self.shape, tensors)
         scales = description["scales"]
+        logs = [scale.get("log", [0.0, 1.0]) for scale in scales]
         clips = [scale.get("clip") or [-math.inf, math.inf] for scale in scales]
         kept = {"mean": [scale["mean"] for scale in scales], "deviation": [scale["deviation"] for scale in scales],
-                "least": [clip[0] for clip in clips], "greatest": [clip[1] for clip in clips]}
+                "least": [clip[0] for clip in clips], "greatest": [clip[1] for clip in clips],
+                "log_least": [log[0] for log in logs], "log_unit": [log[1] for log in logs],
+                "is_log": [float("log" in scale) for scale in scales]}
         for name, numbers in kept.items():
             self.register_buffer(name, torch.tensor(numbers, dtype=torch.float64))
 
@@ -147,6 +150,9 @@ class Tower(torch.nn.Module):
             raise ValueError(f"an array of shape {list(x.shape)}: expected [N, {', '.join(map(str, self.shape))}]")
         rows = x.double().reshape(len(x), math.prod(self.shape) // len(self.mean), len(self.mean))
         rows = torch.minimum(torch.maximum(rows, self.least), self.greatest)
+        if self.is_log.any():
+            logarithms = torch.log1p(torch.clamp(rows - self.log_least, min=0.0) / self.log_unit)
+            rows = torch.where(self.is_log == 1.0, logarithms, rows)
         rows = ((rows - self.mean) / self.deviation).float().reshape(x.shape)
         return torch.where(x.isnan(), torch.zeros(()), rows)
 

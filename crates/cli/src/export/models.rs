@@ -51,11 +51,7 @@ fn scaled(graph: &mut Graph, of: &str, statistics: &SideStatistics, measured: &s
         return value;
     }
     value = graph.add(of, "Cast", &[&value], &[("to", Number(DOUBLE))]);
-    for (operator, name, numbers) in scales.steps() {
-        let name = format!("{of}.{name}");
-        let numbers = graph.weights(&name, &scales.shape, Numbers::Doubles(numbers));
-        value = graph.add(of, operator, &[&value, &numbers], &[]);
-    }
+    value = scales.add(graph, of, value);
     value = graph.add(of, "Cast", &[&value], &[("to", Number(FLOAT))]);
     graph.add(of, "Where", &[&missing, &zero, &value], &[])
 }
@@ -84,22 +80,46 @@ impl Scales {
     }
 
     fn change_nothing(&self) -> bool {
-        let nothing = |s: &Scale| s.mean == 0.0 && s.deviation == 1.0 && s.clip.is_none();
-        self.all.iter().all(nothing)
+        self.all.iter().all(|scale| *scale == Scale::IDENTITY)
     }
 
-    /// The operators of scaling, with what each is called and its numbers.
-    fn steps(&self) -> Vec<(&'static str, &'static str, Vec<f64>)> {
-        let numbers = |of: &dyn Fn(&Scale) -> f64| self.all.iter().map(of).collect();
-        let bound = |at: usize, none: f64| numbers(&|s| s.clip.map_or(none, |clip| clip[at]));
-        let mut steps = Vec::new();
+    /// An operator with a number of each scale.
+    fn with(
+        &self,
+        (graph, of): (&mut Graph, &str),
+        (operator, value): (&'static str, &str),
+        name: &str,
+        number: impl Fn(&Scale) -> f64,
+    ) -> String {
+        let numbers = Numbers::Doubles(self.all.iter().map(number).collect());
+        let numbers = graph.weights(&format!("{of}.{name}"), &self.shape, numbers);
+        graph.add(of, operator, &[value, &numbers], &[])
+    }
+
+    /// Clips, takes logarithms and scales.
+    fn add(&self, graph: &mut Graph, of: &str, mut value: String) -> String {
         if self.all.iter().any(|scale| scale.clip.is_some()) {
-            steps.push(("Max", "least", bound(0, f64::NEG_INFINITY)));
-            steps.push(("Min", "greatest", bound(1, f64::INFINITY)));
+            let bound =
+                |at: usize, none: f64| move |s: &Scale| s.clip.map_or(none, |clip| clip[at]);
+            let (least, greatest) = (bound(0, f64::NEG_INFINITY), bound(1, f64::INFINITY));
+            value = self.with((graph, of), ("Max", &value), "least", least);
+            value = self.with((graph, of), ("Min", &value), "greatest", greatest);
         }
-        steps.push(("Sub", "mean", numbers(&|s| s.mean)));
-        steps.push(("Div", "deviation", numbers(&|s| s.deviation)));
-        steps
+        if self.all.iter().any(|scale| scale.log.is_some()) {
+            // All columns get a logarithm; those that are not scaled by it take nothing of it.
+            let number = |at: usize| move |s: &Scale| s.log.unwrap_or([0.0, 1.0])[at];
+            let share = |s: &Scale| f64::from(u8::from(s.log.is_some()));
+            let mut log = self.with((graph, of), ("Sub", &value), "log.least", number(0));
+            log = self.with((graph, of), ("Max", &log), "log.zero", |_| 0.0);
+            log = self.with((graph, of), ("Div", &log), "log.unit", number(1));
+            log = self.with((graph, of), ("Add", &log), "log.one", |_| 1.0);
+            log = graph.add(of, "Log", &[&log], &[]);
+            log = self.with((graph, of), ("Mul", &log), "log.share", share);
+            value = self.with((graph, of), ("Mul", &value), "log.rest", |s| 1.0 - share(s));
+            value = graph.add(of, "Add", &[&value, &log], &[]);
+        }
+        value = self.with((graph, of), ("Sub", &value), "mean", |s| s.mean);
+        self.with((graph, of), ("Div", &value), "deviation", |s| s.deviation)
     }
 }
 

@@ -198,7 +198,7 @@ fn table(place: &Place, patients: u32) -> String {
     place.write("labs.csv", labs);
     place.write("vitals.csv", vitals);
     table_experiment(
-        "path = \"labs.csv\"\ngroups = 2\ntest = 0.25\nvalidation = 0.25",
+        "path = \"labs.csv\"\ngroups = 2\ntest = 0.25\nvalidation = 0.25\nscaling = \"SCALING\"\nderived = DERIVED",
         r#"files = ["vitals.csv"]
 time = "hour"
 steps = 4
@@ -218,12 +218,14 @@ fn patients_of_a_table_get_the_same_numbers() {
     let place = Place::new("table");
     let template = table(&place, 240);
     let mut runs = Vec::new();
-    for (missing, masks, clip) in [
-        ("mean", false, true),
-        ("zero", true, false),
-        ("carry", true, true),
+    for (missing, masks, clip, scaling, derived) in [
+        ("mean", false, true, "standard", "[]"),
+        ("zero", true, false, "robust", r#"["since", "mean"]"#),
+        ("carry", true, true, "log", r#"["min", "max", "count"]"#),
     ] {
         let experiment = template
+            .replace("SCALING", scaling)
+            .replace("DERIVED", derived)
             .replace("MISSING", missing)
             .replace("MASKS", &masks.to_string())
             .replace("CLIP", &clip.to_string());

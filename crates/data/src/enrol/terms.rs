@@ -42,6 +42,10 @@ pub fn terms(data: &DataSettings, seed: u64) -> Result<Terms, DataError> {
         let expected = "cannot be used in a consortium, since percentiles over all patients need pooled values: expected false";
         return Err(wrong("table.clip", true, expected));
     }
+    if data.scaling != "standard" {
+        let expected = "cannot be used in a consortium, since quartiles and skewness over all patients need pooled values: expected \"standard\"";
+        return Err(wrong("scaling", format!("{:?}", data.scaling), expected));
+    }
     for (key, column, expected) in [
         (
             "table.patient",
@@ -108,7 +112,7 @@ mod tests {
         elsewhere.path = "labs.csv".into();
         assert_eq!(terms(&elsewhere, 1).unwrap().about, about);
         type Change = fn(&mut DataSettings);
-        let changes: [(&str, Change); 10] = [
+        let changes: [(&str, Change); 11] = [
             ("data.set", |d| d.set = "esr".into()),
             ("data.table.id", |d| d.table.id.clear()),
             ("data.table.labels", |d| d.table.labels.clear()),
@@ -121,6 +125,7 @@ mod tests {
                 d.table.categorical = Categorical::Given(open);
             }),
             ("data.table.clip", |d| d.table.clip = true),
+            ("data.scaling", |d| d.scaling = "log".into()),
             ("data.table.patient", |d| d.table.patient = "p".into()),
             ("data.table.one_sided", |d| {
                 d.table.one_sided = "keep".into()

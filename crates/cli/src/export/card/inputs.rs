@@ -16,26 +16,46 @@ const HEAD: [&str; 6] = [
 
 impl Card<'_> {
     pub(super) fn inputs(&self) -> String {
-        let is_clipped = |side: Side| {
-            let scales = &self.exported.statistics(side).scales;
-            scales.iter().any(|scale| scale.clip.is_some())
-        };
-        let clipped = match is_clipped(Side::Hospital) || is_clipped(Side::Device) {
+        let of = |side: Side| self.exported.statistics(side).scales.iter();
+        let mut scales = of(Side::Hospital).chain(of(Side::Device));
+        let clipped = match scales.any(|scale| scale.clip.is_some()) {
             true => "values are clipped, ",
+            false => "",
+        };
+        let logarithm = match self.has_logarithms() {
+            true => {
+                " Of skewed columns the logarithm is scaled, and its mean and deviation stand here."
+            }
             false => "",
         };
         let mut out = format!(
             "## Inputs\n\n\
              Values as measured, float32, NaN where nothing was measured. Every file scales them itself: {clipped}the mean \
-             is subtracted, the result is divided by the standard deviation, and missing values count as the mean.\n",
+             is subtracted, the result is divided by the standard deviation, and missing values count as the mean.{logarithm}\n",
         );
         for side in [Side::Hospital, Side::Device] {
             let (part, statistics) = (self.exported.tower(side), self.exported.statistics(side));
             let shape = listed(&statistics.shape, ", ");
             out += &format!("\n`{}`, float32 [N, {shape}]:\n\n", part.name);
-            out += &table(&HEAD, self.columns(side));
+            let mut head = HEAD.to_vec();
+            if self.has_logarithms() {
+                head.insert(1, "scaled");
+            }
+            out += &table(&head, self.columns(side));
         }
         out
+    }
+
+    /// Whether any column is scaled by its logarithm; only then is it said of each what is scaled.
+    fn has_logarithms(&self) -> bool {
+        let has = |side: Side| {
+            self.exported
+                .statistics(side)
+                .scales
+                .iter()
+                .any(|s| s.log.is_some())
+        };
+        has(Side::Hospital) || has(Side::Device)
     }
 
     /// A row for each column; for all numbers together, where they have no names and one scale.
@@ -59,14 +79,22 @@ impl Card<'_> {
                 _ => None,
             };
             let missing = statistics.missing.get(i);
-            vec![
+            let scaled = scale.log.map_or_else(
+                || "the value".into(),
+                |[least, unit]| format!("ln(1 + (x − {}) / {})", number(least), number(unit)),
+            );
+            let mut cells = vec![
                 name,
                 number(scale.mean),
                 number(scale.deviation),
                 between(scale.clip),
                 between(range.map(|range| range.map(f64::from))),
                 missing.map_or_else(|| "–".into(), |share| format!("{:.1} %", 100.0 * share)),
-            ]
+            ];
+            if self.has_logarithms() {
+                cells.insert(1, scaled);
+            }
+            cells
         };
         (0..rows).map(row).collect()
     }
