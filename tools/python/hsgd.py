@@ -68,10 +68,11 @@ def read_arrays(path):
 
 
 def array(arrays, name):
-    """One array of an export; samples as float64 tensors, labels (names ending in y) as int64."""
+    """One array of an export; classes as int64 tensors, everything else as float64."""
     if name not in arrays:
         raise BadInput(f"the export has no array {name}; it has {', '.join(sorted(arrays.keys()))}")
-    return torch.from_numpy(arrays[name].astype(np.int64 if name.endswith("y") else np.float64))
+    found = arrays[name]
+    return torch.from_numpy(found.astype(np.int64 if found.dtype.kind == "i" else np.float64))
 
 
 class Window(torch.nn.Module):
@@ -248,14 +249,3 @@ def losses(logits, y, class_weights=None):
     """Softmax cross-entropy of each sample, times the weight of its class."""
     each = F.cross_entropy(logits, y, reduction="none")
     return each if class_weights is None else each * class_weights[y]
-
-
-def class_weights_of(manifest):
-    """The resolved class weights of a run, or None."""
-    places = [manifest.get("sizes", {}), manifest["experiment"].get("train", {})]
-    given = next((place["class_weights"] for place in places if place.get("class_weights") is not None), "none")
-    if given == "none":
-        return None
-    if not isinstance(given, list):
-        raise BadInput(f"class_weights is {given!r} in manifest.json, expected a list of numbers or \"none\"")
-    return torch.tensor(given)

@@ -18,6 +18,7 @@ import sys
 import torch
 
 import hsgd
+from objectives import objective_of
 from optimisers import Averager, Optimiser, Rates, hospital_rate, shortened
 
 
@@ -42,7 +43,6 @@ class Settings:
         self.device_clip = self.optimiser.get("device_clip")
         if train.get("adaptive", "off") != "off":
             raise hsgd.BadInput("the run was steered (train.adaptive); only fixed P, Q and eta can be replayed")
-        self.class_weights = hsgd.class_weights_of(manifest)
         algorithm = train.get("algorithm", "hsgd")
         if algorithm != "hsgd":
             raise hsgd.BadInput(f"the run's algorithm is {algorithm}; only hsgd can be replayed")
@@ -126,7 +126,7 @@ class Group:
         model.combined.set(self.theta0)
         model.hospital.set(self.theta1)
         logits = model.logits(model.zeta1(self.x1[self.batch]), self.zeta2)
-        loss = hsgd.losses(logits, self.y[self.batch], settings.class_weights).mean()
+        loss = settings.objective.losses(logits, self.y[self.batch]).mean()
         gradient0 = model.combined.gradient(loss, keep_graph=True)
         gradient1 = model.hospital.gradient(loss)
         gradient0, gradient1 = shortened([gradient0, gradient1], settings.hospital_clip)
@@ -143,7 +143,7 @@ class Group:
             zeta1 = self.zeta1[begin:begin + len(rows)]
             begin += len(rows)
             logits = model.logits(zeta1, model.zeta2(self.x2[rows]))
-            loss = hsgd.losses(logits, self.y[rows], settings.class_weights).mean()
+            loss = settings.objective.losses(logits, self.y[rows]).mean()
             gradient2, = shortened([model.device.gradient(loss)], settings.device_clip)
             self.device_thetas[n] = theta2 - eta * (gradient2 + settings.weight_decay * theta2)
 
@@ -236,6 +236,7 @@ def check(options):
     initial = model.thetas(hsgd.read_safetensors(run / "initial.safetensors"))
     theirs = model.thetas(hsgd.read_safetensors(run / "model.safetensors"))
     groups = read_groups(arrays, initial, settings.optimiser)
+    settings.objective = objective_of(manifest, torch.cat([group.y for group in groups]))
     selections, end = read_trace(run / "trace.jsonl", len(groups), settings.q)
     if end % settings.p:
         raise hsgd.BadInput(f"the trace ends at t = {end}, which is not a multiple of P = {settings.p}")

@@ -144,19 +144,79 @@ const OPTIMISERS: [(&str, &str, &str); 4] = [
     ),
 ];
 
+/// Whether PyTorch trains as here with optimiser `number`, where data and training have more keys.
+#[track_caller]
+fn is_replayed_with(python: &Path, number: usize, of: &str, [data, train]: [&str; 2]) {
+    let (name, bent, optimiser) = OPTIMISERS[number % OPTIMISERS.len()];
+    let place = Place::new(&format!("optimiser-{of}-{name}"));
+    let mut plain = DENSE.replace("iterations = 90", "iterations = 36");
+    for key in [
+        "halve_every = 40\n",
+        "weight_decay = 0.01\n",
+        "class_weights = \"balanced\"\n",
+    ] {
+        plain = plain.replace(key, "");
+    }
+    let plain = plain.replace("[train]", &format!("{data}\n[train]\n{train}"));
+    let experiment = format!("{plain}{bent}\n[optimiser]\n{optimiser}\n");
+    let (run, export) = traced(&place, &experiment);
+    is_replayed(python, &run, &export);
+}
+
 #[test]
 fn pytorch_agrees_on_every_optimiser() {
     let Some(python) = python("pytorch_agrees_on_every_optimiser") else {
         return;
     };
-    for (name, train, optimiser) in OPTIMISERS {
-        let place = Place::new(&format!("optimiser-{name}"));
-        let plain = DENSE.replace("halve_every = 40\n", "");
-        let plain = plain.replace("weight_decay = 0.01\n", "");
-        let plain = plain.replace("iterations = 90", "iterations = 36");
-        let experiment = format!("{plain}{train}\n[optimiser]\n{optimiser}\n");
-        let (run, export) = traced(&place, &experiment);
-        is_replayed(python, &run, &export);
+    for number in 0..OPTIMISERS.len() {
+        is_replayed_with(
+            python,
+            number,
+            "class",
+            ["", "class_weights = \"balanced\""],
+        );
+    }
+}
+
+/// What can be learnt beside a class, and everything that changes its loss.
+const OUTCOMES: [(&str, &str, &str); 8] = [
+    (
+        "labels",
+        "outcome = \"labels\"\nhidden = 0.3",
+        "class_weights = \"balanced\"",
+    ),
+    ("labels", "outcome = \"labels\"\nhidden = 0.5", ""),
+    (
+        "labels",
+        "outcome = \"labels\"",
+        "class_weights = [0.5, 2.0, 1.0]",
+    ),
+    ("squared", "outcome = \"quantity\"", ""),
+    (
+        "huber",
+        "outcome = \"quantity\"",
+        "loss = \"huber\"\nhuber = 0.4",
+    ),
+    (
+        "quantile",
+        "outcome = \"quantity\"",
+        "loss = \"quantile\"\nquantile = 0.8",
+    ),
+    ("survival", "outcome = \"survival\"", ""),
+    (
+        "horizon",
+        "outcome = \"survival\"\nintervals = 5\nhorizon = 60.0",
+        "",
+    ),
+];
+
+#[test]
+fn pytorch_agrees_on_every_outcome() {
+    let Some(python) = python("pytorch_agrees_on_every_outcome") else {
+        return;
+    };
+    for (number, (name, data, train)) in OUTCOMES.into_iter().enumerate() {
+        is_replayed_with(python, number, name, [data, train]);
     }
 }
 
