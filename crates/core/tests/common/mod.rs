@@ -6,6 +6,7 @@ pub mod closed_forms;
 pub mod draws;
 pub mod messages;
 pub mod optimisers;
+pub mod outcomes;
 pub mod reference;
 pub mod seams;
 
