@@ -33,11 +33,17 @@ fn c_hsgd_with_codecs_everywhere_and_error_feedback() {
     );
 }
 
-/// With Adam at every tier, clipping, a cosine, and an end by patience.
-pub(crate) fn with_adam() -> String {
+/// With Adam at every tier, clipping, a cosine, and an end by patience. The experiment ends with `[train]`.
+pub(crate) fn with_adam(experiment: &str) -> String {
     let adam = "schedule = \"cosine\"\nwarm_up = 6\nweight_decay = 0.01\n[optimiser]\nhospital = \"adamw\"\n\
         edge = \"adam\"\ncloud = \"adam\"\nhospital_clip = 0.5\ndevice_clip = 0.5\n[stop]\npatience = 48\n";
-    FORTY_INTERVALS.to_owned() + adam
+    experiment.to_owned() + adam
+}
+
+/// With momentum at every tier.
+pub(crate) fn with_momentum(experiment: &str) -> String {
+    let momentum = "[optimiser]\nhospital = \"momentum\"\nedge = \"momentum\"\ncloud = \"momentum\"\nmomentum = 0.5\n";
+    experiment.to_owned() + momentum
 }
 
 /// With all that `provision` writes for a consortium.
@@ -56,7 +62,7 @@ fn with_the_defences_of_a_consortium() {
 
 #[test]
 fn adam_at_every_tier() {
-    same("up-adam", &with_adam(), &[]);
+    same("up-adam", &with_adam(FORTY_INTERVALS), &[]);
 }
 
 #[test]
@@ -70,10 +76,14 @@ pub(crate) fn asking(outcome: &str) -> String {
     FORTY_INTERVALS.replace("[data]", &format!("[data]\noutcome = \"{outcome}\""))
 }
 
+/// Three labels, of which some are unknown.
+pub(crate) fn partly_known() -> String {
+    asking("labels").replace("[train]", "hidden = 0.2\nclasses = 3\n[train]")
+}
+
 #[test]
 fn labels_some_of_which_are_unknown() {
-    let hidden = asking("labels").replace("[train]", "hidden = 0.2\nclasses = 3\n[train]");
-    same("up-labels", &hidden, &["--gateways", "2"]);
+    same("up-labels", &partly_known(), &["--gateways", "2"]);
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use crate::common::Place;
 use crate::common::run::Run;
 use crate::deployment::{FORTY_INTERVALS, Up, place_with_server, simulated};
-use crate::equal::with_adam;
+use crate::equal::{asking, partly_known, with_adam, with_momentum};
 use std::time::{Duration, Instant};
 
 /// Numbers from a seed.
@@ -36,7 +36,13 @@ fn killed_at_any_moment_it_ends_the_same() {
 
 #[test]
 fn killed_with_adam_at_every_tier_it_ends_the_same() {
-    killed("up-killed-adam", &with_adam(), 3);
+    killed("up-killed-adam", &with_adam(FORTY_INTERVALS), 3);
+}
+
+#[test]
+fn killed_whatever_is_learnt_and_remembered_it_ends_the_same() {
+    killed("up-killed-labels", &with_adam(&partly_known()), 2);
+    killed("up-killed-survival", &with_momentum(&asking("survival")), 2);
 }
 
 fn killed(name: &str, experiment: &str, usually: u64) {
