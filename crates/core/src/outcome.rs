@@ -58,6 +58,108 @@ impl Kind {
             (Kind::Survival, _) => "intervals",
         }
     }
+
+    /// How many counts tell how often each answer is among samples.
+    pub fn counts(self, names: &[String]) -> usize {
+        match self {
+            Kind::Class => names.len(),
+            Kind::Labels => 2 * names.len(),
+            Kind::Quantity => 1,
+            Kind::Survival => 2,
+        }
+    }
+
+    /// Counts answers: samples of each class; no and yes for each label; all; or without and with the event.
+    pub fn count(self, targets: &Targets, counts: &mut [u64]) {
+        let mut add = |place: usize| {
+            if let Some(count) = counts.get_mut(place) {
+                *count += 1;
+            }
+        };
+        for row in 0..targets.len() {
+            match (self, targets.at(row)) {
+                (_, Target::Class(class)) => add(class as usize),
+                (Kind::Labels, Target::Numbers(answers)) => {
+                    let known = answers.iter().enumerate().filter(|(_, y)| !y.is_nan());
+                    known.for_each(|(k, yes)| add(2 * k + usize::from(*yes > 0.5)));
+                }
+                (Kind::Survival, Target::Numbers(known)) => {
+                    add(usize::from(known[1] > 0.5));
+                }
+                (_, Target::Numbers(_)) => add(0),
+            }
+        }
+    }
+
+    /// How many numbers are known of a sample; none of a class, which is not one.
+    pub(crate) fn each(self, names: &[String]) -> Option<usize> {
+        match self {
+            Kind::Class => None,
+            Kind::Labels => Some(names.len()),
+            Kind::Quantity => Some(1),
+            Kind::Survival => Some(2),
+        }
+    }
+
+    /// No samples yet.
+    pub fn targets(self, names: &[String]) -> Targets {
+        match self.each(names) {
+            None => Targets::Classes(Vec::new()),
+            Some(each) => Targets::Numbers {
+                each,
+                values: Vec::new(),
+            },
+        }
+    }
+
+    /// What is wrong with what is said to be known of samples, if anything is.
+    pub fn problem_of(self, names: &[String], targets: &Targets) -> Option<String> {
+        let kind = self.name();
+        let (each, values) = match (targets, self.each(names)) {
+            (Targets::Classes(classes), None) => {
+                let count = names.len();
+                let mut labels = classes.iter().enumerate();
+                let (row, label) = labels.find(|(_, label)| **label as usize >= count)?;
+                return Some(format!(
+                    "row {row} has the label {label}: expected one below {count}, the number of classes"
+                ));
+            }
+            // Nothing is known of no rows, whatever it is.
+            (other, _) if other.is_empty() => return None,
+            (Targets::Numbers { each, values }, Some(wanted)) if *each == wanted => (*each, values),
+            _ => {
+                return Some(format!(
+                    "what is known of its rows is not of the kind {kind}"
+                ));
+            }
+        };
+        let mut rows = values.chunks_exact(each).enumerate();
+        let (row, right) = rows.find_map(|(row, known)| {
+            let right = self.right(known)?;
+            Some((row, right))
+        })?;
+        let known = &values[row * each..][..each];
+        Some(format!("row {row} has {known:?}: expected {right}"))
+    }
+
+    /// What would be right in place of what is known of a sample, if that is wrong.
+    fn right(self, known: &[f32]) -> Option<&'static str> {
+        match self {
+            Kind::Class => None,
+            Kind::Labels => {
+                let sound = |y: &f32| *y == 0.0 || *y == 1.0 || y.is_nan();
+                (!known.iter().all(sound)).then_some("1 for yes, 0 for no, NaN for unknown")
+            }
+            Kind::Quantity => (!known[0].is_finite()).then_some("a finite number"),
+            Kind::Survival => {
+                let sound = known[0] >= 0.0 && known[0].is_finite();
+                let event = known[1] == 0.0 || known[1] == 1.0;
+                (!sound || !event).then_some(
+                    "a time of 0 or more, and 1 for an event at that time or 0 for none until then",
+                )
+            }
+        }
+    }
 }
 
 /// The kind of outcome, with what has to be known of the training rows to learn it.
@@ -137,57 +239,38 @@ impl Outcome {
         }
     }
 
-    /// How many counts tell how often each answer is among samples.
+    /// Survival in so many intervals up to a horizon, of which all but the last end at these times; evenly apart, where
+    /// several would end at one time.
+    pub fn survival(inner: impl Iterator<Item = f64>, horizon: f64, intervals: usize) -> Outcome {
+        let by_events: Vec<f64> = inner.chain([horizon]).collect();
+        let rising = by_events.windows(2).all(|pair| pair[0] < pair[1]) && by_events[0] > 0.0;
+        let evenly = |k: usize| horizon * k as f64 / intervals as f64;
+        Outcome::Survival {
+            ends: match rising {
+                true => by_events,
+                false => (1..=intervals).map(evenly).collect(),
+            },
+        }
+    }
+
+    /// How many counts tell how often each answer is among samples ([`Kind::counts`]).
     pub fn counts(&self, names: &[String]) -> usize {
-        match self {
-            Outcome::Class => names.len(),
-            Outcome::Labels => 2 * names.len(),
-            Outcome::Quantity { .. } => 1,
-            Outcome::Survival { .. } => 2,
-        }
+        self.kind().counts(names)
     }
 
-    /// Counts answers: samples of each class; no and yes for each label; all; or without and with the event.
+    /// Counts answers ([`Kind::count`]).
     pub fn count(&self, targets: &Targets, counts: &mut [u64]) {
-        let mut add = |place: usize| {
-            if let Some(count) = counts.get_mut(place) {
-                *count += 1;
-            }
-        };
-        for row in 0..targets.len() {
-            match (self, targets.at(row)) {
-                (_, Target::Class(class)) => add(class as usize),
-                (Outcome::Labels, Target::Numbers(answers)) => {
-                    let known = answers.iter().enumerate().filter(|(_, y)| !y.is_nan());
-                    known.for_each(|(k, yes)| add(2 * k + usize::from(*yes > 0.5)));
-                }
-                (Outcome::Survival { .. }, Target::Numbers(known)) => {
-                    add(usize::from(known[1] > 0.5));
-                }
-                (_, Target::Numbers(_)) => add(0),
-            }
-        }
-    }
-
-    /// How many numbers are known of a sample; none of a class, which is not one.
-    fn each(&self, names: &[String]) -> Option<usize> {
-        match self {
-            Outcome::Class => None,
-            Outcome::Labels => Some(names.len()),
-            Outcome::Quantity { .. } => Some(1),
-            Outcome::Survival { .. } => Some(2),
-        }
+        self.kind().count(targets, counts);
     }
 
     /// No samples yet.
     pub fn targets(&self, names: &[String]) -> Targets {
-        match self.each(names) {
-            None => Targets::Classes(Vec::new()),
-            Some(each) => Targets::Numbers {
-                each,
-                values: Vec::new(),
-            },
-        }
+        self.kind().targets(names)
+    }
+
+    /// What is wrong with what is said to be known of samples, if anything is.
+    pub fn problem_of(&self, names: &[String], targets: &Targets) -> Option<String> {
+        self.kind().problem_of(names, targets)
     }
 
     /// What is wrong with it, if anything is.
@@ -211,55 +294,6 @@ impl Outcome {
                 })
             }
             _ => None,
-        }
-    }
-
-    /// What is wrong with what is said to be known of samples, if anything is.
-    pub fn problem_of(&self, names: &[String], targets: &Targets) -> Option<String> {
-        let kind = self.kind().name();
-        let (each, values) = match (targets, self.each(names)) {
-            (Targets::Classes(classes), None) => {
-                let count = names.len();
-                let mut labels = classes.iter().enumerate();
-                let (row, label) = labels.find(|(_, label)| **label as usize >= count)?;
-                return Some(format!(
-                    "row {row} has the label {label}: expected one below {count}, the number of classes"
-                ));
-            }
-            // Nothing is known of no rows, whatever it is.
-            (other, _) if other.is_empty() => return None,
-            (Targets::Numbers { each, values }, Some(wanted)) if *each == wanted => (*each, values),
-            _ => {
-                return Some(format!(
-                    "what is known of its rows is not of the kind {kind}"
-                ));
-            }
-        };
-        let mut rows = values.chunks_exact(each).enumerate();
-        let (row, right) = rows.find_map(|(row, known)| {
-            let right = self.right(known)?;
-            Some((row, right))
-        })?;
-        let known = &values[row * each..][..each];
-        Some(format!("row {row} has {known:?}: expected {right}"))
-    }
-
-    /// What would be right in place of what is known of a sample, if that is wrong.
-    fn right(&self, known: &[f32]) -> Option<&'static str> {
-        match self {
-            Outcome::Class => None,
-            Outcome::Labels => {
-                let sound = |y: &f32| *y == 0.0 || *y == 1.0 || y.is_nan();
-                (!known.iter().all(sound)).then_some("1 for yes, 0 for no, NaN for unknown")
-            }
-            Outcome::Quantity { .. } => (!known[0].is_finite()).then_some("a finite number"),
-            Outcome::Survival { .. } => {
-                let sound = known[0] >= 0.0 && known[0].is_finite();
-                let event = known[1] == 0.0 || known[1] == 1.0;
-                (!sound || !event).then_some(
-                    "a time of 0 or more, and 1 for an event at that time or 0 for none until then",
-                )
-            }
         }
     }
 }

@@ -267,27 +267,16 @@ pub(crate) fn outcome<'a, I: Iterator<Item = &'a Targets>>(
                     let expected = "no training row has the event by then: expected a later time";
                     Err(wrong("horizon", horizon, expected))
                 }
-                false => Ok(Outcome::Survival {
-                    ends: ends(&times, horizon, intervals),
-                }),
+                false => Ok(by_events(&times, horizon, intervals)),
             }
         }
     }
 }
 
-/// The ends of so many intervals up to a horizon, each with about as many of these events, in order; or evenly apart
-/// where several would end at one time.
-fn ends(times: &[f64], horizon: f64, intervals: usize) -> Vec<f64> {
+/// So many intervals up to a horizon, each with about as many of these events, in order.
+fn by_events(times: &[f64], horizon: f64, intervals: usize) -> Outcome {
     let quantile = |k: usize| times[(k * times.len() / intervals).min(times.len() - 1)];
-    let inner = (1..intervals).map(quantile);
-    let by_events: Vec<f64> = inner.chain([horizon]).collect();
-    let rising = by_events.windows(2).all(|pair| pair[0] < pair[1]) && by_events[0] > 0.0;
-    match rising {
-        true => by_events,
-        false => (1..=intervals)
-            .map(|k| horizon * k as f64 / intervals as f64)
-            .collect(),
-    }
+    Outcome::survival((1..intervals).map(quantile), horizon, intervals)
 }
 
 #[cfg(test)]
@@ -297,9 +286,17 @@ mod tests {
     #[test]
     fn intervals_have_about_as_many_events_each() {
         let times: Vec<f64> = (1..=100).map(|t| f64::from(t * t)).collect();
-        let found = ends(&times, 10_000.0, 4);
-        assert_eq!(found, [26.0 * 26.0, 51.0 * 51.0, 76.0 * 76.0, 10_000.0]);
-        assert_eq!(ends(&[5.0; 9], 8.0, 4), [2.0, 4.0, 6.0, 8.0]);
-        assert_eq!(ends(&[5.0], 5.0, 1), [5.0]);
+        let is = |times: &[f64], horizon, ends: &[f64]| {
+            let ends = ends.to_vec();
+            let found = by_events(times, horizon, ends.len());
+            assert_eq!(found, Outcome::Survival { ends });
+        };
+        is(
+            &times,
+            10_000.0,
+            &[26.0 * 26.0, 51.0 * 51.0, 76.0 * 76.0, 10_000.0],
+        );
+        is(&[5.0; 9], 8.0, &[2.0, 4.0, 6.0, 8.0]);
+        is(&[5.0], 5.0, &[5.0]);
     }
 }
