@@ -178,6 +178,9 @@ pub(crate) fn text(summary: &Summary) -> String {
         }
         text += &text_of(counts);
     }
+    for note in &summary.notes {
+        text += &format!("{note}\n");
+    }
     text + &format!(
         "fingerprint of the data        {}\nfingerprint of its statistics  {}\n",
         summary.dataset, summary.statistics

@@ -6,6 +6,8 @@ use crate::common::{Place, says, selvedge};
 use crate::deployment::{LONG, place_with_server, read};
 use crate::joint::predictions;
 use crate::kit::{Kit, consortium};
+use selvedge_core::outcome::Outcome;
+use selvedge_data::{PartyShard, read_party};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -49,7 +51,7 @@ fn measured(n: u32) -> (String, String) {
 
 /// A file of each side: forty patients, the first half of them with the first gateway.
 fn tables(kit: &Kit) {
-    let mut labs = "patient,age,sex,lactate,ill\n".to_owned();
+    let mut labs = "patient,age,sex,lactate,ill,sepsis,days\n".to_owned();
     let mut vitals = [
         "patient,hr,spo2\n".to_owned(),
         "patient,hr,spo2\n".to_owned(),
@@ -57,7 +59,8 @@ fn tables(kit: &Kit) {
     for n in 0..40 {
         let (lab, vital) = measured(n);
         let ill = if n.is_multiple_of(2) { "no" } else { "yes" };
-        labs += &format!("P{n},{lab},{ill}\n");
+        let sepsis = ["no", "", "yes"][n as usize % 3];
+        labs += &format!("P{n},{lab},{ill},{sepsis},{}\n", 1 + n * 7 % 31);
         vitals[usize::from(n >= 20)] += &format!("P{n},{vital}\n");
     }
     std::fs::write(kit.file("north/hospital/labs.csv"), labs).unwrap();
@@ -67,8 +70,8 @@ fn tables(kit: &Kit) {
 }
 
 /// All of a kit with tables, enrolled.
-fn enrolled(place: &Place) -> Kit {
-    place.write("experiment.toml", EXPERIMENT);
+fn enrolled(place: &Place, experiment: &str) -> Kit {
+    place.write("experiment.toml", experiment);
     let mut kit = Kit::for_enrolment(place, &consortium(1, &[("north", 2)]));
     tables(&kit);
     kit.launch_all();
@@ -131,7 +134,7 @@ fn who_took_part_and_who_is_new_gets_an_answer_and_others_are_told() {
     let Some(place) = place_with_server("joint-new") else {
         return;
     };
-    let mut kit = enrolled(&place);
+    let mut kit = enrolled(&place, EXPERIMENT);
     // New patients are known ones by another name: N3 is P3 once more, and nobody has said whether it is ill.
     let (mut labs, mut vitals) = (
         "patient,age,sex,lactate\n".to_owned(),
@@ -227,6 +230,115 @@ fn who_took_part_and_who_is_new_gets_an_answer_and_others_are_told() {
     ask(&kit, "60", &input).refused(&["pseudonyms.key", "is not the key"]);
     std::fs::write(&file, key).unwrap();
     ask(&kit, "60", &input).succeeded();
+}
+
+/// The same patients asked about otherwise: what stands in `[data]` and in `[data.table]`, what answers look like, and
+/// a cell that is none, with its column.
+const OTHERS: [[&str; 5]; 3] = [
+    [
+        "outcome = \"labels\"",
+        "label = [\"ill\", \"sepsis\"]",
+        "id,probability_ill,probability_sepsis",
+        "maybe",
+        "sepsis",
+    ],
+    [
+        "outcome = \"quantity\"",
+        "label = \"days\"",
+        "id,prediction\n",
+        "soon",
+        "days",
+    ],
+    [
+        "outcome = \"survival\"\nintervals = 3\nhorizon = 28.0",
+        "label = \"days\"\nevent = \"ill\"",
+        "id,survival_",
+        "-4",
+        "days",
+    ],
+];
+
+#[test]
+fn parties_enrol_for_labels_a_quantity_and_survival() {
+    for [data, label, heading, wrong, column] in OTHERS {
+        let name = format!("enrol-{column}-{}", data.len());
+        let Some(place) = place_with_server(&name) else {
+            return;
+        };
+        let (experiment, _) = EXPERIMENT.split_once("[model]").unwrap();
+        let experiment = experiment.replace("[data]", &format!("[data]\n{data}"));
+        let asked = "label = \"ill\"\nlabels = [\"no\", \"yes\"]";
+        let mut kit = enrolled(&place, &experiment.replace(asked, label));
+
+        // What all learn is what the hospital's patients show.
+        let hospital = PartyShard::Hospital(0);
+        let own = read_party(&kit.file("north/hospital/data"), hospital).unwrap();
+        let values = own.dataset.groups[0].samples.y.numbers();
+        match &own.statistics.outcome {
+            Outcome::Quantity { mean, deviation } => {
+                let n = values.len() as f64;
+                let sum = |of: &dyn Fn(f64) -> f64| -> f64 {
+                    values.iter().map(|x| of(f64::from(*x))).sum::<f64>() / n
+                };
+                assert!((sum(&|x| x) - mean).abs() < 1e-9);
+                assert!((sum(&|x| (x - mean).powi(2)).sqrt() - deviation).abs() < 1e-9);
+            }
+            Outcome::Survival { ends } => assert_eq!((ends.len(), ends[2]), (3, 28.0)),
+            outcome => assert_eq!((outcome, values.len()), (&Outcome::Labels, 2 * 29)),
+        }
+        let said = kit.file("cloud/data/stats.json");
+        assert_eq!(
+            read(&said),
+            read(&kit.file("north/gateway-1/data/stats.json"))
+        );
+
+        kit.start_as("node", "north/edge", &["--answer"]);
+        let with_table = ["--answer", "--table", "new.csv"];
+        // N3 is P3 once more, and nobody has said anything about it.
+        let (lab, vital) = measured(3);
+        let labs = format!("patient,age,sex,lactate\nN3,{lab}\n");
+        let vitals = format!("patient,hr,spo2\nN3,{vital}\nP3,{vital}\n");
+        std::fs::write(kit.file("north/hospital/new.csv"), labs).unwrap();
+        std::fs::write(kit.file("north/gateway-0/new.csv"), vitals).unwrap();
+        kit.start_as("node", "north/hospital", &with_table);
+        for name in ["cloud", "north/gateway-0", "north/gateway-1"] {
+            kit.start(name);
+        }
+        let told = ask_when_trained(&kit, &["--input", "new.csv"]).stdout;
+        assert!(told.starts_with(heading), "{told}");
+        let lines: Vec<&str> = told.lines().skip(1).collect();
+        let [first, second] = lines[..] else {
+            panic!("{told}")
+        };
+        assert_eq!(first.replace("N3", "P3"), second.replace("N3", "P3"));
+
+        // A cell that cannot be is named by its row, before anybody hears of it.
+        let labs = read(&kit.file("north/hospital/labs.csv"));
+        let (head, rows) = labs.split_once('\n').unwrap();
+        let at = head.split(',').position(|name| name == column).unwrap();
+        let row = |(n, line): (usize, &str)| {
+            let mut cells: Vec<&str> = line.split(',').collect();
+            if n == 4 {
+                cells[at] = wrong;
+            }
+            cells.join(",") + "\n"
+        };
+        let rows: String = rows.lines().enumerate().map(row).collect();
+        place.write("wrong.csv", format!("{head}\n{rows}"));
+        let config = "kit/north/hospital/node.toml";
+        place.refuses(
+            &[
+                "enrol",
+                "hospital",
+                "--config",
+                config,
+                "--again",
+                "--table",
+                "wrong.csv",
+            ],
+            &["wrong.csv", "6", column, wrong],
+        );
+    }
 }
 
 #[test]

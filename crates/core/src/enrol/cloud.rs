@@ -5,7 +5,6 @@ use super::index::{Index, IndexGroup, VERSION};
 use super::message::{Body, Columns, Common, Totals};
 use super::ring::ColumnSums;
 use super::{Enrolled, fingerprint};
-use crate::outcome::Outcome;
 use crate::protocol::Party;
 use crate::statistics::{Scale, SideStatistics, Statistics};
 use std::collections::BTreeMap;
@@ -25,7 +24,7 @@ impl Duty for Cloud {
         let Body::Totals(totals) = body else {
             return Err(Trouble::nonsense(from, "a message out of turn"));
         };
-        if !totals.is_sound(at.terms.classes().len()) || self.totals.contains_key(&from) {
+        if !totals.is_sound(&at.terms) || self.totals.contains_key(&from) {
             return Err(Trouble::nonsense(from, "invalid sums"));
         }
         self.totals.insert(from, totals);
@@ -36,6 +35,7 @@ impl Duty for Cloud {
         let mut enrolled = Enrolled::new(at.party, String::new());
         let of_groups = (0..at.terms.groups()).filter_map(|m| self.totals.get(&Party::Edge(m)));
         enrolled.counts = of_groups.map(|totals| totals.counts).collect();
+        enrolled.notes = self.lacks(at, &common.index.labels);
         enrolled.adopt(at, Party::Cloud, &common)?;
         let to = (0..at.terms.groups()).flat_map(|m| [Party::Hospital(m), Party::Edge(m)]);
         let said = to.map(|to| (to, Body::Common(common.clone()))).collect();
@@ -50,20 +50,32 @@ impl Duty for Cloud {
 }
 
 impl Cloud {
+    /// Which answers no training patient has: of all groups, then of each.
+    fn lacks(&self, at: &Context, labels: &[u64]) -> Vec<String> {
+        let of_all = at.terms.lacks("any group", (labels, None), None);
+        let groups = (0..at.terms.groups()).filter_map(|m| {
+            let totals = self.totals.get(&Party::Edge(m))?;
+            Some((format!("group {m}"), totals.known()))
+        });
+        let each = groups.flat_map(|(who, known)| at.terms.lacks(&who, known, Some(labels)));
+        of_all.into_iter().chain(each).collect()
+    }
+
     fn merge(&self, at: &Context) -> Result<Common, Trouble> {
         let of = |party: Party| {
             let missing = || Trouble::nonsense(party, "no sums");
             self.totals.get(&party).ok_or_else(missing)
         };
         let groups = at.terms.groups();
-        let mut labels = vec![0u64; at.terms.classes().len()];
+        let mut labels = vec![0u64; at.terms.kind.counts(&at.terms.names)];
+        let mut learnt = Vec::new();
         let (mut digests, mut bases, mut index_groups) = (Vec::new(), Vec::new(), Vec::new());
         let (mut rows, mut next, mut keys) = (0usize, [0usize; 2], Vec::new());
         for m in 0..groups {
             let (hospital, edge) = (of(Party::Hospital(m))?, of(Party::Edge(m))?);
-            let same = (&hospital.digest, &hospital.key, &hospital.labels)
-                == (&edge.digest, &edge.key, &edge.labels);
-            if !same || hospital.counts != edge.counts {
+            let of_patients = |t: &Totals| (t.labels.clone(), t.learnt.clone(), t.counts);
+            let same = (&hospital.digest, &hospital.key) == (&edge.digest, &edge.key);
+            if !same || of_patients(hospital) != of_patients(edge) {
                 return Err(Trouble::Told(format!(
                     "hospital {m} and edge {m} have different rosters"
                 )));
@@ -74,6 +86,7 @@ impl Cloud {
                 .iter_mut()
                 .zip(&edge.labels)
                 .for_each(|(n, more)| *n += more);
+            learnt.push(edge);
             digests.push(edge.digest.clone());
             bases.push([next[0] as u32, next[1] as u32]);
             next = [next[0] + counts.validation, next[1] + counts.test];
@@ -109,8 +122,8 @@ impl Cloud {
         let statistics = Statistics {
             set: at.terms.data.set.clone(),
             rows,
-            outcome: Outcome::Class,
-            classes: at.terms.classes().to_vec(),
+            outcome: at.terms.outcome(&learnt).map_err(Trouble::Told)?,
+            classes: at.terms.names.clone(),
             hospital: side(Party::Hospital)?,
             device: side(Party::Edge)?,
         };

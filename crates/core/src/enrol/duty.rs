@@ -42,6 +42,11 @@ impl Context {
         }
     }
 
+    /// Its group, for people.
+    pub(super) fn own_group(&self) -> String {
+        format!("group {}", self.group())
+    }
+
     /// A gateway's number; others never ask.
     pub(super) fn gateway(&self) -> usize {
         match self.party {

@@ -5,6 +5,7 @@ use super::message::{Body, Roll, Share, Totals, is_hex};
 use super::ring::ColumnSums;
 use super::roll::{Counts, FEWEST, Labels, Roster, compare, digest_of_all, digests};
 use super::{Enrolled, OwnPart, OwnShard};
+use crate::outcome::Targets;
 use crate::protocol::Party;
 use selvedge_nn::Shape;
 use std::collections::BTreeMap;
@@ -15,7 +16,8 @@ pub(super) struct Edge {
     roster: Option<(Roster, Counts)>,
     /// Once labels are there.
     enrolled: Option<Enrolled>,
-    labels: Vec<u64>,
+    /// What is known of training patients.
+    known: Targets,
     sums: BTreeMap<usize, Vec<ColumnSums>>,
     over: bool,
 }
@@ -49,12 +51,12 @@ impl Duty for Edge {
                 let Some((roster, counts)) = &self.roster else {
                     return Err(Trouble::nonsense(from, "labels before the roster"));
                 };
-                let classes = at.terms.classes().len();
                 let salted = salts.len() == 3 * roster.gateways.len()
                     && salts.iter().all(|salt| is_hex(salt, 32));
-                if !labels.fit(roster, classes) || !salted {
+                let known = labels.training(roster, &at.terms);
+                let Some(known) = known.filter(|_| salted) else {
                     return Err(Trouble::nonsense(from, "invalid labels"));
-                }
+                };
                 let parts = digests(roster, &labels, &salts);
                 if digest_of_all(&parts) != digest {
                     return Err(Trouble::Told(
@@ -65,10 +67,7 @@ impl Duty for Edge {
                 enrolled.counts = vec![*counts];
                 enrolled.gateways = roster.ranges();
                 enrolled.held_out = (0..at.gateways).map(|g| roster.held_out(g)).collect();
-                self.labels = vec![0; classes];
-                for label in labels.gateways.iter().flat_map(|own| &own[0]) {
-                    self.labels[*label as usize] += 1;
-                }
+                self.known = known;
                 self.enrolled = Some(enrolled);
                 self.shares(at, labels, (&parts, &salts))
             }
@@ -86,10 +85,14 @@ impl Duty for Edge {
                     )));
                 }
                 self.sums.insert(g, sums);
-                match self.sums.len() == at.gateways {
-                    true => vec![(Party::Cloud, Body::Totals(self.totals(at)?))],
-                    false => Vec::new(),
+                if self.sums.len() < at.gateways {
+                    return Ok((Vec::new(), None));
                 }
+                let totals = self.totals(at)?;
+                if let Some(enrolled) = &mut self.enrolled {
+                    enrolled.notes = at.terms.lacks(&at.own_group(), totals.known(), None);
+                }
+                vec![(Party::Cloud, Body::Totals(totals))]
             }
             (Party::Cloud, Body::Common(common))
                 if self.sums.len() == at.gateways && !self.over =>
@@ -225,12 +228,13 @@ impl Edge {
         let totals = Totals {
             columns: roll.columns.clone(),
             sums,
-            labels: self.labels.clone(),
+            labels: at.terms.count(&self.known),
+            learnt: at.terms.learn(&self.known),
             key: roll.key.clone(),
             digest: enrolled.digest.clone(),
             counts: enrolled.counts.first().copied().unwrap_or_default(),
         };
-        match totals.is_sound(at.terms.classes().len()) {
+        match totals.is_sound(&at.terms) {
             true => Ok(totals),
             false => Err(Trouble::Told(format!(
                 "the sums of the gateways of group {} do not add up: expected the same pseudonym key at all of them",

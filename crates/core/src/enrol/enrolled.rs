@@ -5,6 +5,7 @@ use super::fingerprint;
 use super::index::{Index, VERSION};
 use super::message::Common;
 use super::roll::Counts;
+use crate::outcome::Targets;
 use crate::protocol::Party;
 use crate::statistics::Statistics;
 use selvedge_nn::Shape;
@@ -30,6 +31,9 @@ pub struct Enrolled {
     pub held_out: Vec<[[u32; 2]; 2]>,
     /// An identifier of the pseudonym key, for parties that have it.
     pub pseudonyms: String,
+    /// For people: which answers no training patient has, of its group; the cloud has those of all groups. Gateways do not
+    /// know.
+    pub notes: Vec<String>,
 }
 
 /// What one party has of its group: one row for each device.
@@ -52,8 +56,8 @@ pub struct OwnPart {
     pub patients: Vec<String>,
     /// As they were measured.
     pub x: Vec<f32>,
-    /// Their labels.
-    pub y: Vec<u32>,
+    /// What is known of them.
+    pub y: Targets,
     /// The position of the first among the rows of all groups; not used for training rows.
     pub base: u32,
 }
@@ -70,6 +74,7 @@ impl Enrolled {
             gateways: Vec::new(),
             held_out: Vec::new(),
             pseudonyms: String::new(),
+            notes: Vec::new(),
         }
     }
 
@@ -90,8 +95,8 @@ impl Enrolled {
             .all(|n| *n == groups)
             && index.version == VERSION
             && index.largest == 1
-            && statistics.outcome.is_class()
-            && statistics.classes == at.terms.classes()
+            && at.terms.fits(&statistics.outcome)
+            && statistics.classes == at.terms.names
             && statistics.fingerprint() == index.statistics
             && fingerprint(&statistics, &common.digests) == index.dataset
             && index.groups.iter().all(|group| group.name.len() <= 100);

@@ -41,14 +41,11 @@ impl<H: Holdings> Gateway<H> {
         let begins = share.ranges.first().is_some_and(|range| range[0] == 0);
         let [first, end] = share.ranges[own];
         let devices = share.ranges.last().map_or(0, |range| range[1] as usize);
-        let classes = at.terms.classes().len();
         let lists = share.own.iter().map(|(p, y)| (p, y));
         let [validation, test] = [1, 2].map(|i| share.own[i].0.len() as u64);
         let fits = |from: u32, own: u64, all: usize| u64::from(from) + own <= all as u64;
-        let sound = |(patients, labels): (&Vec<String>, &Vec<u32>)| {
-            is_roll(patients)
-                && patients.len() == labels.len()
-                && labels.iter().all(|label| (*label as usize) < classes)
+        let sound = |(patients, words): (&Vec<String>, &Vec<u32>)| {
+            is_roll(patients) && at.terms.known(words, patients.len()).is_some()
         };
         let sound = follow
             && rising
@@ -103,10 +100,11 @@ impl<H: Holdings> Duty for Gateway<H> {
             // One share for each enrolment: two sums that are hidden alike would show how they differ.
             (Body::Share(share), None) => {
                 self.check(at, from, &share)?;
-                let [training, validation, test] = share
-                    .own
-                    .each_ref()
-                    .map(|(p, y)| holdings::take(&self.own, p, y));
+                let [training, validation, test] = share.own.each_ref().map(|(patients, words)| {
+                    let known = at.terms.known(words, patients.len());
+                    let known = known.ok_or_else(|| Trouble::nonsense(from, "invalid labels"));
+                    holdings::take(&self.own, patients, known?)
+                });
                 let (training, mut sums) = training?;
                 ring::hide(
                     &mut sums,

@@ -4,6 +4,7 @@ use super::duty::Trouble;
 use super::enrolled::OwnPart;
 use super::message::{Columns, Roll};
 use super::ring::{self, ColumnSums};
+use crate::outcome::Targets;
 use selvedge_nn::Shape;
 
 /// The patients of a hospital or of a gateway, by pseudonym.
@@ -26,8 +27,8 @@ pub trait Holdings: 'static {
     /// Whether all of these are known.
     fn knows(&self, patients: &[String]) -> bool;
 
-    /// The labels of some patients; none if one of them is unknown.
-    fn labels(&self, patients: &[String]) -> Option<Vec<u32>>;
+    /// What is known of some patients; nothing if one of them is unknown.
+    fn known(&self, patients: &[String]) -> Option<Targets>;
 
     /// The rows of some patients who are known.
     ///
@@ -64,14 +65,14 @@ pub(super) fn shape(own: &impl Holdings) -> Shape {
 pub(super) fn take(
     own: &impl Holdings,
     patients: &[String],
-    labels: &[u32],
+    known: Targets,
 ) -> Result<(OwnPart, Vec<ColumnSums>), Trouble> {
     let Rows { x, measured } = own.rows(patients).map_err(Trouble::Own)?;
     let sums = ring::sum(&x, &own.columns().scaled, &measured);
     let part = OwnPart {
         patients: patients.to_vec(),
         x,
-        y: labels.to_vec(),
+        y: known,
         base: 0,
     };
     Ok((part, sums))

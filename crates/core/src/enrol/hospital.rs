@@ -2,6 +2,7 @@
 
 use super::duty::{Context, Duty, Follows, Trouble, Words};
 use super::holdings::{self, Holdings};
+use super::known::words;
 use super::message::{Body, Totals};
 use super::ring::ColumnSums;
 use super::roll::{FEWEST, Labels, Roster, digest_of_all, digests, part_of_all};
@@ -26,7 +27,8 @@ impl<H: Holdings> Hospital<H> {
 
     fn labels(&self, roster: &Roster) -> Option<Labels> {
         let of = |own: &[Vec<String>; 3]| -> Option<[Vec<u32>; 3]> {
-            let [training, validation, test] = own.each_ref().map(|p| self.own.labels(p));
+            let [training, validation, test] =
+                own.each_ref().map(|p| Some(words(&self.own.known(p)?)));
             Some([training?, validation?, test?])
         };
         Some(Labels {
@@ -65,8 +67,14 @@ impl<H: Holdings> Duty for Hospital<H> {
                 let parts = digests(&roster, &labels, &salts);
                 let [training, validation, test] = [0, 1, 2].map(|part| {
                     let patients = part_of_all(&roster.gateways, part);
-                    let labels = part_of_all(&labels.gateways, part);
-                    holdings::take(&self.own, &patients, &labels)
+                    let words = part_of_all(&labels.gateways, part);
+                    let known = at.terms.known(&words, patients.len()).ok_or_else(|| {
+                        Trouble::Own(format!(
+                            "what is known of patients is not of the kind {}",
+                            at.terms.kind.name()
+                        ))
+                    });
+                    holdings::take(&self.own, &patients, known?)
                 });
                 let (own, mut sums) = training?;
                 sums.iter_mut().for_each(ColumnSums::hide_few);
@@ -74,18 +82,16 @@ impl<H: Holdings> Duty for Hospital<H> {
                 enrolled.pseudonyms = self.own.key();
                 enrolled.counts = vec![counts];
                 enrolled.gateways = roster.ranges();
-                let mut of_class = vec![0; at.terms.classes().len()];
-                for label in &own.y {
-                    of_class[*label as usize] += 1;
-                }
                 let totals = Totals {
                     columns: self.own.columns(),
                     sums,
-                    labels: of_class,
+                    labels: at.terms.count(&own.y),
+                    learnt: at.terms.learn(&own.y),
                     key: self.own.key(),
                     digest: enrolled.digest.clone(),
                     counts,
                 };
+                enrolled.notes = at.terms.lacks(&at.own_group(), totals.known(), None);
                 let digest = enrolled.digest.clone();
                 self.state = Some(State {
                     enrolled,

@@ -1,9 +1,12 @@
 //! The messages of enrolment, as JSON. Whatever comes from outside is checked before it is used.
 
 use super::LONGEST_MESSAGE;
+use super::Terms;
 use super::index::Index;
+use super::known::Learnt;
 use super::ring::ColumnSums;
 use super::roll::{Counts, Labels, Roster, is_roll};
+use crate::outcome::Kind;
 use selvedge_nn::Shape;
 use serde::{Deserialize, Serialize};
 
@@ -51,7 +54,7 @@ pub(super) enum Body {
     Roll(Roll),
     /// The edge to its hospital: who takes part, in order.
     Roster { roster: Roster, counts: Counts },
-    /// The hospital to the edge: the labels of the roster, and its digest.
+    /// The hospital to the edge: what is known of the roster's patients, and its digest.
     Labels {
         labels: Labels,
         /// One for each part of the roster.
@@ -118,7 +121,7 @@ pub(super) struct Roll {
 pub(super) struct Share {
     /// The devices of every gateway of the group.
     pub(super) ranges: Vec<[u32; 2]>,
-    /// Its own to train on, of validation and of the test, with their labels.
+    /// Its own to train on, of validation and of the test, and what is known of them ([`Terms::known`]).
     pub(super) own: [(Vec<String>, Vec<u32>); 3],
     /// Where its own of validation and of the test begin among the group's.
     pub(super) from: [u32; 2],
@@ -133,8 +136,11 @@ pub(super) struct Share {
 pub(super) struct Totals {
     pub(super) columns: Columns,
     pub(super) sums: Vec<ColumnSums>,
-    /// Training patients of each class.
+    /// How often each answer is known of training patients.
     pub(super) labels: Vec<u64>,
+    /// What else is summed up of what is known of them; nothing of classes and labels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) learnt: Option<Learnt>,
     /// A name for the key of the pseudonyms.
     pub(super) key: String,
     /// The roster's.
@@ -227,21 +233,37 @@ impl Roll {
 }
 
 impl Totals {
-    /// Whether sums from elsewhere can be some, of so many classes.
-    pub(super) fn is_sound(&self, classes: usize) -> bool {
-        let values = self
-            .columns
-            .steps()
-            .saturating_mul(self.counts.training as u64);
-        let labels = self.labels.iter().try_fold(0u64, |n, l| n.checked_add(*l));
+    /// How often each answer is known, and what else is summed up.
+    pub(super) fn known(&self) -> (&[u64], Option<&Learnt>) {
+        (&self.labels, self.learnt.as_ref())
+    }
+
+    /// Whether sums from elsewhere can be some by these terms.
+    pub(super) fn is_sound(&self, terms: &Terms) -> bool {
+        let training = self.counts.training as u64;
+        let values = self.columns.steps().saturating_mul(training);
+        let sum = |counts: &[u64]| counts.iter().try_fold(0u64, |n, l| n.checked_add(*l));
+        let counted = match terms.kind {
+            // Of labels some may be unknown, and each counts for itself.
+            Kind::Labels => {
+                let mut pairs = self.labels.chunks(2);
+                pairs.all(|pair| sum(pair).is_some_and(|known| known <= training))
+            }
+            _ => sum(&self.labels) == Some(training),
+        };
+        let learnt = match (&self.learnt, terms.kind) {
+            (None, kind) => matches!(kind, Kind::Class | Kind::Labels),
+            (Some(learnt), kind) => learnt.is_sound(kind, training, &self.labels),
+        };
         u32::try_from(self.counts.training).is_ok()
             && u32::try_from(self.counts.validation).is_ok()
             && u32::try_from(self.counts.test).is_ok()
             && self.columns.is_sound()
             && self.sums.len() == self.columns.names.len()
             && self.sums.iter().all(|sums| sums.is_sound(values))
-            && self.labels.len() == classes
-            && labels == Some(self.counts.training as u64)
+            && self.labels.len() == terms.kind.counts(&terms.names)
+            && counted
+            && learnt
             && is_hex(&self.key, 32)
             && is_hex(&self.digest, 64)
     }

@@ -13,6 +13,8 @@
 //!   gateways of a group can make; edge and cloud cannot reverse them.
 //! - The edge matches the patients of hospital and gateways ([`Counts`]) and draws the held-out ones. It learns the pseudonyms
 //!   and labels of its own group, as it does in training.
+//! - What is asked need not be a class. Of a quantity hospital and edge sum up what they know of their group, as of a column;
+//!   of survival they count events over time, no fewer than ten at once (`known`).
 //! - Means and deviations come from sums, which are exact in any order (`ring`). A gateway masks its sums with secrets shared with
 //!   each other gateway of its group, so that the edge sees only the group's total. The cloud sees one total for each group and
 //!   side, of ten patients or more.
@@ -35,6 +37,7 @@ mod gateway;
 mod holdings;
 mod hospital;
 mod index;
+mod known;
 mod line;
 mod message;
 mod ring;

@@ -1,7 +1,8 @@
 //! Who takes part: the patients whom the hospital and exactly one gateway know.
 
-use super::hex;
+use super::{Terms, hex};
 use crate::experiment::DataSettings;
+use crate::outcome::Targets;
 use selvedge_nn::random::Key;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -52,7 +53,7 @@ pub(super) struct Roster {
     pub(super) gateways: Vec<[Vec<String>; 3]>,
 }
 
-/// The labels of a roster, in its order.
+/// What is known of a roster's patients, in its order, in words ([`Terms::known`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Labels {
@@ -197,29 +198,34 @@ impl Labels {
         self.gateways.iter().flatten()
     }
 
-    /// Whether each patient of a roster has one of the classes.
-    pub(super) fn fit(&self, roster: &Roster, classes: usize) -> bool {
-        let same = |(labels, part): (&Vec<u32>, &Vec<String>)| labels.len() == part.len();
-        self.gateways.len() == roster.gateways.len()
-            && self.parts().zip(roster.parts()).all(same)
-            && self
-                .parts()
-                .flatten()
-                .all(|label| (*label as usize) < classes)
+    /// What they say of those of a roster who train, if they can.
+    pub(super) fn training(&self, roster: &Roster, terms: &Terms) -> Option<Targets> {
+        if self.gateways.len() != roster.gateways.len() {
+            return None;
+        }
+        let parts = self.parts().zip(roster.parts());
+        let known = parts.map(|(words, part)| terms.known(words, part.len()));
+        let known: Vec<Targets> = known.collect::<Option<_>>()?;
+        let mut training = terms.kind.targets(&terms.names);
+        known.iter().step_by(3).for_each(|own| training.extend(own));
+        Some(training)
     }
 }
 
-/// The digest of some patients in order, with their labels. Other gateways see it and could try out who is there and
+/// The digest of some patients in order, with what is known of them. Other gateways see it and could try out who is there and
 /// who is ill, so there is salt in it which they do not know.
-pub(super) fn digest_of_part(salt: &str, patients: &[String], labels: &[u32]) -> String {
+pub(super) fn digest_of_part(salt: &str, patients: &[String], words: &[u32]) -> String {
     let mut digest = Sha256::new();
     digest.update(b"part\0");
     digest.update((salt.len() as u64).to_le_bytes());
     digest.update(salt.as_bytes());
     digest.update((patients.len() as u64).to_le_bytes());
-    for (patient, label) in patients.iter().zip(labels) {
+    let each = (words.len() / patients.len().max(1)).max(1);
+    for (patient, words) in patients.iter().zip(words.chunks(each)) {
         digest.update(patient.as_bytes());
-        digest.update(label.to_le_bytes());
+        words
+            .iter()
+            .for_each(|word| digest.update(word.to_le_bytes()));
     }
     hex(&digest.finalize())
 }

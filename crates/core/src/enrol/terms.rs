@@ -2,6 +2,7 @@
 
 use super::hex;
 use crate::experiment::DataSettings;
+use crate::outcome::Kind;
 use sha2::{Digest, Sha256};
 
 /// What all parties have in common.
@@ -11,14 +12,18 @@ pub struct Terms {
     pub data: DataSettings,
     /// The seed by which held-out patients are drawn.
     pub seed: u64,
-    /// A digest of both, by which parties check that they agree.
+    /// What is asked about each patient.
+    pub kind: Kind,
+    /// The names of the classes or labels, or that of the quantity or of the event.
+    pub names: Vec<String>,
+    /// A digest of table and seed, by which parties check that they agree.
     pub about: String,
 }
 
 impl Terms {
-    /// Takes the `[data]` table and the seed of an experiment. Whether parties can enrol by them is for the reader of
-    /// tables to check.
-    pub fn new(data: &DataSettings, seed: u64) -> Self {
+    /// Takes the `[data]` table and the seed of an experiment, and what they ask about, by which names. Whether parties can
+    /// enrol by them is for the reader of tables to check.
+    pub fn new(data: &DataSettings, seed: u64, kind: Kind, names: Vec<String>) -> Self {
         // Where a party's own files are is its own business.
         let mut shared = data.clone();
         shared.path = String::new();
@@ -31,12 +36,10 @@ impl Terms {
         Terms {
             data: shared,
             seed,
+            kind,
+            names,
             about: hex(&digest.finalize()),
         }
-    }
-
-    pub(super) fn classes(&self) -> &[String] {
-        &self.data.table.labels
     }
 
     pub(super) fn groups(&self) -> usize {

@@ -4,6 +4,7 @@ use crate::rows::Purpose;
 use crate::table::{OneSide, Open, Side};
 use crate::{DataError, PseudonymKey};
 use selvedge_core::enrol::{Columns, Holdings, Rows, Terms, is_roll};
+use selvedge_core::outcome::Targets;
 use selvedge_core::protocol::Party;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -104,9 +105,11 @@ impl Holdings for OwnSide {
         patients.iter().all(|p| self.rows.contains_key(p))
     }
 
-    fn labels(&self, patients: &[String]) -> Option<Vec<u32>> {
-        let label = |p: &String| self.side.labels.get(*self.rows.get(p)? as usize).copied();
-        patients.iter().map(label).collect()
+    fn known(&self, patients: &[String]) -> Option<Targets> {
+        let row = |p: &String| self.rows.get(p).copied();
+        let rows: Vec<u32> = patients.iter().map(row).collect::<Option<_>>()?;
+        // A gateway knows nothing of anybody.
+        (self.side.known.len() == self.rows.len()).then(|| self.side.known.of(&rows))
     }
 
     fn rows(&self, patients: &[String]) -> Result<Rows, String> {

@@ -2,9 +2,10 @@
 
 use crate::DataError;
 use crate::settings::{self, wrong};
-use crate::table::check_columns;
+use crate::table::{check_columns, kind_of, names_of};
 use selvedge_core::enrol::Terms;
 use selvedge_core::experiment::{Categorical, DataSettings};
+use selvedge_core::outcome::Kind;
 
 /// The terms that all parties share: an experiment's `[data]` table and seed, if parties can enrol by them.
 ///
@@ -21,9 +22,18 @@ pub fn terms(data: &DataSettings, seed: u64) -> Result<Terms, DataError> {
         let expected = "expected the column that identifies a patient to all parties";
         return Err(wrong("table.id", "\"\"", expected));
     }
-    if t.labels.is_empty() {
-        let expected = "expected all labels in the order of their classes, like [\"no\", \"yes\"]: no party sees all that occur";
+    let kind = kind_of(data);
+    if kind == Kind::Class && t.labels.is_empty() {
+        let expected = "expected all labels in the order of their classes, like [\"no\", \"yes\"]: no party sees all that occur; or set data.outcome = \"quantity\" if they are numbers";
         return Err(wrong("table.labels", "[]", expected));
+    }
+    if kind == Kind::Survival && data.horizon.is_none() {
+        let expected = "expected the time at which survival curves end: no party sees the last event, which is a single patient's";
+        return Err(wrong("horizon", "none", expected));
+    }
+    if data.hidden != 0.0 {
+        let expected = "nobody can hide labels where parties enrol: expected 0";
+        return Err(wrong("hidden", data.hidden, expected));
     }
     let open = match &t.categorical {
         Categorical::Found(names) => names.first().cloned(),
@@ -79,7 +89,7 @@ pub fn terms(data: &DataSettings, seed: u64) -> Result<Terms, DataError> {
         ));
     }
     check_columns(data)?;
-    Ok(Terms::new(data, seed))
+    Ok(Terms::new(data, seed, kind, names_of(t, kind)))
 }
 
 #[cfg(test)]
@@ -112,7 +122,7 @@ mod tests {
         elsewhere.path = "labs.csv".into();
         assert_eq!(terms(&elsewhere, 1).unwrap().about, about);
         type Change = fn(&mut DataSettings);
-        let changes: [(&str, Change); 11] = [
+        let changes: [(&str, Change); 13] = [
             ("data.set", |d| d.set = "esr".into()),
             ("data.table.id", |d| d.table.id.clear()),
             ("data.table.labels", |d| d.table.labels.clear()),
@@ -131,6 +141,16 @@ mod tests {
                 d.table.one_sided = "keep".into()
             }),
             ("data.samples_per_device", |d| d.samples_per_device = 2),
+            ("data.horizon", |d| {
+                d.outcome = "survival".into();
+                d.table.event = "died".into();
+                d.table.labels.clear();
+            }),
+            ("data.hidden", |d| {
+                d.outcome = "labels".into();
+                d.table.labels.clear();
+                d.hidden = 0.5;
+            }),
         ];
         for (key, change) in changes {
             let mut wrong = right();

@@ -6,6 +6,7 @@ use crate::table::{self, Side};
 use crate::{HeldOut, PseudonymKey, Statistics, read_party};
 use selvedge_core::enrol::{Enrolled, Enrolment, Terms};
 use selvedge_core::experiment::{Categorical, DataSettings, TableSettings};
+use selvedge_core::outcome::{Kind, Outcome};
 use selvedge_core::protocol::{Event, Outbox, Party, Protocol};
 use selvedge_nn::random::{Key, Stream};
 use std::collections::BTreeMap;
@@ -47,12 +48,32 @@ fn settings(missing: &str, masks: bool) -> DataSettings {
     }
 }
 
+/// The same question in other words: what is known of patients stands in other columns.
+fn asking(kind: Kind, data: DataSettings) -> DataSettings {
+    let label = |columns: &[&str]| serde_json::from_value(serde_json::json!(columns)).unwrap();
+    let mut data = data;
+    if kind != Kind::Class {
+        data.outcome = kind.name().into();
+        data.table.labels.clear();
+    }
+    match kind {
+        Kind::Class => {}
+        Kind::Labels => data.table.label = label(&["ill", "sepsis"]),
+        Kind::Quantity => data.table.label = "days".into(),
+        Kind::Survival => {
+            (data.table.label, data.table.event) = ("days".into(), "ill".into());
+            (data.intervals, data.horizon) = (3, Some(25.0));
+        }
+    }
+    data
+}
+
 /// Files by name, as parties have them, and as one who had everything would.
 struct Tables {
     files: BTreeMap<String, String>,
 }
 
-const HOSPITAL: &str = "id,site,age,sex,lactate,still,ill\n";
+const HOSPITAL: &str = "id,site,age,sex,lactate,still,ill,sepsis,days\n";
 const LONG: &str = "id,hour,variable,value\n";
 const SERIES: &str = "id,hour,hr,spo2\n";
 
@@ -61,6 +82,7 @@ impl Tables {
     /// hour.
     fn new(seed: u64, odd_ones: bool) -> Self {
         let mut stream = Key::new(seed).stream();
+        let mut other = Key::new(seed).with(1).stream();
         let mut files: BTreeMap<String, String> = BTreeMap::new();
         let mut add = |file: &str, header: &str, lines: &str| {
             let text = files.entry(file.into()).or_insert_with(|| header.into());
@@ -82,8 +104,10 @@ impl Tables {
             let age = 30 + stream.below(50);
             writeln!(
                 row,
-                "{id},s{m},{age},{},{lactate},7.7,{ill}",
-                ["f", "m"][stream.below(2) as usize]
+                "{id},s{m},{age},{},{lactate},7.7,{ill},{},{:.2}",
+                ["f", "m"][stream.below(2) as usize],
+                ["no", "yes", ""][other.below(3) as usize],
+                30.0 * other.uniform(),
             )
             .unwrap();
             let hospital = format!("hospital-{m}");
@@ -302,8 +326,10 @@ fn others_stay(enrolled: &Enrolled, into: &Path) {
 
 #[test]
 fn all_parties_write_what_fits_together() {
-    for seed in 0..6 {
-        let terms = super::terms(&settings("carry", seed % 2 == 0), seed).unwrap();
+    for seed in 0..10 {
+        let kind = Kind::ALL[(seed / 2 % 4) as usize];
+        let data = asking(kind, settings("carry", seed % 2 == 0));
+        let terms = super::terms(&data, seed).unwrap();
         let tables = Tables::new(seed, true);
         let mut world = World::new(&tables, &terms, 100 * seed);
         if seed >= 2 {
@@ -374,12 +400,12 @@ fn all_parties_write_what_fits_together() {
                 places[i].extend(held_out.places.clone());
             }
             let mut held_out = [HeldOut::default(), HeldOut::default()];
-            let mut y = Vec::new();
+            let mut y = own.dataset.groups[m].samples.y.none();
             for g in 0..GATEWAYS {
                 let (of_gateway, gateway) = &loaded[&Party::Gateway(m, g)];
                 assert_eq!(of_gateway.roster, summary.roster);
                 assert_eq!(of_gateway.gateways, summary.gateways);
-                y.extend(gateway.dataset.groups[m].samples.y.classes().to_vec());
+                y.extend(&gateway.dataset.groups[m].samples.y);
                 for (all, own) in held_out.iter_mut().zip(&gateway.held_out) {
                     assert_eq!(own.from as usize, all.y.len());
                     all.y.extend(&own.y);
@@ -389,7 +415,7 @@ fn all_parties_write_what_fits_together() {
             for (a, b) in own.held_out.iter().zip(&held_out) {
                 assert_eq!((&a.places, &a.y), (&b.places, &b.y));
             }
-            assert_eq!(own.dataset.groups[m].samples.y.classes(), y);
+            assert_eq!(own.dataset.groups[m].samples.y, y);
         }
         for (i, places) in places.iter_mut().enumerate() {
             places.sort_unstable();
@@ -421,8 +447,13 @@ fn all_parties_write_what_fits_together() {
 
 #[test]
 fn statistics_are_those_of_the_whole_table() {
-    for (missing, masks) in [("mean", false), ("carry", true), ("zero", false)] {
-        let mut data = settings(missing, masks);
+    for (missing, masks, kind) in [
+        ("mean", false, Kind::Class),
+        ("carry", true, Kind::Labels),
+        ("zero", false, Kind::Quantity),
+        ("mean", true, Kind::Survival),
+    ] {
+        let mut data = asking(kind, settings(missing, masks));
         // Else other patients would be drawn.
         (data.test, data.validation) = (0.0, 0.0);
         data.split = "column".into();
@@ -442,6 +473,7 @@ fn statistics_are_those_of_the_whole_table() {
         let whole: Statistics = whole.unwrap().deal(&data, 3).unwrap().statistics;
         let own = &world.written[&Party::Cloud].index.as_ref().unwrap().1;
         assert_eq!((own.rows, &own.classes), (whole.rows, &whole.classes));
+        is_learnt_alike(&own.outcome, &whole.outcome);
         for (own, whole) in [
             (&own.hospital, &whole.hospital),
             (&own.device, &whole.device),
@@ -460,6 +492,156 @@ fn statistics_are_those_of_the_whole_table() {
             }
         }
     }
+}
+
+/// Sums say of what is learnt what one who sees all patients would say: exactly, but for the ends of intervals, which are
+/// near those.
+fn is_learnt_alike(own: &Outcome, whole: &Outcome) {
+    match (own, whole) {
+        (
+            Outcome::Quantity { mean, deviation },
+            Outcome::Quantity {
+                mean: of_whole,
+                deviation: deviation_of_whole,
+            },
+        ) => {
+            assert!((mean - of_whole).abs() <= 1e-12 * of_whole.abs());
+            assert!((deviation - deviation_of_whole).abs() <= 1e-12 * deviation_of_whole);
+        }
+        (Outcome::Survival { ends: own }, Outcome::Survival { ends: whole }) => {
+            assert_eq!((own.len(), own.last()), (whole.len(), whole.last()));
+            let near = own.iter().zip(whole).all(|(a, b)| (a - b).abs() < 6.0);
+            assert!(near && own != whole, "{own:?} {whole:?}");
+            let evenly = [25.0 / 3.0, 50.0 / 3.0, 25.0];
+            assert!(own.iter().zip(evenly).any(|(a, b)| (a - b).abs() > 1e-9));
+        }
+        _ => assert_eq!(own, whole),
+    }
+}
+
+/// Tables in which something is replaced in the rows of these hospitals.
+fn with_rows(of: &[usize], change: impl Fn(&mut Vec<String>)) -> Tables {
+    let mut tables = Tables::new(2, true);
+    for m in of {
+        let text = tables.files.get_mut(&format!("hospital-{m}")).unwrap();
+        let row = |line: &str| {
+            let mut cells: Vec<String> = line.split(',').map(str::to_owned).collect();
+            change(&mut cells);
+            cells.join(",") + "\n"
+        };
+        *text = HOSPITAL.to_owned() + &text.lines().skip(1).map(row).collect::<String>();
+    }
+    tables
+}
+
+/// Cells of a hospital's row.
+const ILL: usize = 6;
+const SEPSIS: usize = 7;
+const DAYS: usize = 8;
+
+#[test]
+fn what_nobody_has_cannot_be_learnt() {
+    let all = [0, 1];
+    for (kind, tables, expected) in [
+        (
+            Kind::Quantity,
+            with_rows(&all, |row| row[DAYS] = "7.5".into()),
+            "\"days\" is the same number for all training patients",
+        ),
+        (
+            Kind::Survival,
+            with_rows(&all, |row| row[ILL] = "no".into()),
+            "no training patient has the event \"ill\"",
+        ),
+        (
+            Kind::Survival,
+            with_rows(&all, |row| row[DAYS] = format!("1{}", &row[DAYS][..1])),
+            "data.horizon = 25: no training patient was seen for so long",
+        ),
+    ] {
+        let terms = super::terms(&asking(kind, settings("mean", false)), 1).unwrap();
+        let mut world = World::new(&tables, &terms, 7);
+        assert!(!world.run(100_000));
+        let failure = world.parties.values().find_map(|p| p.failure()).unwrap();
+        assert!(failure.contains(expected), "{failure}");
+    }
+}
+
+#[test]
+fn what_a_group_lacks_is_said_to_who_may_know() {
+    for (kind, tables, expected) in [
+        (
+            Kind::Class,
+            with_rows(&[1], |row| row[ILL] = "no".into()),
+            &["no training patient of group 1 has the label \"yes\""][..],
+        ),
+        (
+            Kind::Labels,
+            with_rows(&[1], |row| {
+                (row[ILL], row[SEPSIS]) = (String::new(), String::new());
+            }),
+            &["no label is known of any training patient of group 1"],
+        ),
+        (
+            Kind::Labels,
+            with_rows(&[0, 1], |row| row[SEPSIS] = String::new()),
+            &[
+                "no training patient of any group is known to be without \"sepsis\"",
+                "no training patient of any group is known to be with \"sepsis\"",
+            ],
+        ),
+        (
+            Kind::Survival,
+            with_rows(&[1], |row| row[ILL] = "no".into()),
+            &["no training patient of group 1 has the event"],
+        ),
+        (
+            Kind::Survival,
+            with_rows(&[1], |row| {
+                let late = row[0].ends_with('1');
+                row[ILL] = if late { "yes" } else { "no" }.into();
+            }),
+            &[
+                "fewer than 10 training patients of group 1 have the event by the horizon: intervals end where it suits the others",
+            ],
+        ),
+        (Kind::Quantity, with_rows(&[], |_| {}), &[]),
+    ] {
+        let terms = super::terms(&asking(kind, settings("mean", false)), 1).unwrap();
+        let mut world = World::new(&tables, &terms, 7);
+        assert!(world.run(100_000), "{kind:?}");
+        let said = |party| &world.written[&party].notes;
+        assert_eq!(said(Party::Cloud), expected);
+        let own: Vec<_> = expected.iter().filter(|n| n.contains("group 1")).collect();
+        for party in [Party::Hospital(1), Party::Edge(1)] {
+            assert!(
+                own.iter()
+                    .all(|note| said(party).iter().any(|n| n == **note))
+            );
+        }
+        // Others need not know.
+        for party in [Party::Hospital(0), Party::Edge(0), Party::Gateway(1, 0)] {
+            assert!(said(party).iter().all(|note| !note.contains("group 1")));
+        }
+    }
+}
+
+/// Whatever a hospital counts is of ten patients or more.
+#[test]
+fn the_cloud_is_told_of_no_few_events() {
+    let terms = super::terms(&asking(Kind::Survival, settings("mean", false)), 1).unwrap();
+    let mut world = World::new(&Tables::new(11, false), &terms, 5);
+    assert!(world.run(100_000));
+    let mut told = 0;
+    for text in &world.seen {
+        let envelope: serde_json::Value = serde_json::from_str(text).unwrap();
+        let learnt = &envelope["body"]["totals"]["learnt"]["survival"]["events"];
+        for counted in learnt.as_array().into_iter().flatten() {
+            assert!(counted[1].as_u64().unwrap() >= 10, "{text}");
+            told += 1;
+        }
+    }
+    assert!(told >= 4, "{told}");
 }
 
 #[test]
@@ -569,7 +751,13 @@ fn another_experiment_is_noticed_and_waited_for() {
 
 #[test]
 fn nonsense_never_harms() {
-    let terms = super::terms(&settings("carry", true), 1).unwrap();
+    for kind in [Kind::Class, Kind::Survival] {
+        nonsense_about(kind);
+    }
+}
+
+fn nonsense_about(kind: Kind) {
+    let terms = super::terms(&asking(kind, settings("carry", true)), 1).unwrap();
     let tables = Tables::new(4, true);
     // Real messages of a whole enrolment, to be spoilt.
     let mut world = World::new(&tables, &terms, 9);

@@ -37,6 +37,9 @@ pub struct Summary {
     /// An identifier of the pseudonym key; only for a hospital and gateways.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub pseudonyms: String,
+    /// Which answers no training patient has, of the party's group; the cloud has those of all groups. Gateways do not know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 impl Summary {
@@ -93,6 +96,7 @@ fn summary(enrolled: &Enrolled, time: &str) -> Summary {
         held_out: enrolled.held_out.clone(),
         counts: enrolled.counts.clone(),
         pseudonyms: enrolled.pseudonyms.clone(),
+        notes: enrolled.notes.clone(),
     }
 }
 

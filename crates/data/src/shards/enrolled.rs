@@ -108,7 +108,7 @@ fn write_shard(party: &PartyShard, own: &OwnShard, file: &Path) -> io::Result<()
     let part = |(number, part): (usize, &OwnPart)| ShardPart {
         patients: part.patients.clone(),
         x: part.x.clone(),
-        y: part.y.clone().into(),
+        y: part.y.clone(),
         rows: match number {
             0 => Vec::new(),
             _ => (part.base..).take(part.y.len()).collect(),

@@ -7,7 +7,7 @@ use crate::asked::Known;
 use crate::files::cell::Cell;
 use crate::rows::UNLABELLED;
 use crate::settings::wrong;
-use selvedge_core::experiment::DataSettings;
+use selvedge_core::experiment::{DataSettings, TableSettings};
 use selvedge_core::outcome::Kind;
 use std::collections::{BTreeMap, HashMap};
 
@@ -88,11 +88,7 @@ impl Answers {
     pub(super) fn new(plan: &Plan<'_>) -> Self {
         let t = plan.settings;
         let kind = kind(plan.outcome, t.label.columns().len(), &t.event);
-        let names = match kind {
-            Kind::Class => t.labels.clone(),
-            Kind::Labels | Kind::Quantity => t.label.columns().to_vec(),
-            Kind::Survival => vec![t.event.clone()],
-        };
+        let names = names_of(plan.settings, kind);
         Answers {
             kind,
             open: plan.outcome.is_empty() && kind == Kind::Class && t.labels.is_empty(),
@@ -293,11 +289,6 @@ impl Answers {
         self.names = names;
     }
 
-    /// Whether all are classes.
-    pub(super) fn kind(&self) -> Kind {
-        self.kind
-    }
-
     /// How many numbers a model gives for a patient.
     pub(super) fn outputs(&self, settings: &DataSettings) -> usize {
         match self.kind {
@@ -337,6 +328,15 @@ impl Answers {
 pub(crate) fn kind_of(settings: &DataSettings) -> Kind {
     let t = &settings.table;
     kind(&settings.outcome, t.label.columns().len(), &t.event)
+}
+
+/// The names of the classes or labels, or that of the quantity or of the event, as far as settings name them.
+pub(crate) fn names_of(settings: &TableSettings, kind: Kind) -> Vec<String> {
+    match kind {
+        Kind::Class => settings.labels.clone(),
+        Kind::Labels | Kind::Quantity => settings.label.columns().to_vec(),
+        Kind::Survival => vec![settings.event.clone()],
+    }
 }
 
 fn kind(outcome: &str, columns: usize, event: &str) -> Kind {

@@ -36,7 +36,7 @@ use columns::{Holder, Plan};
 pub(crate) use doubts::doubts;
 use fill::{Grid, Places};
 use label::Answers;
-pub(crate) use label::kind_of;
+pub(crate) use label::{kind_of, names_of};
 pub(crate) use seen::keep_trained;
 use selvedge_core::experiment::{Categorical, DataSettings, Seen, TableSettings, Usual};
 use selvedge_core::outcome::Kind;

@@ -10,7 +10,7 @@ use crate::derived::is_of_another;
 use crate::rows::Purpose;
 use selvedge_core::enrol::Rows;
 use selvedge_core::experiment::DataSettings;
-use selvedge_core::outcome::Kind;
+use selvedge_core::outcome::Targets;
 use selvedge_nn::Shape;
 use std::path::PathBuf;
 
@@ -21,8 +21,8 @@ pub(crate) struct OneSide {
     pub(crate) file: PathBuf,
     /// What the rows are called.
     pub(crate) ids: Vec<String>,
-    /// The labels of the rows; the hospital's alone.
-    pub(crate) labels: Vec<u32>,
+    /// What is known of the rows; the hospital's alone.
+    pub(crate) known: Targets,
     /// The names of a row's numbers, or of those of one step.
     pub(crate) names: Vec<String>,
     /// Which of them are scaled.
@@ -101,21 +101,18 @@ impl OneSide {
                 "no row has a value in any column of this side: expected some (a model cannot learn from a side without values)".into(),
             ));
         }
-        let labels = match side {
-            Holder::Hospital if survey.answers.kind() != Kind::Class => {
-                return Err(plan.files[0].problem(format!(
-                    "the outcome is {}: parties can enrol for classes only; expected shards of `selvedge data split`",
-                    survey.answers.kind().name()
-                )));
+        let known = match side {
+            Holder::Hospital => {
+                let (classes, known, _) = survey.answers.of(&patients);
+                known.map_or(classes.into(), |known| known.targets)
             }
-            Holder::Hospital => survey.answers.of(&patients).0,
-            Holder::Device => Vec::new(),
+            Holder::Device => Targets::default(),
         };
         let doubled = survey.doubled.len();
         let take_id = |p: &u32| std::mem::take(&mut survey.ids[*p as usize]);
         Ok(OneSide {
             ids: patients.iter().map(take_id).collect(),
-            labels,
+            known,
             names,
             scaled,
             doubled,
