@@ -3,7 +3,7 @@
 //! Ordinal outcomes fit in as labels "at least 1", "at least 2", and so on.
 
 use super::softmax::checked;
-use super::{Objective, Target, Targets};
+use super::{Objective, Target, Targets, lost};
 use crate::experiment::ClassWeights;
 use crate::metrics::{Layout, Tally};
 use crate::outcome::Kind;
@@ -74,8 +74,7 @@ impl Objective for Sigmoids {
         d_logits: &mut [f32],
     ) -> f64 {
         let Target::Numbers(answers) = target else {
-            d_logits.fill(f32::NAN);
-            return f64::NAN;
+            return lost(d_logits);
         };
         let weights = if weighted { &self.weights[..] } else { &[] };
         loss::yes_or_no(logits, answers, weights, d_logits)

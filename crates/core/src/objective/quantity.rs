@@ -1,6 +1,6 @@
 //! A number, such as a length of stay.
 
-use super::{Objective, Target, Targets};
+use super::{Objective, Target, Targets, lost};
 use crate::metrics::{Layout, Metrics, Tally};
 use crate::outcome::Kind;
 use selvedge_nn::loss::Distance;
@@ -51,8 +51,7 @@ impl Objective for Number {
         d_logits: &mut [f32],
     ) -> f64 {
         let Target::Numbers([truth]) = target else {
-            d_logits.fill(f32::NAN);
-            return f64::NAN;
+            return lost(d_logits);
         };
         let (loss, derivative) = self.distance.of(f64::from(logits[0]), self.scaled(*truth));
         d_logits[0] = derivative as f32;

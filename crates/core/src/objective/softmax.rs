@@ -1,6 +1,6 @@
 //! One class of several.
 
-use super::{Objective, Target, Targets};
+use super::{Objective, Target, Targets, lost};
 use crate::experiment::ClassWeights;
 use crate::metrics::{Layout, Tally};
 use crate::task::TaskError;
@@ -81,8 +81,7 @@ impl Objective for Softmax {
         d_logits: &mut [f32],
     ) -> f64 {
         let Target::Class(label) = target else {
-            d_logits.fill(f32::NAN);
-            return f64::NAN;
+            return lost(d_logits);
         };
         let weight = match weighted {
             true => self.weights[label as usize],

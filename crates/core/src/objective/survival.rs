@@ -4,7 +4,7 @@
 //! is a product over the intervals that the patient came to: no patient is compared with another, so nobody has to know
 //! who else is at risk.
 
-use super::{Objective, Target, Targets};
+use super::{Objective, Target, Targets, lost};
 use crate::metrics::{Layout, Tally};
 use crate::outcome::{Kind, interval};
 use selvedge_nn::loss;
@@ -41,8 +41,7 @@ impl Objective for Hazards {
         d_logits: &mut [f32],
     ) -> f64 {
         let Target::Numbers([time, event]) = target else {
-            d_logits.fill(f32::NAN);
-            return f64::NAN;
+            return lost(d_logits);
         };
         let (survived, event) = interval(&self.ends, [*time, *event]);
         loss::hazards(logits, survived, event, d_logits)
