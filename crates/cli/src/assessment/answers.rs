@@ -1,7 +1,7 @@
 //! The same of labels, quantities and survival: measures with intervals, agreement of what was said with what was so,
 //! and each group.
 
-use super::text::estimate;
+use super::table::{Table, brackets, calibration, optimistic};
 use crate::report::chart::{Chart, ChartAxis, Line, Place, draw};
 use crate::report::plain_page;
 use crate::report::text::escape;
@@ -9,7 +9,6 @@ use crate::report::ticks::{Scale, Unit};
 use selvedge_core::assess::{Agreement, Answered, Bootstrap, Estimate, losses};
 use selvedge_core::experiment::LossName;
 use selvedge_core::outcome::{Kind, Outcome, Targets};
-use selvedge_run::format::count;
 use selvedge_run::trained::Trained;
 use serde_json::{Map, Value, json};
 
@@ -159,27 +158,15 @@ pub(crate) fn text(parts: &[AnswersPart], confidence: f64, by_validation: &[&str
     let measures = parts.first().map_or(&[][..], |part| &part.measures);
     let titles: Vec<String> = measures.iter().map(|name| title(name)).collect();
     let wide = titles.iter().map(|t| t.chars().count()).max().unwrap_or(0);
-    let wide = wide.max(21) + 2;
-    let mut out = format!("{:<wide$}", "");
-    for part in parts {
-        let name = format!("{} ({})", part.name, count(part.samples as u64));
-        out += &format!("{name:<27}");
-    }
-    out = format!("{}\n", out.trim_end());
+    let table = Table {
+        title: wide.max(21) + 2,
+        cell: 27,
+    };
+    let mut out = table.heading(parts.iter().map(|part| (&*part.name, part.samples)));
     for (at, title) in titles.iter().enumerate() {
-        if parts.iter().all(|part| part.estimates[at].is_none()) {
-            continue;
-        }
-        let cells = parts
-            .iter()
-            .map(|part| estimate(part.estimates[at].as_ref()));
-        let cells: String = cells.map(|cell| format!("{cell:<27}")).collect();
-        out += &format!("{title:<wide$}{}\n", cells.trim_end());
+        out += &table.row(title, parts.iter().map(|part| part.estimates[at].as_ref()));
     }
-    out += &format!(
-        "In brackets: {} % bootstrap confidence intervals\n",
-        (1000.0 * confidence).round() / 10.0
-    );
+    out += &brackets(confidence, "");
     if let Some(part) = parts.first() {
         out += match part.kind {
             Kind::Labels => {
@@ -191,55 +178,26 @@ pub(crate) fn text(parts: &[AnswersPart], confidence: f64, by_validation: &[&str
             Kind::Quantity | Kind::Class => "",
         };
     }
-    if parts.iter().any(|part| part.name == "validation") && !by_validation.is_empty() {
-        out += &format!(
-            "Validation figures are optimistic: the model was {} on these samples\n",
-            by_validation.join(" and ")
-        );
-    }
+    out += &optimistic(parts.iter().map(|part| &*part.name), by_validation);
     let Some(last) = parts.last() else {
         return out;
     };
+    let more = match last.kind {
+        Kind::Survival => ": the event until the horizon, observed by Kaplan and Meier",
+        _ => "",
+    };
     for of_one in last.agreement.chunk_by(|a, b| a.of == b.of) {
-        out += &format!(
-            "\nCalibration of {:?} on {}{}\n{:>14}{:>13}{:>13}\n",
-            of_one[0].of,
-            last.name,
-            match last.kind {
-                Kind::Survival => ": the event until the horizon, observed by Kaplan and Meier",
-                _ => "",
-            },
-            "samples",
-            "predicted",
-            "observed"
-        );
-        for group in of_one {
-            out += &format!(
-                "{:>14}{:>13.3}{:>13.3}\n",
-                count(group.samples as u64),
-                group.said,
-                group.observed
-            );
-        }
+        let groups = of_one.iter();
+        let groups = groups.map(|group| (group.samples as u64, group.said, group.observed));
+        out += &calibration((&of_one[0].of, &last.name, more), 13, groups);
     }
     for part in parts.iter().filter(|part| !part.groups.is_empty()) {
-        let [first, second] = part.shown_of_groups();
-        let names = part.groups.iter().map(|(name, ..)| name.chars().count());
-        let wide = names.max().unwrap_or(0).max(8) + 2;
-        let header = format!(
-            "{:<wide$}{:>9}   {:<27}{}",
-            "", "samples", titles[first], titles[second]
-        );
-        out += &format!("\nBy group, on {}\n{}\n", part.name, header.trim_end());
-        for (name, samples, own) in &part.groups {
-            let row = format!(
-                "{name:<wide$}{:>9}   {:<27}{}",
-                count(*samples as u64),
-                estimate(own[first].as_ref()),
-                estimate(own[second].as_ref())
-            );
-            out += &format!("{}\n", row.trim_end());
-        }
+        let shown = part.shown_of_groups();
+        let groups = part.groups.iter().map(|(name, samples, own)| {
+            let both = shown.map(|at| own[at].as_ref());
+            (&**name, *samples, both)
+        });
+        out += &table.groups(&part.name, shown.map(|at| &*titles[at]), groups);
     }
     out
 }
@@ -258,7 +216,7 @@ pub(crate) fn page(name: &str, about: &[String], parts: &[AnswersPart], text: &s
         body += &format!(
             "<div class=\"panel shown\">\n<section><h2>Calibration on {}</h2><p class=\"about\">Samples in ten groups of equal size, from the lowest prediction to the highest. On the diagonal, predicted and observed agree.</p><figure>{}</figure></section>\n</div>\n",
             escape(&part.name),
-            calibration(part)
+            diagonal(part)
         );
     }
     body += &format!(
@@ -268,7 +226,7 @@ pub(crate) fn page(name: &str, about: &[String], parts: &[AnswersPart], text: &s
     plain_page(name, &body)
 }
 
-fn calibration(part: &AnswersPart) -> String {
+fn diagonal(part: &AnswersPart) -> String {
     let place = |x: f64, y: f64| Place { x, y, lo: y, hi: y };
     let of_one = part.agreement.chunk_by(|a, b| a.of == b.of);
     let mut lines: Vec<Line> = of_one

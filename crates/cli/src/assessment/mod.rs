@@ -9,6 +9,7 @@
 
 mod answers;
 mod page;
+mod table;
 mod text;
 
 pub(crate) use answers::{AnswersPart, Said, page as page_of_answers, text as text_of_answers};

@@ -1,8 +1,14 @@
 //! A page of text.
 
-use super::{Group, Part};
-use selvedge_core::assess::{Estimate, MEASURES};
+use super::Part;
+use super::table::{Table, brackets, calibration, optimistic};
+use selvedge_core::assess::MEASURES;
 use selvedge_run::format::count;
+
+const TABLE: Table = Table {
+    title: 23,
+    cell: 25,
+};
 
 /// What measures are called in tables.
 const TITLES: [&str; MEASURES.len()] = [
@@ -32,23 +38,9 @@ pub(crate) fn text(
     confidence: f64,
     by_validation: &[&str],
 ) -> String {
-    let mut out = format!("{:<23}", "");
-    for part in parts {
-        out += &format!(
-            "{:<25}",
-            format!("{} ({})", part.name, count(part.samples as u64))
-        );
-    }
-    out = format!("{}\n", out.trim_end());
+    let mut out = TABLE.heading(parts.iter().map(|part| (&*part.name, part.samples)));
     let line = |at: usize, title: &str| {
-        if parts.iter().all(|part| part.estimates[at].is_none()) {
-            return String::new();
-        }
-        let cells: String = parts
-            .iter()
-            .map(|part| format!("{:<25}", estimate(part.estimates[at].as_ref())))
-            .collect();
-        format!("{title:<23}{}\n", cells.trim_end())
+        TABLE.row(title, parts.iter().map(|part| part.estimates[at].as_ref()))
     };
     let positive = parts.iter().find_map(|part| part.positive.as_ref());
     out.extend(OF_ALL.map(|at| line(at, TITLES[at])));
@@ -63,10 +55,7 @@ pub(crate) fn text(
         true => "; with so few samples they say little",
         false => "",
     };
-    out += &format!(
-        "In brackets: {} % bootstrap confidence intervals{few}\n",
-        (1000.0 * confidence).round() / 10.0
-    );
+    out += &brackets(confidence, few);
     let has_none = |part: &Part| {
         let mut found = part.estimates.iter().flatten();
         found.any(|estimate| estimate.interval.is_none())
@@ -79,46 +68,28 @@ pub(crate) fn text(
         out += "; precision and recall of the positive class are its predictive value and its sensitivity";
     }
     out.push('\n');
-    if parts.iter().any(|part| part.name == "validation") && !by_validation.is_empty() {
-        out += &format!(
-            "Validation figures are optimistic: the model was {} on these samples\n",
-            by_validation.join(" and ")
-        );
-    }
+    out += &optimistic(parts.iter().map(|part| &*part.name), by_validation);
     let Some(last) = parts.last() else {
         return out;
     };
     out += &confusion(last, classes);
     for curves in &last.curves {
-        out += &format!(
-            "\nCalibration of {:?} on {}: expected calibration error {:.3}\n{:>14}{:>11}{:>11}\n",
-            curves.class, last.name, curves.calibration_error, "samples", "predicted", "observed"
+        let error = format!(
+            ": expected calibration error {:.3}",
+            curves.calibration_error
         );
-        for bin in &curves.reliability {
-            out += &format!(
-                "{:>14}{:>11.3}{:>11.3}\n",
-                count(bin.samples),
-                bin.said,
-                bin.observed
-            );
-        }
+        let bins = curves.reliability.iter();
+        let bins = bins.map(|bin| (bin.samples, bin.said, bin.observed));
+        out += &calibration((&curves.class, &last.name, &error), 11, bins);
     }
     for part in parts.iter().filter(|part| !part.groups.is_empty()) {
-        out += &groups(part);
+        let groups = part.groups.iter().map(|group| {
+            let both = [0, 2].map(|at: usize| group.estimates[at].as_ref());
+            (&*group.name, group.samples, both)
+        });
+        out += &TABLE.groups(&part.name, ["AUC", "accuracy"], groups);
     }
     out
-}
-
-/// `0.8421 [0.826, 0.858]`
-pub(super) fn estimate(estimate: Option<&Estimate>) -> String {
-    match estimate {
-        None => "–".into(),
-        Some(Estimate {
-            value,
-            interval: Some([low, high]),
-        }) => format!("{value:.4} [{low:.3}, {high:.3}]"),
-        Some(Estimate { value, .. }) => format!("{value:.4}"),
-    }
 }
 
 fn confusion(part: &Part, classes: &[String]) -> String {
@@ -134,33 +105,6 @@ fn confusion(part: &Part, classes: &[String]) -> String {
         out += &format!("{class:>wide$}");
         out.extend(row.iter().map(|n| format!("{:>wide$}", count(*n))));
         out.push('\n');
-    }
-    out
-}
-
-/// Does each group get a good model?
-fn groups(part: &Part) -> String {
-    let wide = part.groups.iter().map(|g| g.name.chars().count()).max();
-    let wide = wide.unwrap_or(0).max(8) + 2;
-    let mut out = format!(
-        "\nBy group, on {}\n{:<wide$}{:>9}   {:<25}{:<25}\n",
-        part.name, "", "samples", "AUC", "accuracy"
-    );
-    out = format!("{}\n", out.trim_end());
-    for Group {
-        name,
-        samples,
-        estimates,
-        ..
-    } in &part.groups
-    {
-        let row = format!(
-            "{name:<wide$}{:>9}   {:<25}{}",
-            count(*samples as u64),
-            estimate(estimates[0].as_ref()),
-            estimate(estimates[2].as_ref())
-        );
-        out += &format!("{}\n", row.trim_end());
     }
     out
 }
