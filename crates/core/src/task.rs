@@ -5,7 +5,7 @@ use crate::aggregate::{Aggregations, Gatherer};
 use crate::attack::Attack;
 use crate::cost::DeviceCost;
 use crate::dataset::Dataset;
-use crate::experiment::{Adaptive, Algorithm, DataSettings, Experiment};
+use crate::experiment::{Adaptive, Algorithm, DataSettings, Experiment, LossName, TrainSettings};
 use crate::keys::{Purpose, key};
 use crate::ledger::WORD;
 use crate::local_steps::{Descent, Steps};
@@ -17,7 +17,6 @@ use crate::optimiser::{Mover, Optimiser, Optimisers, Sgd};
 use crate::outcome::{Kind, Outcome, Targets};
 use crate::schedule::{Schedule, Segment};
 use crate::selection::{Draw, Selection, Uniform, subset_size};
-use selvedge_nn::loss::Distance;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -150,6 +149,16 @@ pub enum TaskError {
         of: &'static str,
         /// The kind of outcome.
         kind: &'static str,
+    },
+    /// A setting of another loss.
+    #[error("{key} is for train.loss = \"{of}\", but it is \"{loss}\": leave it out")]
+    OtherLoss {
+        /// The key.
+        key: &'static str,
+        /// The loss that has it.
+        of: &'static str,
+        /// The loss.
+        loss: &'static str,
     },
     /// Weights of what has none.
     #[error("train.class_weights is for classes and labels: leave it out")]
@@ -530,47 +539,66 @@ pub fn check_measured(
     let right = Metric::of_kind(kind).filter_map(name);
     Err(TaskError::NotMeasured {
         key,
-        kind: match kind {
-            Kind::Class => "classes",
-            Kind::Labels => "labels",
-            Kind::Quantity => "a quantity",
-            Kind::Survival => "survival",
-        },
+        kind: in_words(kind),
         right: right.collect::<Vec<_>>().join(", "),
     })
 }
 
-/// Refuses settings that would have no effect, since they are about another kind of outcome.
+/// Refuses settings that would have no effect, since they are about another kind of outcome, or another loss.
 fn check_outcome(experiment: &Experiment, kind: Kind) -> Result<(), TaskError> {
     let (train, data) = (&experiment.train, &experiment.data);
-    let usual = DataSettings::default();
-    let (loss, quantity) = (train.distance(), "a quantity");
-    let (curve, survival) = ((data.intervals, data.horizon), "survival");
+    let (usual, losses) = (DataSettings::default(), TrainSettings::default());
+    let (huber, quantile) = (LossName::Huber, LossName::Quantile);
+    let (quantity, survival) = (Kind::Quantity, Kind::Survival);
     let set = [
+        ("train.loss", quantity, None, train.loss != losses.loss),
         (
-            "train.loss",
+            "train.huber",
             quantity,
-            Kind::Quantity,
-            loss != Distance::Squared,
+            Some(huber),
+            train.huber != losses.huber,
+        ),
+        (
+            "train.quantile",
+            quantity,
+            Some(quantile),
+            train.quantile != losses.quantile,
         ),
         (
             "data.intervals",
             survival,
-            Kind::Survival,
-            curve.0 != usual.intervals,
+            None,
+            data.intervals != usual.intervals,
         ),
-        ("data.horizon", survival, Kind::Survival, curve.1.is_some()),
+        ("data.horizon", survival, None, data.horizon.is_some()),
     ];
-    let wrong = set
-        .into_iter()
-        .find(|(.., of, is_set)| *is_set && *of != kind);
-    wrong.map_or(Ok(()), |(key, of, ..)| {
-        Err(TaskError::OtherOutcome {
-            key,
-            of,
-            kind: kind.name(),
-        })
-    })
+    for (key, of, loss, _) in set.into_iter().filter(|(.., is_set)| *is_set) {
+        if of != kind {
+            return Err(TaskError::OtherOutcome {
+                key,
+                of: in_words(of),
+                kind: kind.name(),
+            });
+        }
+        if let Some(of) = loss.filter(|of| *of != train.loss) {
+            return Err(TaskError::OtherLoss {
+                key,
+                of: of.name(),
+                loss: train.loss.name(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// A kind of outcome in a sentence.
+fn in_words(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Class => "classes",
+        Kind::Labels => "labels",
+        Kind::Quantity => "a quantity",
+        Kind::Survival => "survival",
+    }
 }
 
 /// Refuses a target that is not defined on the samples it is judged on, since a class has none there, or all are alike.

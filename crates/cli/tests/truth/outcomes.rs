@@ -251,17 +251,24 @@ fn what_contradicts_itself_is_refused_with_its_row() {
         &["data.intervals is for survival", "the outcome is quantity"],
     );
     with("data.horizon=9", &["data.horizon is for survival"]);
-    quantity.refuses(
-        &[
-            "train",
-            "synthetic",
-            "--set",
-            "train.loss=huber",
-            "--out",
-            "run",
-        ],
-        &["train.loss is for a quantity", "the outcome is class"],
+    with(
+        "train.huber=2",
+        &["train.huber is for train.loss = \"huber\", but it is \"squared\""],
     );
+    with(
+        "train.quantile=0.9",
+        &["train.quantile is for train.loss = \"quantile\", but it is \"squared\""],
+    );
+    for (set, key) in [
+        ("train.loss=huber", "train.loss"),
+        ("train.huber=2", "train.huber"),
+        ("train.quantile=0.9", "train.quantile"),
+    ] {
+        quantity.refuses(
+            &["train", "synthetic", "--set", set, "--out", "run"],
+            &[&format!("{key} is for a quantity"), "the outcome is class"],
+        );
+    }
     quantity.write("t.csv", "id,lab,pulse,days\na,0,1,5\nb,1,0,many\nc,1,1,7\n");
     with(
         "data.outcome=quantity",

@@ -88,6 +88,15 @@ pub enum LossName {
 }
 
 impl LossName {
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            LossName::Squared => "squared",
+            LossName::Huber => "huber",
+            LossName::Quantile => "quantile",
+        }
+    }
+
     fn is_squared(&self) -> bool {
         *self == LossName::Squared
     }
