@@ -5,6 +5,7 @@ use crate::enrol::{self, OwnSide};
 use crate::table::{Bytes, Side};
 use selvedge_core::enrol::{Enrolment, Terms};
 use selvedge_core::experiment::{DataSettings, TableSettings};
+use selvedge_core::outcome::Kind;
 use selvedge_core::protocol::{Event, Outbox, Party, Protocol};
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -29,9 +30,12 @@ const PAIRS: [(Party, Party); 8] = [
 /// The most messages of a proper enrolment that come before what is tried.
 const MOST_STEPS: usize = 40;
 
-fn terms() -> Option<Terms> {
+/// What may be asked.
+const KINDS: usize = Kind::ALL.len();
+
+fn terms(kind: Kind) -> Option<Terms> {
     let texts = |texts: &[&str]| texts.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>();
-    let data = DataSettings {
+    let mut data = DataSettings {
         set: "table".into(),
         groups: 1,
         test: 0.1,
@@ -45,17 +49,35 @@ fn terms() -> Option<Terms> {
         },
         ..DataSettings::default()
     };
+    let table = &mut data.table;
+    if kind != Kind::Class {
+        data.outcome = kind.name().into();
+        table.labels.clear();
+    }
+    match kind {
+        Kind::Class | Kind::Labels => {}
+        Kind::Quantity => table.label = "days".into(),
+        Kind::Survival => {
+            (table.label, table.event) = ("days".into(), "died".into());
+            (data.intervals, data.horizon) = (3, Some(12.0));
+        }
+    }
     enrol::terms(&data, 1).ok()
 }
 
 fn own(terms: &Terms, side: Side) -> Option<OwnSide> {
     let mut text = match side {
-        Side::Hospital => "id,ill,lab\n".to_owned(),
+        Side::Hospital => "id,ill,days,died,lab\n".to_owned(),
         Side::Device => "id,hr\n".to_owned(),
     };
     for patient in 0..14 {
         text += &match side {
-            Side::Hospital => format!("{patient},{},{}.5\n", patient % 2, patient),
+            // Enough have the event for when it was to be told.
+            Side::Hospital => format!(
+                "{patient},{},{patient},{},{patient}.5\n",
+                patient % 2,
+                u8::from(patient > 0)
+            ),
             Side::Device => format!("{patient},{}\n", 60 + patient),
         };
     }
@@ -68,8 +90,8 @@ fn own(terms: &Terms, side: Side) -> Option<OwnSide> {
 
 type World = BTreeMap<Party, Enrolment>;
 
-fn world() -> Option<World> {
-    let terms = terms()?;
+fn world(kind: Kind) -> Option<World> {
+    let terms = terms(kind)?;
     let hospital = own(&terms, Side::Hospital)?;
     let gateway = own(&terms, Side::Device)?;
     Some(BTreeMap::from([
@@ -127,13 +149,17 @@ fn deliver(world: &mut World, count: usize, see: &mut dyn FnMut(usize, &[u8])) {
     }
 }
 
-/// The first byte says how far a proper enrolment has got, the second who speaks to whom; the rest is what is said,
-/// twice.
+/// The first byte says what is asked and how far a proper enrolment has got, the second who speaks to whom; the rest is
+/// what is said, twice.
 pub(super) fn enrolment(bytes: &[u8]) {
-    let ([steps, pair, said @ ..], Some(mut world)) = (bytes, world()) else {
+    let [steps, pair, said @ ..] = bytes else {
         return;
     };
-    deliver(&mut world, usize::from(*steps) % MOST_STEPS, &mut |_, _| {});
+    let steps = usize::from(*steps);
+    let Some(mut world) = world(Kind::ALL[steps / MOST_STEPS % KINDS]) else {
+        return;
+    };
+    deliver(&mut world, steps % MOST_STEPS, &mut |_, _| {});
     let (from, to) = PAIRS[usize::from(*pair) % PAIRS.len()];
     for _ in 0..2 {
         if let Some(party) = world.get_mut(&to) {
@@ -147,14 +173,17 @@ pub(super) fn enrolment(bytes: &[u8]) {
 
 /// Every message of a proper enrolment, at its moment.
 pub(super) fn enrolments() -> Vec<Vec<u8>> {
-    let (mut seeds, mut steps) = (Vec::new(), 0u8);
-    if let Some(mut world) = world() {
-        deliver(&mut world, MOST_STEPS - 1, &mut |pair, bytes| {
-            let mut seed = vec![steps, pair as u8];
-            seed.extend_from_slice(bytes);
-            seeds.push(seed);
-            steps += 1;
-        });
+    let mut seeds = Vec::new();
+    for (number, kind) in Kind::ALL.into_iter().enumerate() {
+        let mut steps = number * MOST_STEPS;
+        if let Some(mut world) = world(kind) {
+            deliver(&mut world, MOST_STEPS - 1, &mut |pair, bytes| {
+                let mut seed = vec![steps as u8, pair as u8];
+                seed.extend_from_slice(bytes);
+                seeds.push(seed);
+                steps += 1;
+            });
+        }
     }
     seeds
 }
