@@ -18,7 +18,7 @@ use crate::sets::{DataSet, MORTALITY_TARGETS, Source, Twin, mortality};
 use crate::settings::{find_file, vertical};
 use crate::statistics::{Scale, Scaling};
 use rayon::prelude::*;
-use selvedge_core::experiment::DataSettings;
+use selvedge_core::experiment::{DataSettings, Usual};
 use selvedge_nn::Shape;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -112,7 +112,10 @@ fn names() -> Vec<String> {
 
 pub(crate) static SET: DataSet = DataSet {
     verticals: &["half", "channel"],
-    usual: |_| mortality(),
+    usual: |_| Usual {
+        rows: Some(21_000),
+        ..mortality()
+    },
     twins: &[Twin {
         name: "synthetic-mimic3",
         hospital: Shape::Steps(48, 38),

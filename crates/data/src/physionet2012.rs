@@ -138,6 +138,7 @@ pub(crate) static SET: DataSet = DataSet {
     outcomes: OUTCOMES,
     usual: |data| Usual {
         outputs: Wanted::labels(data),
+        rows: Some(8_000),
         ..mortality()
     },
     twins: &[Twin {

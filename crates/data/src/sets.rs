@@ -70,6 +70,8 @@ pub(crate) fn mortality() -> Usual {
         tower: vec![LayerSpec::Lstm { hidden: 16 }],
         combined: Vec::new(),
         outputs: 2,
+        learns: true,
+        rows: None,
         seconds: 0.05,
         seconds_of_pairs: 0.8,
     }
@@ -183,6 +185,8 @@ pub static SETS: Sets = Sets {
                 Kind::Quantity => 1,
                 Kind::Survival => data.intervals,
             },
+            // What is generated is to show something, and not to be learnt well.
+            learns: usual.learns && twin.is_none(),
             ..usual
         }
     },

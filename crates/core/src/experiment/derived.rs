@@ -1,6 +1,7 @@
 //! Settings whose defaults follow from others.
 
 use super::{DataSettings, Experiment, ExperimentError, ModelSettings, Seen, Sets, TimeSettings};
+use super::{OptimiserSettings, learning};
 
 /// About how often a run is evaluated.
 const EVALUATIONS: u64 = 50;
@@ -10,12 +11,24 @@ pub(super) type Look<'a> = &'a dyn Fn(&DataSettings) -> Option<Seen>;
 
 impl Sets {
     /// Fills in what was left out; `look` is asked what the data is like if that matters.
-    pub(super) fn resolve(&self, experiment: &mut Experiment, look: Look<'_>) {
-        let usual = (self.usual)(&experiment.data);
+    ///
+    /// `given` are the keys that somebody has written.
+    pub(super) fn resolve(&self, experiment: &mut Experiment, look: Look<'_>, given: &[String]) {
+        let mut usual = (self.usual)(&experiment.data);
         experiment.time.fill(&usual, experiment.train.algorithm);
-        if experiment.model.lacks() {
-            experiment.model.fit(usual, look(&experiment.data));
+        let is_open = usual.learns && learning::is_open(given);
+        let seen = match is_open || experiment.model.lacks() {
+            true => look(&experiment.data),
+            false => None,
+        };
+        if is_open {
+            let rows = seen.map(|seen| seen.rows).or(usual.rows);
+            if let (Some(seen), true) = (seen, experiment.model == ModelSettings::default()) {
+                learning::fit(&mut experiment.model, &mut usual, seen);
+            }
+            experiment.learn(given, rows);
         }
+        experiment.model.fit(usual, seen);
         let every = experiment.evaluations_apart(EVALUATIONS);
         if experiment.train.global_interval > 0 {
             experiment.train.evaluate_every.get_or_insert(every);
@@ -55,7 +68,15 @@ impl Sets {
         if given.has_usual_evaluations() {
             given.train.evaluate_every = None;
         }
-        let changed = self.parse(&given.to_toml(), changes);
+        // Who remembers something depends on the algorithm.
+        let learning = OptimiserSettings::learning(experiment.train.algorithm);
+        let is_learning = experiment.optimiser == learning && !learning.is_usual();
+        let chooses = |change: &String| change.trim_start().starts_with("optimiser.");
+        let is_learning = is_learning && !changes.iter().any(chooses);
+        if is_learning {
+            given.optimiser = OptimiserSettings::default();
+        }
+        let changed = self.parse_as(&given.to_toml(), changes, &|_| None, is_learning);
         changed.map_err(ExperimentError::without_line)
     }
 }

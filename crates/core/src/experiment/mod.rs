@@ -17,6 +17,7 @@ mod data;
 mod defence;
 mod derived;
 mod keys;
+mod learning;
 mod optimiser;
 mod read;
 mod sets;

@@ -4,7 +4,7 @@ use super::keys::{KEYS, nearest};
 use super::values::check_values;
 use super::{
     Adaptive, Algorithm, AttackKind, AttackSettings, Compute, DataSettings, Experiment, Fall,
-    Method, Seen, Sets,
+    Method, OptimiserSettings, Seen, Sets,
 };
 use crate::message_path::Compression;
 use toml::de::{DeTable, DeValue};
@@ -169,6 +169,18 @@ impl Sets {
         overrides: &[String],
         look: &dyn Fn(&DataSettings) -> Option<Seen>,
     ) -> Result<Experiment, ExperimentError> {
+        self.parse_as(text, overrides, look, false)
+    }
+
+    /// The same; `is_learning` where the optimiser that was left out is the one that learns most data well, whatever
+    /// else is given.
+    pub(super) fn parse_as(
+        &self,
+        text: &str,
+        overrides: &[String],
+        look: &dyn Fn(&DataSettings) -> Option<Seen>,
+        is_learning: bool,
+    ) -> Result<Experiment, ExperimentError> {
         let syntax = |e: toml::de::Error| {
             let place = e.span().map(|span| line_of(text, span.start));
             ExperimentError::new(None, in_words(e.message())).at(place)
@@ -189,7 +201,16 @@ impl Sets {
                 experiment = set(&mut table, option).map_err(|e| e.at(place))?;
             }
         }
-        self.resolve(&mut experiment, look);
+        let overridden = overrides.iter().filter_map(|o| o.split('=').next());
+        let given: Vec<String> = keys
+            .iter()
+            .map(|(path, _)| path.clone())
+            .chain(overridden.map(|key| key.trim().to_owned()))
+            .collect();
+        if is_learning {
+            experiment.optimiser = OptimiserSettings::learning(experiment.train.algorithm);
+        }
+        self.resolve(&mut experiment, look, &given);
         self.check(&experiment).map_err(|error| {
             let named = |path: &str| error.key.is_some_and(|key| key == path);
             let option = overrides
@@ -219,7 +240,8 @@ impl Sets {
             experiment.data.table.outside = "ignore".into();
             experiment.data.table.categories = "all".into();
         }
-        self.resolve(&mut experiment, &|_| None);
+        let all: Vec<String> = KEYS.iter().map(|key| key.path.to_owned()).collect();
+        self.resolve(&mut experiment, &|_| None, &all);
         self.check(&experiment)?;
         Ok(experiment)
     }

@@ -21,6 +21,11 @@ pub struct Usual {
     pub combined: Vec<LayerSpec>,
     /// Numbers that a model gives for a sample: classes, labels, one quantity, or intervals.
     pub outputs: usize,
+    /// Whether an experiment that leaves out how to train is trained with what learns most data well; else with the
+    /// defaults of the keys.
+    pub learns: bool,
+    /// About how many rows there are, where that does not take a look at files.
+    pub rows: Option<usize>,
     /// Seconds of computation in one iteration.
     pub seconds: f64,
     /// The same where each device trains with its hospital as a pair (`jfl`).
@@ -34,6 +39,8 @@ pub struct Seen {
     pub series: [bool; 2],
     /// Numbers that a model gives for a sample.
     pub outputs: usize,
+    /// Rows, held-out ones included.
+    pub rows: usize,
 }
 
 impl Usual {
@@ -43,6 +50,8 @@ impl Usual {
             tower: vec![LayerSpec::Linear { out: 16 }, LayerSpec::Tanh],
             combined: vec![LayerSpec::Linear { out: 16 }, LayerSpec::Relu],
             outputs: data.classes,
+            learns: false,
+            rows: None,
             seconds: 0.05,
             seconds_of_pairs: 0.05,
         }

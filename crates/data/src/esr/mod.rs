@@ -37,6 +37,8 @@ pub(crate) static SET: DataSet = DataSet {
         ],
         combined: Vec::new(),
         outputs: CLASSES,
+        learns: true,
+        rows: Some(11_500),
         seconds: 0.064,
         seconds_of_pairs: 0.1,
     },

@@ -108,11 +108,15 @@ pub fn look_at_shards(settings: &DataSettings, folder: &Path) -> Option<Seen> {
         return None;
     }
     let Common {
-        shapes, statistics, ..
+        shapes,
+        statistics,
+        index,
+        ..
     } = Common::read(folder).ok()?;
     Some(Seen {
         series: shapes.map(|shape| matches!(shape, Shape::Steps(..))),
         outputs: statistics.outcome.outputs(&statistics.classes),
+        rows: statistics.rows + index.validation + index.test,
     })
 }
 

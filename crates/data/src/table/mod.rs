@@ -49,7 +49,10 @@ use survey::Survey;
 pub(crate) static SET: DataSet = DataSet {
     has_steps: true,
     usual: |data| {
-        let usual = Usual::plain(data);
+        let usual = Usual {
+            learns: true,
+            ..Usual::plain(data)
+        };
         match data
             .table
             .labels
@@ -93,9 +96,13 @@ pub(crate) fn look(settings: &DataSettings, data_dir: Option<&Path>) -> Result<S
     let mut plan = Plan::new(settings, None, training, paths, &open)?;
     let survey = Survey::take(&mut plan, &open)?;
     let is_series = |side| plan.features.iter().any(|f| f.holder == side && f.series);
+    let [hospital, device] = &survey.known;
+    let keeps_all = settings.table.one_sided == "keep";
+    let takes_part = |patient: &usize| keeps_all || (hospital[*patient] && device[*patient]);
     Ok(Seen {
         series: [Holder::Hospital, Holder::Device].map(is_series),
         outputs: survey.answers.outputs(settings),
+        rows: (0..survey.ids.len()).filter(takes_part).count(),
     })
 }
 
