@@ -24,6 +24,7 @@ pub const PRESETS: &[Preset] = presets![
     "esr-lean"
     "esr-paper"
     "physionet2012"
+    "physionet2012-best"
     "physionet2012-lean"
     "physionet2012-paper"
     "mednist"

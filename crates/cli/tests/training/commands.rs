@@ -12,6 +12,7 @@ const PRESETS: [&str; 17] = [
     "esr-lean",
     "esr-paper",
     "physionet2012",
+    "physionet2012-best",
     "physionet2012-lean",
     "physionet2012-paper",
     "mednist",
