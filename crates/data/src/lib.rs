@@ -177,7 +177,10 @@ fn read_or_generate(
     match sets::find(&settings.set) {
         Some((_, Some(twin))) => synthetic::generate(&twin.settings(settings), seed),
         Some((set, None)) => match set.source {
-            Source::Generated => synthetic::generate(settings, seed),
+            Source::Generated => {
+                settings::check(settings)?;
+                synthetic::generate(settings, seed)
+            }
             Source::Files { read, .. } => {
                 settings::check(settings)?;
                 read(settings, data_dir)?.deal(settings, seed)

@@ -112,6 +112,7 @@ fn names() -> Vec<String> {
 
 pub(crate) static SET: DataSet = DataSet {
     verticals: &["half", "channel"],
+    has_columns: true,
     usual: |_| Usual {
         rows: Some(21_000),
         ..mortality()

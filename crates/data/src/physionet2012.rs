@@ -135,6 +135,7 @@ impl Manner {
 pub(crate) static SET: DataSet = DataSet {
     verticals: &["statics", "statics-both"],
     has_steps: true,
+    has_columns: true,
     outcomes: OUTCOMES,
     usual: |data| Usual {
         outputs: Wanted::labels(data),

@@ -24,6 +24,8 @@ pub(crate) struct DataSet {
     pub(crate) outcomes: &'static [(&'static str, Kind)],
     /// Whether its sides are made of steps that measurements fall into, of which `data.derived` can say more.
     pub(crate) has_steps: bool,
+    /// Whether its columns are scaled one by one, which `data.scaling` has ways for.
+    pub(crate) has_columns: bool,
     /// Whether its rows are pieces of recordings, which `data.split = "recording"` keeps together.
     pub(crate) has_recordings: bool,
     /// What an experiment has where it says nothing else: layers, classes, and the paper's seconds of computation
@@ -100,6 +102,7 @@ impl DataSet {
             verticals: &[],
             outcomes: &[("class", Kind::Class)],
             has_steps: false,
+            has_columns: false,
             has_recordings: false,
             usual: Usual::plain,
             twins: &[],

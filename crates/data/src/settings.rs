@@ -56,6 +56,9 @@ pub(crate) fn check(settings: &DataSettings) -> Result<(), DataError> {
             expected,
         ));
     }
+    if settings.scaling != "standard" && !set.has_columns {
+        return Err(scaled_together(settings));
+    }
     if settings.hours != 1 && set.name != physionet2012::SET.name {
         let expected = "only \"physionet2012\" has hours: expected 1; a table has data.table.step";
         return Err(wrong("hours", settings.hours, expected));
@@ -68,6 +71,12 @@ pub(crate) fn check(settings: &DataSettings) -> Result<(), DataError> {
         return Err(wrong("split", "\"recording\"", expected));
     }
     Ok(())
+}
+
+/// An error about a way to scale columns, where there is another way already.
+pub(crate) fn scaled_together(settings: &DataSettings) -> DataError {
+    let expected = "these data are not scaled column by column: expected \"standard\"";
+    wrong("scaling", format!("{:?}", settings.scaling), expected)
 }
 
 /// The positive class must be one of the classes.

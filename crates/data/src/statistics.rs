@@ -3,7 +3,7 @@
 use crate::DataError;
 use crate::derived;
 use crate::rows::{Rows, Side};
-use crate::settings::wrong;
+use crate::settings::scaled_together;
 use rayon::prelude::*;
 use selvedge_core::experiment::DataSettings;
 use selvedge_core::outcome::Outcome;
@@ -48,12 +48,7 @@ impl Method {
         let by_columns = |side: &Side| matches!(side.scaling, Scaling::Columns { .. });
         if method != Method::Standard && ![&rows.hospital, &rows.device].into_iter().all(by_columns)
         {
-            let expected = "these data are not scaled column by column: expected \"standard\"";
-            return Err(wrong(
-                "scaling",
-                format!("{:?}", settings.scaling),
-                expected,
-            ));
+            return Err(scaled_together(settings));
         }
         Ok(method)
     }

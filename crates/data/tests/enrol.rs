@@ -17,6 +17,7 @@ const EXPERIMENT: &str = r#"
 set = "table"
 groups = 2
 test = 0.25
+validation = 0
 [data.table]
 id = "id"
 label = "ill"

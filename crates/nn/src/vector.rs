@@ -34,6 +34,26 @@ pub fn add_scaled(level: Level, factor: f32, x: &[f32], sum: &mut [f32]) {
     level.run(AddScaled(factor, x, sum));
 }
 
+struct AreFinite<'a>(&'a [f32]);
+
+impl Kernel for AreFinite<'_> {
+    type Output = bool;
+    #[inline(always)]
+    fn run<L: Lanes>(self) -> bool {
+        let (zero, mut sum) = (L::splat(0.0), L::splat(0.0));
+        for x in self.0.chunks(LANES) {
+            // 0 · x is 0, but for what is not finite, and NaN stays NaN.
+            sum = L::load_some(x).mul_add(zero, sum);
+        }
+        sum.sum() == 0.0
+    }
+}
+
+/// Whether all numbers are finite.
+pub fn are_finite(level: Level, x: &[f32]) -> bool {
+    level.run(AreFinite(x))
+}
+
 struct Divide<'a>(&'a mut [f32], f32);
 
 impl Kernel for Divide<'_> {
@@ -239,6 +259,25 @@ mod tests {
     fn numbers(seed: u64, n: usize) -> Vec<f32> {
         let mut stream = Key::new(seed).stream();
         (0..n).map(|_| stream.normal()).collect()
+    }
+
+    #[test]
+    fn what_is_not_finite_is_seen_anywhere() {
+        for level in Level::available() {
+            for n in [0, 1, 15, 16, 17, 40] {
+                let mut all: Vec<f32> = numbers(3, n).into_iter().map(|x| x * 1e38).collect();
+                all.iter_mut()
+                    .for_each(|x| *x = x.clamp(-f32::MAX, f32::MAX));
+                assert!(are_finite(level, &all), "{n}");
+                for at in 0..n {
+                    for broken in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+                        let whole = std::mem::replace(&mut all[at], broken);
+                        assert!(!are_finite(level, &all), "{at} of {n}");
+                        all[at] = whole;
+                    }
+                }
+            }
+        }
     }
 
     /// Some steps of an optimiser with the same gradients: parameters and memories after them.

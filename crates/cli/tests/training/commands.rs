@@ -6,7 +6,7 @@ use crate::common::{npz, words};
 use serde_json::Value;
 use std::fs;
 
-const PRESETS: [&str; 17] = [
+const PRESETS: [&str; 18] = [
     "synthetic",
     "esr",
     "esr-lean",
@@ -76,7 +76,10 @@ fn every_preset_is_listed_shown_and_trains_from_its_own_text() {
         let copy = place.write(&format!("copy-of-{name}.toml"), &shown);
         let (by_file, by_name) = (format!("file-{name}"), format!("name-{name}"));
         // Without files, a set's preset runs on its twin.
-        let set = name.trim_end_matches("-paper").trim_end_matches("-lean");
+        let set = ["-paper", "-lean", "-best"]
+            .iter()
+            .find_map(|kind| name.strip_suffix(kind))
+            .unwrap_or(name);
         let twin = match set {
             set @ ("esr" | "mednist" | "mimic3" | "organamnist" | "physionet2012") => {
                 Some(format!("data.set=synthetic-{set}"))

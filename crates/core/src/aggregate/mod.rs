@@ -10,12 +10,13 @@ mod robust;
 
 pub use robust::{Clip, GeometricMedian, Krum, Median, Trimmed};
 
-use crate::checks::{Reason, are_finite, judge, squared_length};
+use crate::checks::{Reason, judge, squared_length};
 use crate::experiment::{DefenceSettings, Rule};
 use crate::local_steps::BLOCK;
 use crate::model::Model;
 use rayon::prelude::*;
-use selvedge_nn::{simd::Level, vector};
+use selvedge_nn::simd::Level;
+use selvedge_nn::vector::{self, are_finite};
 
 /// Parameters that one task sums: small enough to share out, large enough to be worth it.
 const STRETCH: usize = 256;
@@ -149,7 +150,7 @@ impl Gathering {
                 self.arrived.push(first + place);
             }
             let judged = *arrived && how.streams() && how.judges;
-            let sound = !judged || are_finite(model(place));
+            let sound = !judged || are_finite(how.level, model(place));
             if !sound {
                 self.rejected.push((first + place, Reason::NotFinite));
             }
@@ -218,7 +219,7 @@ impl Gathering {
         if kept.is_empty() {
             return None;
         }
-        if !kept.iter().all(|(_, model)| are_finite(model)) {
+        if !kept.iter().all(|(_, model)| are_finite(how.level, model)) {
             // Most are not finite.
             self.sum.fill(f32::NAN);
             return Some(());

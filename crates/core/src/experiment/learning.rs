@@ -117,3 +117,38 @@ impl Experiment {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_round_and_batches_about_right() {
+        for rows in [1, 30, 300, 385, 1_000, 5_000, 19_125, 100_000, 3_000_000] {
+            let share = share(256, rows);
+            let batch = share * rows as f64;
+            assert!(SHARES.contains(&share), "{rows}: {share}");
+            let all = rows as f64;
+            assert!(
+                (256.0_f64.min(all) / 1.5..=400.0_f64.min(all).max(385.0)).contains(&batch),
+                "{rows}: {batch}"
+            );
+        }
+        assert_eq!(share(256, 0), 1.0);
+    }
+
+    #[test]
+    fn who_says_how_to_train_is_left_alone() {
+        let open =
+            |keys: &[&str]| is_open(&keys.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert!(open(&[
+            "data.set",
+            "train.iterations",
+            "model.device",
+            "stop.auc"
+        ]));
+        assert!(!open(&["train.learning_rate"]));
+        assert!(!open(&["optimiser.cloud"]));
+        assert!(!open(&["train.adaptive"]));
+    }
+}

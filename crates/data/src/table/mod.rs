@@ -48,6 +48,7 @@ use survey::Survey;
 
 pub(crate) static SET: DataSet = DataSet {
     has_steps: true,
+    has_columns: true,
     usual: |data| {
         let usual = Usual {
             learns: true,
