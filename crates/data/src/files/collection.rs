@@ -16,6 +16,17 @@ use std::rc::Rc;
 /// The longest file that is still taken for one patient's.
 const LONGEST_FILE: u64 = 64 << 20;
 
+/// The longest list of what became of patients; mimic3-benchmarks names each of three million hours.
+const LONGEST_LIST: u64 = 1 << 30;
+
+/// How long a file may be, by its name.
+fn longest(name: &str) -> u64 {
+    match name.ends_with("listfile.csv") {
+        true => LONGEST_LIST,
+        false => LONGEST_FILE,
+    }
+}
+
 /// What may stand behind the end of an archive; writers fill up their last block.
 const LONGEST_END: u64 = 64 << 20;
 
@@ -227,23 +238,24 @@ fn names_below(
 fn bounded(file: File, path: &Path) -> Result<Vec<u8>, DataError> {
     let mut plain = BufReader::new(file);
     let failed = |source| DataError::io(path, source);
+    let longest = longest(&path.to_string_lossy());
     let mut bytes = Vec::new();
     if plain.fill_buf().map_err(failed)?.starts_with(&[0x1f, 0x8b]) {
         let read = MultiGzDecoder::new(plain)
-            .take(LONGEST_FILE)
+            .take(longest)
             .read_to_end(&mut bytes);
         read.map_err(|source| damaged(path, &source))?;
     } else {
         plain
-            .take(LONGEST_FILE)
+            .take(longest)
             .read_to_end(&mut bytes)
             .map_err(failed)?;
     }
-    match bytes.len() as u64 == LONGEST_FILE {
+    match bytes.len() as u64 == longest {
         false => Ok(bytes),
         true => Err(DataError::file(
             path,
-            format!("longer than {LONGEST_FILE} bytes: expected the file of one patient"),
+            format!("longer than {longest} bytes: expected the file of one patient"),
         )),
     }
 }
@@ -372,14 +384,15 @@ fn tar(
         if !wanted(&name) {
             continue;
         }
-        if size > LONGEST_FILE {
+        let longest = longest(&name);
+        if size > longest {
             return Err(Stop::Format(format!(
                 "{name} claims {size} bytes: expected the file of one patient"
             )));
         }
         meter.left.set(unread);
         let mut bytes = Vec::new();
-        entry.take(LONGEST_FILE).read_to_end(&mut bytes)?;
+        entry.take(longest).read_to_end(&mut bytes)?;
         if bytes.len() as u64 != size {
             return Err(Stop::Format(format!(
                 "the archive ends in the middle of {name} (a truncated download?)"
