@@ -1,4 +1,8 @@
-//! `mimic3`: in-hospital mortality in the layout of mimic3-benchmarks. 48 hours of 17 channels, as 48 × 76 numbers.
+//! `mimic3`: the tasks of mimic3-benchmarks in its layout. 48 hours of 17 channels, as 48 × 76 numbers ([series]).
+//!
+//! Which task is learnt says `data.outcome` ([lists]): in-hospital mortality from the first 48 hours, phenotypes from
+//! the last 48, and at any hour of a stay, from the 48 before it, how long it goes on or whether the patient dies within
+//! a day. Samples of a patient belong together, but those of in-hospital mortality are devices of their own.
 //!
 //! The benchmark's discretiser: hour `⌊t − 10⁻⁶⌋` gets the last value of each channel; an hour without one takes the
 //! value before, or the channel's normal value where there is none. Five channels are categories, one-hot by their
@@ -8,113 +12,52 @@
 //! The hospital holds columns 0 to 37 and the device 38 to 75, or with `data.vertical = "channel"` the first and the
 //! last channels whole, with their masks.
 
+mod lists;
+mod series;
+
 use crate::DataError;
+use crate::asked::Known;
 use crate::files::collection::{self, Text, file_of};
 #[cfg(feature = "fuzz")]
 use crate::fuzz::{self, Target};
 use crate::inputs::Inputs;
 use crate::rows::{Part, Purpose, Rows, Side, UNLABELLED};
 use crate::sets::{DataSet, MORTALITY_TARGETS, Source, Twin, mortality};
-use crate::settings::{find_file, vertical};
+use crate::settings::{find_file, memory, vertical, wrong};
 use crate::statistics::{Scale, Scaling};
+pub(crate) use lists::{Lists, Task};
+use lists::{OUTCOMES, PHENOTYPES, Sample};
 use rayon::prelude::*;
 use selvedge_core::experiment::{DataSettings, Usual};
+use selvedge_core::outcome::Kind;
 use selvedge_nn::Shape;
 use serde::Deserialize;
-use std::collections::BTreeMap;
+pub(crate) use series::Series;
+use series::{STEPS, VALUES, WIDTH, begins, is_number, names};
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
 
 const ORIGIN: &str = "MIMIC-III is credentialed, and mimic3-benchmarks makes this layout of it: `selvedge data fetch mimic3` says how; \
                       `--set data.set=synthetic-mimic3` runs without files";
 
-const STEPS: usize = 48;
-
-/// A channel: its name, its normal value, and its categories if it has any.
-struct Channel {
-    name: &'static str,
-    normal: &'static str,
-    categories: Vec<&'static str>,
-}
-
-/// In the order of the benchmark's columns.
-static CHANNELS: LazyLock<Vec<Channel>> = LazyLock::new(|| {
-    let channel = |line: &'static str| {
-        let mut fields = line.split(',');
-        let mut next = || fields.next().unwrap_or_default();
-        let (name, normal, categories) = (next(), next(), next());
-        let categories = categories
-            .split('|')
-            .filter(|category| !category.is_empty());
-        Channel {
-            name,
-            normal,
-            categories: categories.collect(),
-        }
-    };
-    let lines = include_str!("mimic3/channels.csv").lines().skip(1);
-    lines.map(channel).collect()
-});
-
-impl Channel {
-    /// Columns that its values take.
-    fn width(&self) -> usize {
-        self.categories.len().max(1)
-    }
-
-    /// Writes a value to its columns.
-    fn write(&self, value: &str, columns: &mut [f32]) -> Result<(), &'static str> {
-        if self.categories.is_empty() {
-            columns[0] = value
-                .trim()
-                .parse()
-                .ok()
-                .filter(|v: &f32| v.is_finite())
-                .ok_or("a number")?;
-            return Ok(());
-        }
-        let category = self.categories.iter().position(|c| *c == value);
-        let category = category.ok_or("one of the benchmark's categories for this channel")?;
-        columns.fill(0.0);
-        columns[category] = 1.0;
-        Ok(())
-    }
-}
-
-/// Columns of all values, and with the masks.
-const VALUES: usize = 59;
-const WIDTH: usize = VALUES + 17;
-
 /// With `data.vertical = "channel"` the hospital holds so many channels.
 const HOSPITAL_CHANNELS: usize = 6;
-
-/// Where a channel's columns begin.
-fn begins(channel: usize) -> usize {
-    CHANNELS[..channel].iter().map(Channel::width).sum()
-}
-
-/// The benchmark's names of the columns.
-fn names() -> Vec<String> {
-    let values = CHANNELS
-        .iter()
-        .flat_map(|channel| match &channel.categories[..] {
-            [] => vec![channel.name.to_owned()],
-            categories => categories
-                .iter()
-                .map(|c| format!("{}->{c}", channel.name))
-                .collect(),
-        });
-    let masks = CHANNELS
-        .iter()
-        .map(|channel| format!("mask->{}", channel.name));
-    values.chain(masks).collect()
-}
 
 pub(crate) static SET: DataSet = DataSet {
     verticals: &["half", "channel"],
     has_columns: true,
-    usual: |_| Usual {
-        rows: Some(21_000),
+    outcomes: OUTCOMES,
+    usual: |data| Usual {
+        outputs: match Task::of(data) {
+            Ok(Task::Phenotyping) => PHENOTYPES,
+            _ => 2,
+        },
+        rows: Some(match Task::of(data) {
+            Ok(Task::Phenotyping) => 42_000,
+            Ok(Task::Stay | Task::Decompensation) => 3_400_000 / data.every.max(1),
+            _ => 21_000,
+        }),
         ..mortality()
     },
     twins: &[Twin {
@@ -127,100 +70,170 @@ pub(crate) static SET: DataSet = DataSet {
     targets: MORTALITY_TARGETS,
     #[cfg(feature = "fuzz")]
     fuzz: &[
-        Target::new("mimic3_stay", fuzz::sets::discretise, "csv"),
+        Target::new("mimic3_stay", fuzz::sets::series, "csv"),
         Target::new("mimic3_list", fuzz::sets::list, "csv"),
         Target::new("mimic3_normaliser", fuzz::sets::normaliser, "json").up_to(8 << 10),
         Target::new("mimic3", fuzz::sets::mimic3, "csv").up_to(16 << 10),
+        Target::new("mimic3_hours", fuzz::sets::mimic3_hours, "csv").up_to(16 << 10),
     ],
     ..DataSet::new("mimic3", Source::Files { read, read_new })
 };
 
+/// Whether a stay has samples at many of its hours.
+pub(crate) fn has_hours(settings: &DataSettings) -> bool {
+    Task::of(settings).is_ok_and(Task::has_hours)
+}
+
 /// Reads the set.
 fn read(settings: &DataSettings, data_dir: Option<&Path>) -> Result<Rows, DataError> {
+    let task = Task::of(settings)?;
     let hospital_columns = hospital_columns(settings)?;
-    let usual = ["mimic3", "in-hospital-mortality", "mimic3-demo"];
-    let found = find_file("MIMIC-III", settings, data_dir, &usual, ORIGIN)?;
-    let (path, normaliser) = archive_and_normaliser(&found)?;
-    let (mut stays, mut lists) = (Stays::default(), Vec::new());
-    collection::read(&path, &is_wanted, &mut |texts| {
-        take(texts, &hospital_columns, &mut stays, &mut lists)
+    let found = find_file("MIMIC-III", settings, data_dir, task.places(), ORIGIN)?;
+    let (path, normaliser) = archive_and_normaliser(&found, task)?;
+    let other = Cell::new(None);
+    let is_wanted = |name: &str| {
+        if is_part_list(name) && !task.has(name) {
+            other.set(task.other(name).or(other.get()));
+        }
+        is_wanted(name) && task.has(name)
+    };
+    // A packed archive is read twice: a list may stand behind the stays that it is about.
+    let mut texts = Vec::new();
+    let is_list = |name: &str| is_list(name) && is_wanted(name);
+    collection::read(&path, &is_list, &mut |some| {
+        texts.extend(some);
+        Ok(())
     })?;
-    rows(path, stays, &lists, &hospital_columns, normaliser)
+    let lists = lists_of_parts(&path, task, &texts, other.get())?;
+    drop(texts);
+    let mut stays = Stays::new(lists, settings.every, false)?;
+    collection::read(
+        &path,
+        &|name| is_stay(name) && is_wanted(name),
+        &mut |some| stays.take(&some, &hospital_columns),
+    )?;
+    stays.rows(path, &hospital_columns, normaliser)
+}
+
+/// The lists of all parts, in which every sample stands once.
+pub(crate) fn lists_of_parts(
+    path: &Path,
+    task: Task,
+    texts: &[Text],
+    other: Option<Task>,
+) -> Result<Lists, DataError> {
+    let mut lists = Lists::new(task, true);
+    for (name, part) in PARTS {
+        let file = format!("{name}_listfile.csv");
+        let Some(list) = texts.iter().find(|list| file_of(&list.name) == file) else {
+            if part == Part::Validation {
+                continue;
+            }
+            let advice = other.map_or(String::new(), |other| {
+                format!(
+                    "; what is in it is {}, and {}",
+                    other.folder(),
+                    other.advice()
+                )
+            });
+            let folder = task.folder();
+            return Err(DataError::file(
+                path,
+                format!(
+                    "no {file} in it: expected the task folder of mimic3-benchmarks, {folder}{advice}"
+                ),
+            ));
+        };
+        lists.read(list, folder_of_part(part), Some(part))?;
+    }
+    lists.settle(path, true)?;
+    Ok(lists)
+}
+
+/// The lists at the root of a task's folder.
+const PARTS: [(&str, Part); 3] = [
+    ("train", Part::Training),
+    ("val", Part::Validation),
+    ("test", Part::Test),
+];
+
+fn folder_of_part(part: Part) -> &'static str {
+    if part == Part::Test { "test" } else { "train" }
 }
 
 /// Reads stays that training has not seen: a task folder or its archive, any folder of them, or single files. Those who
-/// are compared with what became of them stand in a list, `listfile.csv` or that of a part.
+/// are compared with what became of them stand in a list, `listfile.csv` or that of a part. A list says at which hours
+/// stays are looked back upon, too; those that no list names are at their last measurement.
 fn read_new(
     settings: &DataSettings,
-    _: &Inputs,
+    inputs: &Inputs,
     paths: &[PathBuf],
     purpose: Purpose,
 ) -> Result<Rows, DataError> {
+    let task = Task::of(settings)?;
     let hospital_columns = hospital_columns(settings)?;
     let labelled = purpose == Purpose::New { labelled: true };
-    let wanted = |name: &str| is_stay(name) || (labelled && is_list(name));
-    let (mut stays, mut lists) = (Stays::default(), Vec::new());
-    for path in paths {
-        let mut take = |texts| take(texts, &hospital_columns, &mut stays, &mut lists);
+    let mut lists = Lists::new(task, labelled);
+    let has_lists = labelled || task != Task::Death;
+    let mut found = false;
+    for path in paths.iter().filter(|_| has_lists) {
+        let wanted = |name: &str| is_list(name) && task.has(name);
+        let mut take = |texts: Vec<Text>| {
+            for list in texts.iter().filter(|text| is_list(&text.name)) {
+                let mut parts = PARTS.into_iter();
+                let part =
+                    parts.find(|(name, _)| file_of(&list.name) == format!("{name}_listfile.csv"));
+                let part = part.map(|(_, part)| part);
+                let folder = match part {
+                    Some(part) => folder_of_part(part),
+                    None => folder_of(&list.name),
+                };
+                lists.read(list, folder, part)?;
+                found = true;
+            }
+            Ok(())
+        };
+        let is_stay = |name: &str| is_stay(name) && task.has(name);
         collection::read_new((path, "csv"), &wanted, &is_stay, &mut take)?;
     }
     let first = paths.first().cloned().unwrap_or_default();
+    if labelled && !found {
+        return Err(DataError::file(
+            first,
+            "no listfile.csv in it: expected one that says what became of each stay",
+        ));
+    }
+    let trained = &inputs.statistics.classes;
+    if task == Task::Phenotyping && !labelled {
+        lists.call_labels(trained);
+    } else if task == Task::Phenotyping && lists.names != *trained {
+        let differ = |(a, b): &(&String, &String)| a != b;
+        let (found, expected) = lists.names.iter().zip(trained).find(differ).unzip();
+        return Err(DataError::file(
+            first,
+            format!(
+                "its lists have the phenotype {:?}: expected {:?}, as in training",
+                found.map_or("", String::as_str),
+                expected.map_or("", String::as_str)
+            ),
+        ));
+    }
+    lists.settle(&first, false)?;
+    // Of whom a prediction is asked for, it is given.
+    let every = if labelled { settings.every } else { 1 };
+    let mut stays = Stays::new(lists, every, !labelled)?;
+    for path in paths {
+        let is_stay = |name: &str| is_stay(name) && task.has(name);
+        let mut take = |texts: Vec<Text>| stays.take(&texts, &hospital_columns);
+        collection::read_new((path, "csv"), &is_stay, &is_stay, &mut take)?;
+    }
     if let Some(twice) = stays.twice {
         return Err(DataError::file(
             first,
             format!("{twice} is in it twice: expected every stay once"),
         ));
     }
-    let listed = match labelled {
-        true => listed_new(&first, &stays, &lists)?,
-        false => {
-            let all = stays.places.keys();
-            all.map(|key| (key.clone(), (UNLABELLED, part_of(key))))
-                .collect()
-        }
-    };
-    rows_of(first, stays, listed, &hospital_columns, None)
-}
-
-/// The stays that any list names, wherever their files lie.
-fn listed_new(file: &Path, stays: &Stays, lists: &[Text]) -> Result<Listed, DataError> {
-    let problem = |problem: String| DataError::file(file, problem);
-    if lists.is_empty() {
-        return Err(problem(
-            "no listfile.csv in it: expected one that says what became of each stay".into(),
-        ));
-    }
-    let by_file: BTreeMap<&str, &String> =
-        stays.places.keys().map(|key| (file_of(key), key)).collect();
-    let mut listed = Listed::new();
-    for list in lists {
-        let (folder, part) = match file_of(&list.name) {
-            "train_listfile.csv" => ("train", Some(Part::Training)),
-            "val_listfile.csv" => ("train", Some(Part::Validation)),
-            "test_listfile.csv" => ("test", Some(Part::Test)),
-            _ => (folder_of(&list.name), None),
-        };
-        for (stay, died) in read_list(list)? {
-            let beside = stays.places.get_key_value(&format!("{folder}/{stay}"));
-            let found = beside.map(|(key, _)| key);
-            let Some(key) = found.or_else(|| by_file.get(&stay[..]).copied()) else {
-                return Err(problem(format!(
-                    "{stay} is listed but not there: expected its file"
-                )));
-            };
-            // Lists in the folders of the parts repeat those beside them, and know less.
-            let (before, its_part) = *listed
-                .entry(key.clone())
-                .or_insert((died, part.unwrap_or(part_of(key))));
-            if before != died {
-                return Err(problem(format!(
-                    "{stay} is listed twice, with different outcomes: expected one"
-                )));
-            }
-            listed.insert(key.clone(), (died, part.unwrap_or(its_part)));
-        }
-    }
-    Ok(listed)
+    stays.rows(first, &hospital_columns, None)
 }
 
 fn hospital_columns(settings: &DataSettings) -> Result<Vec<usize>, DataError> {
@@ -232,62 +245,165 @@ fn hospital_columns(settings: &DataSettings) -> Result<Vec<usize>, DataError> {
     })
 }
 
-/// Takes in some files: stays, and lists.
-fn take(
-    texts: Vec<Text>,
-    hospital_columns: &[usize],
-    stays: &mut Stays,
-    lists: &mut Vec<Text>,
-) -> Result<(), DataError> {
-    let parsed: Result<Vec<Parsed>, DataError> = texts
-        .par_iter()
-        .map(|text| match is_list(&text.name) {
-            true => Ok(None),
-            false => Ok(Some((key_of(&text.name), discretise(text)?))),
-        })
-        .collect();
-    for (key, values) in parsed?.into_iter().flatten() {
-        stays.push(key, &values, hospital_columns);
-    }
-    lists.extend(texts.into_iter().filter(|text| is_list(&text.name)));
-    Ok(())
-}
-
 /// The columns that are not the hospital's.
 fn others(hospital_columns: &[usize]) -> impl Iterator<Item = usize> {
     (0..WIDTH).filter(|c| !hospital_columns.contains(c))
 }
 
-/// All stays as they come: where each is, and their numbers, side by side.
-#[derive(Default)]
+/// A stay whose numbers are there.
+struct Taken {
+    /// Where they begin, counted in samples.
+    place: u32,
+    /// What is said of each.
+    samples: Vec<Sample>,
+    /// What the stay is for.
+    part: Part,
+    /// Whether it lies where the list says, and not elsewhere by the same name.
+    is_exact: bool,
+}
+
+/// Stays as they come, and their numbers, side by side.
 pub(crate) struct Stays {
-    places: BTreeMap<String, u32>,
+    lists: Lists,
+    /// Where listed stays of the same name lie.
+    by_file: BTreeMap<String, Vec<String>>,
+    /// Whether stays that no list names are taken too.
+    takes_all: bool,
+    taken: BTreeMap<String, Taken>,
     twice: Option<String>,
+    samples: u32,
+    every: usize,
     hospital: Vec<f32>,
     device: Vec<f32>,
 }
 
+/// Bytes that a sample takes. When rows are dealt, half of them are there twice.
+const BYTES: u128 = (STEPS * WIDTH * size_of::<f32>()) as u128;
+
+/// Refuses more samples than there is memory for, and says what would fit.
+fn check_memory(samples: usize, every: usize, free: u128) -> Result<(), DataError> {
+    let needed = samples as u128 * BYTES * 3 / 2;
+    if needed <= free {
+        return Ok(());
+    }
+    let fits = (needed * every as u128).div_ceil(free.max(1));
+    let gigabytes = |bytes: u128| format!("{:.1} GB", bytes as f64 / 1e9);
+    let expected = format!(
+        "{samples} samples of {STEPS} × {WIDTH} numbers need {} of memory, and {} are free: expected at least {fits}, or fewer samples in the lists",
+        gigabytes(needed),
+        gigabytes(free)
+    );
+    Err(wrong("every", every, expected))
+}
+
 impl Stays {
-    /// Of files with the same name the last one counts; new patients may not have any.
-    pub(crate) fn push(&mut self, key: String, values: &[f32], hospital_columns: &[usize]) {
-        let place = self.hospital.len() / (STEPS * hospital_columns.len());
-        if self.places.insert(key.clone(), place as u32).is_some() {
-            self.twice = Some(key);
+    /// None yet, of those in the lists: one sample in `every` hours of each, and also of those that no list names if
+    /// all are taken.
+    pub(crate) fn new(mut lists: Lists, every: usize, takes_all: bool) -> Result<Self, DataError> {
+        lists.thin(every);
+        let samples = lists.count();
+        if lists.task.has_hours() {
+            check_memory(samples, every, memory())?;
         }
-        for step in values.chunks_exact(WIDTH) {
-            let hospital = hospital_columns.iter().map(|c| step[*c]);
-            self.hospital.extend(hospital);
-            self.device
-                .extend(others(hospital_columns).map(|c| step[c]));
+        let mut by_file: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for key in lists.stays.keys() {
+            let file = file_of(key).to_owned();
+            by_file.entry(file).or_default().push(key.clone());
         }
+        Ok(Stays {
+            lists,
+            by_file,
+            takes_all,
+            taken: BTreeMap::new(),
+            twice: None,
+            samples: 0,
+            every,
+            hospital: Vec::new(),
+            device: Vec::new(),
+        })
+    }
+
+    /// What lists say of a stay: by the folder that it lies in or, if none names it there, by its name.
+    fn listed(&self, text: &Text) -> Result<Option<Taken>, DataError> {
+        let key = key_of(&text.name);
+        let taken = |part: Option<Part>, samples: Vec<Sample>, is_exact| Taken {
+            place: 0,
+            samples,
+            part: part.unwrap_or(part_of(&key)),
+            is_exact,
+        };
+        if let Some(entry) = self.lists.stays.get(&key) {
+            return Ok(Some(taken(entry.part, entry.samples.clone(), true)));
+        }
+        if let Some(keys) = self.by_file.get(file_of(&key)) {
+            let entry = self.lists.together(keys);
+            let entry = entry.map_err(|problem| DataError::file(&text.place, problem))?;
+            return Ok(entry.map(|entry| taken(entry.part, entry.samples, false)));
+        }
+        Ok(self.takes_all.then(|| taken(None, Vec::new(), true)))
+    }
+
+    /// Takes in some stays.
+    pub(crate) fn take(
+        &mut self,
+        texts: &[Text],
+        hospital_columns: &[usize],
+    ) -> Result<(), DataError> {
+        let parse = |text: &Text| -> Result<_, DataError> {
+            let key = key_of(&text.name);
+            let listed = match is_list(&text.name) {
+                true => None,
+                false => self.listed(text)?,
+            };
+            let Some(mut taken) = listed else {
+                return Ok(None);
+            };
+            let until = match (taken.samples.last(), self.lists.task) {
+                (Some(last), _) => last.end,
+                (None, Task::Death) => STEPS as f64,
+                (None, _) => f64::INFINITY,
+            };
+            let series = Series::parse(text, until)?;
+            if taken.samples.is_empty() {
+                let end = if until.is_finite() {
+                    until
+                } else {
+                    series.last()
+                };
+                taken.samples.push(Sample {
+                    end,
+                    at: usize::MAX,
+                });
+            }
+            let mut numbers = Vec::with_capacity(taken.samples.len() * STEPS * WIDTH);
+            for sample in &taken.samples {
+                series.window(sample.end, &mut numbers);
+            }
+            Ok(Some((key, taken, numbers)))
+        };
+        let parsed: Result<Vec<_>, DataError> = texts.par_iter().map(parse).collect();
+        for (key, mut taken, numbers) in parsed?.into_iter().flatten() {
+            (taken.place, self.samples) = (self.samples, self.samples + taken.samples.len() as u32);
+            // Of files with the same name the last one counts; new patients may not have any.
+            if self.taken.insert(key.clone(), taken).is_some() {
+                self.twice = Some(key);
+            }
+            for step in numbers.chunks_exact(WIDTH) {
+                self.hospital
+                    .extend(hospital_columns.iter().map(|c| step[*c]));
+                self.device
+                    .extend(others(hospital_columns).map(|c| step[c]));
+            }
+        }
+        Ok(())
     }
 }
 
-/// A stay's key and its numbers, or nothing for a list.
-type Parsed = Option<(String, Vec<f32>)>;
-
 /// A folder may hold the archive as it was packed, and beside it what the benchmark's normaliser saved.
-fn archive_and_normaliser(found: &Path) -> Result<(PathBuf, Option<Normaliser>), DataError> {
+fn archive_and_normaliser(
+    found: &Path,
+    task: Task,
+) -> Result<(PathBuf, Option<Normaliser>), DataError> {
     let folder = if found.is_dir() {
         found
     } else {
@@ -297,18 +413,23 @@ fn archive_and_normaliser(found: &Path) -> Result<(PathBuf, Option<Normaliser>),
         .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
         .unwrap_or_default();
     files.sort();
+    // What was saved of another task says so in front.
+    let is_others = |name: &str| {
+        let mut others = Task::ALL.into_iter().filter(|other| *other != task);
+        others.any(|other| other.short().iter().any(|short| name.starts_with(short)))
+    };
     let named = |parts: &[&str]| {
         files.iter().find(|file| {
             let name = file.file_name().unwrap_or_default().to_string_lossy();
-            parts.iter().all(|part| name.contains(part))
+            parts.iter().all(|part| name.contains(part)) && !is_others(&name)
         })
     };
     let normaliser = match named(&["normalizer", ".json"]) {
         Some(file) => Some(Normaliser::read(file)?),
         None => None,
     };
-    let has_lists = folder.join("in-hospital-mortality").is_dir()
-        || folder.join("train_listfile.csv").is_file();
+    let has_lists =
+        folder.join(task.folder()).is_dir() || folder.join("train_listfile.csv").is_file();
     let path = match (found.is_dir() && !has_lists)
         .then(|| named(&[".tar"]))
         .flatten()
@@ -376,16 +497,15 @@ fn part_of(key: &str) -> Part {
     }
 }
 
+/// Whether a file of the collection is a list of a whole part.
+fn is_part_list(name: &str) -> bool {
+    let file = file_of(name).strip_suffix("_listfile.csv");
+    PARTS.iter().any(|(part, _)| file == Some(part))
+}
+
 /// Whether a file of the collection is one of ours.
 pub(crate) fn is_wanted(name: &str) -> bool {
-    let file = file_of(name);
-    let list = [
-        "train_listfile.csv",
-        "val_listfile.csv",
-        "test_listfile.csv",
-    ]
-    .contains(&file);
-    list || (is_stay(file) && (name.contains("train/") || name.contains("test/")))
+    is_part_list(name) || (is_stay(name) && (name.contains("train/") || name.contains("test/")))
 }
 
 /// `train/<stay>` or `test/<stay>`, by which lists find a stay.
@@ -393,218 +513,134 @@ pub(crate) fn key_of(name: &str) -> String {
     format!("{}/{}", folder_of(name), file_of(name))
 }
 
-/// One stay as 48 × 76 numbers, before they are scaled.
-pub(crate) fn discretise(text: &Text) -> Result<Vec<f32>, DataError> {
-    let wrong =
-        |line, column: &str, value: &str, expected: &str| text.wrong(line, column, value, expected);
-    let csv = text.csv()?;
-    let header = csv.columns();
-    // The column of the hours, and that of each channel.
-    if header[0] != "Hours" {
-        return Err(wrong(1, "1", &header[0], "\"Hours\""));
-    }
-    let mut wanted = vec![0];
-    for channel in CHANNELS.iter() {
-        let Some(at) = header.iter().position(|name| *name == channel.name) else {
-            let problem = format!(
-                "no column {:?}: expected Hours and the benchmark's 17 channels",
-                channel.name
-            );
-            return Err(text.wrong_line(1, problem));
-        };
-        wanted.push(at);
-    }
-    let mut values = vec![0.0; STEPS * WIDTH];
-    let mut seen = vec![false; STEPS * CHANNELS.len()];
-    csv.read(&wanted, &mut |line, cells| {
-        let line = line as usize;
-        let hours = cells[0].text();
-        let hours = hours
-            .parse()
-            .ok()
-            .filter(|h: &f64| h.is_finite() && *h >= 0.0)
-            .ok_or_else(|| wrong(line, "Hours", hours, "hours since admission, 0 or more"))?;
-        if hours > STEPS as f64 + 1e-6 {
-            return Ok(());
-        }
-        // What is a millionth late still belongs to the last hour.
-        let step = ((hours - 1e-6) as usize).min(STEPS - 1);
-        for (number, (channel, cell)) in CHANNELS.iter().zip(&cells[1..]).enumerate() {
-            let field = cell.text();
-            if field.is_empty() {
-                continue;
-            }
-            let begin = step * WIDTH + begins(number);
-            channel
-                .write(field, &mut values[begin..begin + channel.width()])
-                .map_err(|expected| wrong(line, channel.name, field, expected))?;
-            seen[step * CHANNELS.len() + number] = true;
-        }
-        Ok(())
-    })?;
-    fill_gaps(&mut values, &seen);
-    Ok(values)
+/// `10114` of `train/10114_episode1_timeseries.csv`.
+fn patient_of(key: &str) -> &str {
+    let stay = file_of(key).trim_end_matches("_timeseries.csv");
+    stay.rsplit_once("_episode")
+        .map_or(stay, |(patient, _)| patient)
 }
 
-/// The value before, or the normal one; and the masks.
-fn fill_gaps(values: &mut [f32], seen: &[bool]) {
-    for step in 0..STEPS {
-        for (number, channel) in CHANNELS.iter().enumerate() {
-            let (begin, width) = (begins(number), channel.width());
-            let was_seen = seen[step * CHANNELS.len() + number];
-            values[step * WIDTH + VALUES + number] = f32::from(u8::from(was_seen));
-            if was_seen {
-                continue;
-            }
-            if step == 0 {
-                // The channels' own normal values are values of the channels.
-                let _ = channel.write(channel.normal, &mut values[begin..begin + width]);
-            } else {
-                let before = (step - 1) * WIDTH + begin;
-                values.copy_within(before..before + width, step * WIDTH + begin);
-            }
-        }
-    }
-}
-
-/// The stays that the lists name, as rows.
-pub(crate) fn rows(
-    path: PathBuf,
-    stays: Stays,
-    lists: &[Text],
-    hospital_columns: &[usize],
-    normaliser: Option<Normaliser>,
-) -> Result<Rows, DataError> {
-    let problem = |problem: String| DataError::file(&path, problem);
-    // The last list of a name counts once, wherever it lies.
-    let mut listed = Listed::new();
-    for (name, part) in [
-        ("train", Part::Training),
-        ("val", Part::Validation),
-        ("test", Part::Test),
-    ] {
-        let file = format!("{name}_listfile.csv");
-        let Some(list) = lists.iter().find(|list| file_of(&list.name) == file) else {
-            if part == Part::Validation {
-                continue;
-            }
-            return Err(problem(format!(
-                "no {file} in it: expected the task folder of mimic3-benchmarks, in-hospital-mortality"
-            )));
-        };
-        for (stay, died) in read_list(list)? {
-            let folder = if part == Part::Test { "test" } else { "train" };
-            if listed
-                .insert(format!("{folder}/{stay}"), (died, part))
-                .is_some()
-            {
-                return Err(problem(format!(
-                    "{stay} is listed twice: expected every stay once"
-                )));
-            }
-        }
-    }
-    rows_of(path, stays, listed, hospital_columns, normaliser)
-}
-
-/// By the key of a stay, who died, and what the stay is for.
-type Listed = BTreeMap<String, (u32, Part)>;
-
-/// Some stays as rows.
-fn rows_of(
-    path: PathBuf,
-    stays: Stays,
-    listed: Listed,
-    hospital_columns: &[usize],
-    normaliser: Option<Normaliser>,
-) -> Result<Rows, DataError> {
-    let problem = |problem: String| DataError::file(&path, problem);
-    if listed.is_empty() {
-        return Err(problem(
-            "no stays in it: expected files like 10114_episode1_timeseries.csv".into(),
-        ));
-    }
-    let device_columns: Vec<usize> = others(hospital_columns).collect();
-    let (mut order, mut y, mut parts, mut ids) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for (key, (died, part)) in listed {
-        let Some(place) = stays.places.get(&key) else {
+impl Stays {
+    /// The stays that the lists name, as rows.
+    pub(crate) fn rows(
+        self,
+        path: PathBuf,
+        hospital_columns: &[usize],
+        normaliser: Option<Normaliser>,
+    ) -> Result<Rows, DataError> {
+        let problem = |problem: String| DataError::file(&path, problem);
+        let Stays { lists, taken, .. } = self;
+        let task = lists.task;
+        let is_there = |key: &String| taken.get(key).is_some_and(|taken| taken.is_exact);
+        let elsewhere: BTreeSet<&str> = taken
+            .iter()
+            .filter(|(_, taken)| !taken.is_exact)
+            .map(|(key, _)| file_of(key))
+            .collect();
+        let mut listed = lists.stays.keys();
+        if let Some(key) = listed.find(|key| !is_there(key) && !elsewhere.contains(file_of(key))) {
             return Err(problem(format!(
                 "{key} is listed but not there: expected its file"
             )));
-        };
-        order.push(*place);
-        y.push(died);
-        parts.push(part);
-        ids.push(key);
-    }
-    let continuous = |c: usize| {
-        c < VALUES
-            && CHANNELS
-                .iter()
-                .enumerate()
-                .any(|(n, ch)| ch.categories.is_empty() && begins(n) == c)
-    };
-    let names = names();
-    let given = |state: &Normaliser, c: usize| match state.continuous_columns.contains(&c) {
-        true => Scale {
-            mean: state.means[c],
-            deviation: state.stds[c],
-            ..Scale::IDENTITY
-        },
-        false => Scale::IDENTITY,
-    };
-    let side = |values, columns: &[usize]| {
-        let scaling = match &normaliser {
-            Some(state) => Scaling::Given(columns.iter().map(|c| given(state, *c)).collect()),
-            None => Scaling::Columns {
-                scaled: columns.iter().map(|c| continuous(*c)).collect(),
-                clipped: false,
+        }
+        let (mut order, mut parts, mut ids) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut values, mut units) = (Vec::new(), Vec::new());
+        let mut patients: BTreeMap<&str, u32> = BTreeMap::new();
+        let each = task.each();
+        for (key, stay) in &taken {
+            // Another file of the same name lies where the list says.
+            let mut named = self.by_file.get(file_of(key)).into_iter().flatten();
+            if !stay.is_exact && named.all(is_there) {
+                continue;
+            }
+            let next = patients.len() as u32;
+            let patient = *patients.entry(patient_of(key)).or_insert(next);
+            for (place, sample) in (stay.place..).zip(&stay.samples) {
+                order.push(place);
+                parts.push(stay.part);
+                units.push(patient);
+                ids.push(match task.has_hours() {
+                    true => format!("{key}@{}", sample.end),
+                    false => key.clone(),
+                });
+                let known = lists.values.get(sample.at.saturating_mul(each)..);
+                match known.and_then(|known| known.get(..each)) {
+                    Some(known) => values.extend_from_slice(known),
+                    None => values.extend(std::iter::repeat_n(f32::NAN, each)),
+                }
+            }
+        }
+        if order.is_empty() {
+            return Err(problem(
+                "no stays in it: expected files like 10114_episode1_timeseries.csv".into(),
+            ));
+        }
+        let device_columns: Vec<usize> = others(hospital_columns).collect();
+        let names = names();
+        let given = |state: &Normaliser, c: usize| match state.continuous_columns.contains(&c) {
+            true => Scale {
+                mean: state.means[c],
+                deviation: state.stds[c],
+                ..Scale::IDENTITY
             },
+            false => Scale::IDENTITY,
         };
-        Side {
-            names: columns.iter().map(|c| names[*c].clone()).collect(),
-            order: order.clone(),
-            ..Side::new(Shape::Steps(STEPS, columns.len()), values, scaling)
+        let side = |values, columns: &[usize]| {
+            let scaling = match &normaliser {
+                Some(state) => Scaling::Given(columns.iter().map(|c| given(state, *c)).collect()),
+                None => Scaling::Columns {
+                    scaled: columns.iter().map(|c| is_number(*c)).collect(),
+                    clipped: false,
+                },
+            };
+            Side {
+                names: columns.iter().map(|c| names[*c].clone()).collect(),
+                order: order.clone(),
+                ..Side::new(Shape::Steps(STEPS, columns.len()), values, scaling)
+            }
+        };
+        let sides = [
+            side(self.hospital, hospital_columns),
+            side(self.device, &device_columns),
+        ];
+        let classes = match task {
+            Task::Phenotyping => lists.names,
+            _ => task.names().iter().map(ToString::to_string).collect(),
+        };
+        let (known, y) = match task.kind() {
+            Kind::Class => {
+                let class = |y: &f32| if y.is_nan() { UNLABELLED } else { *y as u32 };
+                (None, values.iter().map(class).collect())
+            }
+            kind => {
+                let (known, y) = Known::new(kind, &classes, values);
+                (Some(known), y)
+            }
+        };
+        let all = lists.left_out + ids.len();
+        let thinned = (lists.left_out > 0).then(|| {
+            format!(
+                "{} of {all} samples are kept, one in {} hours of each stay (data.every)",
+                ids.len(),
+                self.every
+            )
+        });
+        let mut rows = Rows {
+            classes,
+            y,
+            known,
+            ids,
+            parts,
+            incomplete: thinned.is_some(),
+            notes: thinned.into_iter().collect(),
+            ..Rows::new("mimic3", path, sides, "ramp")
+        };
+        // Stays of in-hospital mortality are dealt as they ever were, each alone.
+        if task != Task::Death {
+            (rows.units, rows.devices_are_units) = (units, true);
         }
-    };
-    let sides = [
-        side(stays.hospital, hospital_columns),
-        side(stays.device, &device_columns),
-    ];
-    Ok(Rows {
-        classes: vec!["survived".into(), "died".into()],
-        y,
-        ids,
-        parts,
-        ..Rows::new("mimic3", path, sides, "ramp")
-    })
-}
-
-/// The stays of a list, with who died.
-pub(crate) fn read_list(list: &Text) -> Result<Vec<(String, u32)>, DataError> {
-    let wrong =
-        |line, column: &str, value: &str, expected: &str| list.wrong(line, column, value, expected);
-    let csv = list.csv()?;
-    let (columns, last) = (csv.columns(), csv.columns().len() - 1);
-    if columns[0] != "stay" || columns[last] != "y_true" {
-        return Err(wrong(1, "1", &columns.join(","), "the header stay,y_true"));
+        Ok(rows)
     }
-    let mut rows = Vec::new();
-    csv.read(&[0, last], &mut |line, cells| {
-        let (line, stay) = (line as usize, cells[0].text());
-        let died = match cells[1].text() {
-            "0" => 0,
-            "1" => 1,
-            other => return Err(wrong(line, "y_true", other, "0 or 1")),
-        };
-        if !stay.ends_with("_timeseries.csv") || stay.contains('/') {
-            let expected = "the name of a stay's file, like 10114_episode1_timeseries.csv";
-            return Err(wrong(line, "stay", stay, expected));
-        }
-        rows.push((stay.to_owned(), died));
-        Ok(())
-    })?;
-    Ok(rows)
 }
 
 #[cfg(test)]
@@ -615,25 +651,15 @@ mod tests {
     use std::fs::File;
     use std::io::BufReader;
 
+    /// The benchmark's three million samples need 66 GB.
     #[test]
-    fn channels_are_as_wide_as_the_benchmark_says() {
-        assert_eq!((begins(17), CHANNELS.len()), (VALUES, WIDTH - VALUES));
-        let is_normal = |c: &Channel| c.write(c.normal, &mut vec![0.0; c.width()]).is_ok();
-        assert!(CHANNELS.iter().all(is_normal));
-    }
-
-    #[test]
-    fn the_last_hour_ends_a_millionth_late() {
-        let names: Vec<&str> = CHANNELS.iter().map(|channel| channel.name).collect();
-        let stay = |hours: &str| Text {
-            place: "stay.csv".into(),
-            name: "stay.csv".into(),
-            text: format!("Hours,{}\n{hours},1.0{}\n", names.join(","), ",".repeat(16)),
-        };
-        let mask = (STEPS - 1) * WIDTH + VALUES;
-        for (hours, measured) in [("48", 1.0), ("48.000001", 1.0), ("48.00001", 0.0)] {
-            assert_eq!(discretise(&stay(hours)).unwrap()[mask], measured, "{hours}");
-        }
+    fn what_no_machine_holds_is_refused() {
+        let free = 16_000_000_000;
+        let refused = check_memory(3_000_000, 1, free).unwrap_err().to_string();
+        let told = "3000000 samples of 48 × 76 numbers need 65.7 GB of memory, and 16.0 GB are free: expected at least 5";
+        assert!(refused.contains(told), "{refused}");
+        assert!(check_memory(3_000_000 / 5, 5, free).is_ok());
+        assert!(check_memory(3_000_000 / 4, 4, free).is_err());
     }
 
     /// What the benchmark's own code made of the demo, cell by cell.

@@ -122,6 +122,7 @@ impl Twin {
             vertical: String::new(),
             derived: Vec::new(),
             hours: 1,
+            every: 1,
             scaling: "standard".into(),
             split: "paper".into(),
             devices: if is_told { given.devices } else { self.devices },

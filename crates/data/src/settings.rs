@@ -1,8 +1,8 @@
 //! Checks of the `[data]` table that several sets share.
 
 use crate::DataError;
-use crate::physionet2012;
 use crate::sets::{self, DataSet, SETS};
+use crate::{mimic3, physionet2012};
 use selvedge_core::dataset::Dataset;
 use selvedge_core::experiment::{DataSettings, one_of};
 use selvedge_core::outcome::Kind;
@@ -62,6 +62,10 @@ pub(crate) fn check(settings: &DataSettings) -> Result<(), DataError> {
     if settings.hours != 1 && set.name != physionet2012::SET.name {
         let expected = "only \"physionet2012\" has hours: expected 1; a table has data.table.step";
         return Err(wrong("hours", settings.hours, expected));
+    }
+    if settings.every != 1 && !(set.name == mimic3::SET.name && mimic3::has_hours(settings)) {
+        let expected = "only stays of \"mimic3\" have samples at many hours, with data.outcome = \"stay\" or \"decompensation\": expected 1";
+        return Err(wrong("every", settings.every, expected));
     }
     if settings.split == "recording" && !set.has_recordings {
         let expected = format!(

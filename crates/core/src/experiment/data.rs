@@ -61,6 +61,9 @@ settings! {
             "what a step has of each channel beside its last value: mean, min, max, count (of its measurements), since (steps since the last measurement) (physionet2012, table)";
         #[serde(skip_serializing_if = "is_one_hour")]
         hours: usize = 1, Values::Whole(1, 48), "hours that a step takes together; must divide 48 (physionet2012)";
+        #[serde(skip_serializing_if = "is_one_hour")]
+        every: usize = 1, Values::Whole(1, 10_000),
+            "hours between the samples of a stay that are kept, of those that are listed (mimic3: stay, decompensation)";
         #[serde(skip_serializing_if = "is_standard")]
         scaling: String = "standard".into(), Values::OneOf(&["standard", "robust", "log"]),
             "how columns are scaled: by mean and deviation, by median and quartiles, or by mean and deviation with the logarithm of skewed ones (mimic3, physionet2012, table)";

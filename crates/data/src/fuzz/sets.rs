@@ -5,7 +5,7 @@ use super::files::{with_right_checksums, with_right_sums};
 use super::{place, text, told};
 use crate::files::collection;
 use crate::files::lines::Lines;
-use crate::mimic3::{self, Normaliser};
+use crate::mimic3::{self, Lists, Normaliser, Series, Task};
 use crate::physionet2012::{self, Manner, Stay, Wanted};
 use crate::rows::{Dealt, Part, Purpose, Rows, Side};
 use crate::shards::shard::{Shard, offsets_of};
@@ -110,17 +110,35 @@ pub(crate) fn physionet2012(bytes: &[u8]) {
     }
 }
 
-pub(crate) fn discretise(bytes: &[u8]) {
-    if let Some(text) = text("train/1_episode1_timeseries.csv", bytes)
-        && let Some(values) = told(mimic3::discretise(&text))
-    {
-        assert!(values.iter().all(|value| value.is_finite()));
+pub(crate) fn series(bytes: &[u8]) {
+    if let Some(text) = text("train/1_episode1_timeseries.csv", bytes) {
+        for until in [48.0, f64::INFINITY] {
+            let Some(series) = told(Series::parse(&text, until)) else {
+                continue;
+            };
+            for end in [0.5, 48.0, series.last()] {
+                let mut numbers = Vec::new();
+                series.window(end, &mut numbers);
+                assert_eq!(numbers.len(), 48 * 76);
+                assert!(numbers.iter().all(|value| value.is_finite()));
+            }
+        }
     }
 }
 
 pub(crate) fn list(bytes: &[u8]) {
-    if let Some(text) = text("train_listfile.csv", bytes) {
-        told(mimic3::read_list(&text));
+    let Some(text) = text("train_listfile.csv", bytes) else {
+        return;
+    };
+    for task in Task::ALL {
+        for is_known in [true, false] {
+            let mut lists = Lists::new(task, is_known);
+            if told(lists.read(&text, "train", None)).is_some()
+                && told(lists.settle(place(), !is_known)).is_some()
+            {
+                lists.thin(7);
+            }
+        }
     }
 }
 
@@ -129,29 +147,33 @@ pub(crate) fn normaliser(bytes: &[u8]) {
 }
 
 pub(crate) fn mimic3(bytes: &[u8]) {
-    let (mut stays, mut lists) = (mimic3::Stays::default(), Vec::new());
+    mimic3_task(bytes, &[Task::Death]);
+}
+
+/// The tasks whose lists have hours.
+pub(crate) fn mimic3_hours(bytes: &[u8]) {
+    mimic3_task(bytes, &Task::ALL[1..]);
+}
+
+fn mimic3_task(bytes: &[u8], tasks: &[Task]) {
     let columns: Vec<usize> = (0..38).collect();
     let archive = with_right_sums(bytes);
-    let read = collection::read_archive(place(), &archive[..], &mimic3::is_wanted, &mut |texts| {
-        for text in texts {
-            match text.name.ends_with("listfile.csv") {
-                true => lists.push(text),
-                false => {
-                    let values = mimic3::discretise(&text)?;
-                    stays.push(mimic3::key_of(&text.name), &values, &columns);
-                }
-            }
-        }
+    let mut texts = Vec::new();
+    let read = collection::read_archive(place(), &archive[..], &mimic3::is_wanted, &mut |some| {
+        texts.extend(some);
         Ok(())
     });
-    if told(read).is_some() {
-        deal_and_scale(mimic3::rows(
-            place().to_owned(),
-            stays,
-            &lists,
-            &columns,
-            None,
-        ));
+    if told(read).is_none() {
+        return;
+    }
+    for task in tasks {
+        let lists = mimic3::lists_of_parts(place(), *task, &texts, None);
+        let stays = told(lists).and_then(|lists| told(mimic3::Stays::new(lists, 1, false)));
+        if let Some(mut stays) = stays
+            && told(stays.take(&texts, &columns)).is_some()
+        {
+            deal_and_scale(stays.rows(place().to_owned(), &columns, None));
+        }
     }
 }
 

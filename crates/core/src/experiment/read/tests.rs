@@ -52,7 +52,7 @@ fn the_table_of_keys_is_the_keys_there_are() {
     let data = &mut experiment.data;
     (data.outcome, data.intervals, data.horizon) = ("survival".into(), 5, some);
     data.hidden = 0.5;
-    (data.derived, data.hours) = (vec!["mean".into()], 2);
+    (data.derived, data.hours, data.every) = (vec!["mean".into()], 2, 3);
     data.scaling = "log".into();
     (experiment.defence.quarantine, experiment.attack.from) = (1, 1);
     let mut found = Vec::new();
