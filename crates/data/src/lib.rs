@@ -175,7 +175,7 @@ fn read_or_generate(
     data_dir: Option<&Path>,
 ) -> Result<Dealt, DataError> {
     match sets::find(&settings.set) {
-        Some((_, Some(twin))) => synthetic::generate(&twin.settings(settings), seed),
+        Some((set, Some(twin))) => synthetic::generate(&twin.settings(set, settings), seed),
         Some((set, None)) => match set.source {
             Source::Generated => {
                 settings::check(settings)?;

@@ -115,7 +115,8 @@ impl DataSet {
 
 impl Twin {
     /// What to generate for it. How a set from files is found and dealt has no meaning for it.
-    pub(crate) fn settings(&self, given: &DataSettings) -> DataSettings {
+    pub(crate) fn settings(&self, set: &DataSet, given: &DataSettings) -> DataSettings {
+        let has_labels = settings::outcome(given, set).is_ok_and(|(_, kind)| kind == Kind::Labels);
         let is_told = given.devices != DataSettings::default().devices;
         DataSettings {
             path: String::new(),
@@ -130,7 +131,10 @@ impl Twin {
                 hospital: self.hospital,
                 device: self.device,
             },
-            classes: self.classes,
+            classes: match has_labels {
+                true => (set.usual)(given).outputs,
+                false => self.classes,
+            },
             ..given.clone()
         }
     }
@@ -185,7 +189,8 @@ pub static SETS: Sets = Sets {
         let classes = twin.map_or(usual.outputs, |twin| twin.classes);
         Usual {
             outputs: match kind_of(data).unwrap_or_default() {
-                Kind::Class | Kind::Labels => classes,
+                Kind::Class => classes,
+                Kind::Labels => usual.outputs,
                 Kind::Quantity => 1,
                 Kind::Survival => data.intervals,
             },
