@@ -21,7 +21,7 @@ import torch
 import hsgd
 
 SEED = 20260101
-LARGEST_FILE = 400_000  # bytes
+LARGEST_FILE = 700_000  # bytes
 MARGIN = 1e-3  # distance from the kinks of relu and maxpool, where float32 could take the other side
 
 
@@ -104,6 +104,12 @@ CASES = [
     ("conv2d, relu, maxpool, twice, flatten, linear, tanh", [1, 14, 14],
      [conv("conv2d", 4, 3, 1, 1), "relu", pool(2), conv("conv2d", 5, 3), "relu", pool(2), "flatten",
       linear(17), "tanh"]),
+    ("sigmoid on features", [33], ["sigmoid"]),
+    ("gelu on features", [33], ["gelu"]),
+    ("gelu on an image", [2, 3, 3], ["gelu"]),
+    ("softplus on steps", [3, 5], [{"softplus": {}}]),
+    ("linear, gelu, linear, softplus, linear, sigmoid", [17],
+     [linear(16), "gelu", linear(9), "softplus", linear(3), "sigmoid"]),
 ]
 
 # logits, label, weight

@@ -112,6 +112,18 @@ class LastHidden(torch.nn.Module):
         return hidden[0]
 
 
+class Softplus(torch.nn.Module):
+    """ln(1 + e^x), exactly: PyTorch's own gives x itself from 20 on."""
+
+    def forward(self, x):
+        return torch.logaddexp(x, torch.zeros(()))
+
+
+# Functions of single numbers; GELU is the exact one, by erf.
+ELEMENTWISE = {"relu": torch.nn.ReLU, "tanh": torch.nn.Tanh, "sigmoid": torch.nn.Sigmoid, "gelu": torch.nn.GELU,
+               "softplus": Softplus}
+
+
 def layer_of(spec):
     """Name and options of a layer: "relu", {"relu": {}} and {"linear": {"out": 5}} are all valid."""
     if isinstance(spec, str):
@@ -126,15 +138,14 @@ def build_layer(spec, shape):
     """The PyTorch module of a layer, and its trainable tensors by the names that Selvedge saves them with."""
     name, options = layer_of(spec)
     dimensions = {"linear": (1,), "window": (1,), "conv1d": (2,), "conv2d": (3,), "maxpool": (2, 3),
-                  "lstm": (2,), "gru": (2,), "relu": (1, 2, 3), "tanh": (1, 2, 3), "flatten": (1, 2, 3)}
+                  "lstm": (2,), "gru": (2,), "flatten": (1, 2, 3)}
+    dimensions |= {name: (1, 2, 3) for name in ELEMENTWISE}
     if name not in dimensions:
         raise BadInput(f"layer {name}: unknown; known are {', '.join(sorted(dimensions))}")
     if len(shape) not in dimensions[name]:
         raise BadInput(f"layer {name}: cannot take an input of shape {list(shape)}")
-    if name == "relu":
-        return torch.nn.ReLU(), {}
-    if name == "tanh":
-        return torch.nn.Tanh(), {}
+    if name in ELEMENTWISE:
+        return ELEMENTWISE[name](), {}
     if name == "flatten":
         return torch.nn.Flatten(), {}
     if name == "window":

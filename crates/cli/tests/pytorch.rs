@@ -273,3 +273,29 @@ combined = [{ linear = { out = 4 } }]
 fn pytorch_agrees_on_an_lstm_in_full_participation() {
     agrees_on("pytorch_agrees_on_an_lstm_in_full_participation", LSTM);
 }
+
+/// Functions of single numbers in all three networks.
+const FUNCTIONS: &str = r#"
+seed = 5
+[data]
+groups = 2
+devices = 30
+features = [20, 18]
+classes = 3
+test = 0.9
+[train]
+iterations = 40
+global_interval = 8
+local_interval = 4
+learning_rate = 0.2
+participation = 0.5
+[model]
+hospital = [{ linear = { out = 12 } }, "gelu", { linear = { out = 6 } }, "sigmoid"]
+device   = [{ window = { size = 4 } }, { conv1d = { out = 5, size = 2 } }, "softplus", "flatten", { linear = { out = 4 } }]
+combined = [{ linear = { out = 9 } }, "softplus", { linear = { out = 3 } }]
+"#;
+
+#[test]
+fn pytorch_agrees_on_functions_of_single_numbers() {
+    agrees_on("pytorch_agrees_on_functions_of_single_numbers", FUNCTIONS);
+}

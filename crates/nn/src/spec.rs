@@ -32,6 +32,15 @@ pub enum LayerSpec {
     /// `tanh`
     #[serde(deserialize_with = "no_keys")]
     Tanh,
+    /// `sigmoid`: 1 / (1 + e⁻ˣ)
+    #[serde(deserialize_with = "no_keys")]
+    Sigmoid,
+    /// `gelu`: x · Φ(x), with the exact share Φ of the normal distribution, not its approximation by tanh
+    #[serde(deserialize_with = "no_keys")]
+    Gelu,
+    /// `softplus`: ln(1 + eˣ)
+    #[serde(deserialize_with = "no_keys")]
+    Softplus,
     /// `flatten`: any shape → `[features]`, row-major
     #[serde(deserialize_with = "no_keys")]
     Flatten,
@@ -94,6 +103,9 @@ impl LayerSpec {
             LayerSpec::Maxpool { .. } => "maxpool",
             LayerSpec::Relu => "relu",
             LayerSpec::Tanh => "tanh",
+            LayerSpec::Sigmoid => "sigmoid",
+            LayerSpec::Gelu => "gelu",
+            LayerSpec::Softplus => "softplus",
             LayerSpec::Flatten => "flatten",
             LayerSpec::Window { .. } => "window",
             LayerSpec::Lstm { .. } => "lstm",
@@ -119,7 +131,12 @@ impl LayerSpec {
             ),
             LayerSpec::Maxpool { size } | LayerSpec::Window { size } => format!("size = {size}"),
             LayerSpec::Lstm { hidden } | LayerSpec::Gru { hidden } => format!("hidden = {hidden}"),
-            LayerSpec::Relu | LayerSpec::Tanh | LayerSpec::Flatten => "no keys".into(),
+            LayerSpec::Relu
+            | LayerSpec::Tanh
+            | LayerSpec::Sigmoid
+            | LayerSpec::Gelu
+            | LayerSpec::Softplus
+            | LayerSpec::Flatten => "no keys".into(),
         }
     }
 }
@@ -150,6 +167,9 @@ impl<'de> de::Visitor<'de> for Visitor {
         let example = match name {
             "relu" => return Ok(LayerSpec::Relu),
             "tanh" => return Ok(LayerSpec::Tanh),
+            "sigmoid" => return Ok(LayerSpec::Sigmoid),
+            "gelu" => return Ok(LayerSpec::Gelu),
+            "softplus" => return Ok(LayerSpec::Softplus),
             "flatten" => return Ok(LayerSpec::Flatten),
             "maxpool" => return Ok(LayerSpec::Maxpool { size: two() }),
             "linear" => "out = 16",

@@ -84,6 +84,9 @@ impl Place<'_> {
             },
             LayerSpec::Relu => graph.add(of, "Relu", &[value], &[]),
             LayerSpec::Tanh => graph.add(of, "Tanh", &[value], &[]),
+            LayerSpec::Sigmoid => graph.add(of, "Sigmoid", &[value], &[]),
+            LayerSpec::Gelu => self.gelu(graph, value),
+            LayerSpec::Softplus => graph.add(of, "Softplus", &[value], &[]),
             LayerSpec::Flatten => flatten(graph, of, value),
             LayerSpec::Window { size } => self.window(graph, size, shape.len(), value),
             // Ours are i, f, g, o; theirs i, o, f and g, which they call c.
@@ -138,6 +141,27 @@ impl Place<'_> {
         let sizes = || List(vec![size as i64; dimensions]);
         let attributes = [("kernel_shape", sizes()), ("strides", sizes())];
         graph.add(&self.name, "MaxPool", &[value], &attributes)
+    }
+
+    /// A number of the layer's own.
+    fn number(&self, graph: &mut Graph, name: &str, number: f32) -> String {
+        let name = format!("{}.{name}", self.name);
+        graph.weights(&name, &[], Numbers::Floats(vec![number]))
+    }
+
+    /// x/2 · (1 + erf(x/√2)): there is an operator for it only from 2023 on.
+    fn gelu(&self, graph: &mut Graph, value: &str) -> String {
+        let of = &self.name;
+        let root = self.number(graph, "root", std::f32::consts::FRAC_1_SQRT_2);
+        let (one, half) = (
+            self.number(graph, "one", 1.0),
+            self.number(graph, "half", 0.5),
+        );
+        let scaled = graph.add(of, "Mul", &[value, &root], &[]);
+        let erf = graph.add(of, "Erf", &[&scaled], &[]);
+        let twice = graph.add(of, "Add", &[&erf, &one], &[]);
+        let product = graph.add(of, "Mul", &[value, &twice], &[]);
+        graph.add(of, "Mul", &[&product, &half], &[])
     }
 
     /// Zeros at the end, so that steps are full.

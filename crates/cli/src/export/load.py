@@ -84,11 +84,16 @@ class LastState(torch.nn.Module):
         return (state[0] if isinstance(state, tuple) else state)[0]
 
 
+# Layers without keys and weights.
+PLAIN = {"relu": torch.nn.ReLU, "tanh": torch.nn.Tanh, "sigmoid": torch.nn.Sigmoid, "gelu": torch.nn.GELU,
+         "softplus": torch.nn.Softplus, "flatten": torch.nn.Flatten}
+
+
 def build(layer, shape, tensors):
     """The module of one layer with its weights, for samples of the given shape."""
     name, keys = (layer, {}) if isinstance(layer, str) else next(iter(layer.items()))
-    if name in ("relu", "tanh", "flatten"):
-        return {"relu": torch.nn.ReLU, "tanh": torch.nn.Tanh, "flatten": torch.nn.Flatten}[name]()
+    if name in PLAIN:
+        return PLAIN[name]()
     if name == "window":
         return Window(keys["size"])
     if name == "maxpool":

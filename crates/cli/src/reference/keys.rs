@@ -26,7 +26,7 @@ const TABLES: [(&str, &str); 10] = [
         "model",
         "The three networks. A layer is `{ linear = { out = 16 } }`, `{ conv1d = { out, size, stride = 1, padding = 0 } }`, \
          `{ conv2d = … }` likewise, `{ maxpool = { size = 2 } }`, `\"relu\"`, `\"tanh\"`, `\"flatten\"`, `{ window = { size = 8 } }`, \
-         `{ lstm = { hidden = 16 } }` or `{ gru = { hidden = 16 } }`. If left out, they are chosen for the data set: the defaults here \
+         `{ lstm = { hidden = 16 } }`, `{ gru = { hidden = 16 } }` or another of [Layers](../models.md#layers). If left out, they are chosen for the data set: the defaults here \
          are those of `synthetic`.",
     ),
     (

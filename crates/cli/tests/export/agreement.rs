@@ -3,7 +3,7 @@
 use crate::common::process::finish_within;
 use crate::common::run::Run;
 use crate::common::{self, Place, ROOT, Ran, copy, real_data, says, table_experiment, text};
-use crate::stacks::{Dice, Stack};
+use crate::stacks::{Dice, ELEMENTWISE, Stack};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -133,14 +133,13 @@ fn any_layers_give_the_same_numbers() {
         ("conv1d", &[2]),
         ("conv2d", &[3]),
         ("maxpool", &[2, 3]),
-        ("relu", &[1, 2, 3]),
-        ("tanh", &[1, 2, 3]),
         ("flatten", &[1, 2, 3]),
         ("window", &[1]),
         ("lstm", &[2]),
         ("gru", &[2]),
     ];
-    for (layer, dimensions) in all {
+    let any = ELEMENTWISE.map(|layer| (layer, [1, 2, 3].as_slice()));
+    for (layer, dimensions) in all.into_iter().chain(any) {
         for dimension in dimensions {
             let drawn = seen.contains(&(layer.to_owned(), *dimension));
             assert!(drawn, "no {layer} of {dimension} dimensions was drawn");

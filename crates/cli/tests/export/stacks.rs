@@ -49,6 +49,9 @@ impl Dice {
     }
 }
 
+/// Functions of single numbers.
+pub(crate) const ELEMENTWISE: [&str; 5] = ["relu", "tanh", "sigmoid", "gelu", "softplus"];
+
 /// Layers one after the other, and what has been drawn so far.
 pub(crate) struct Stack<'a> {
     pub(crate) dice: &'a mut Dice,
@@ -94,8 +97,10 @@ impl Stack<'_> {
     fn layer(&mut self) {
         let kind = self.dice.between(0, 5);
         match (kind, self.shape) {
-            (0, _) => self.add("relu", ""),
-            (1, _) => self.add("tanh", ""),
+            (0 | 1, _) => {
+                let of = self.dice.between(0, ELEMENTWISE.len() as u64 - 1);
+                self.add(ELEMENTWISE[of as usize], "");
+            }
             (_, Shape::Flat(n)) => self.of_features(kind, n),
             (_, Shape::Steps(steps, _)) => self.of_steps(kind, steps),
             (_, Shape::Image(channels, height, width)) => {

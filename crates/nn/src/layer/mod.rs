@@ -16,7 +16,7 @@ mod reshape;
 use crate::kernel::Target;
 use crate::simd::Level;
 use crate::{LayerSpec, Shape, ShapeError, Tensor};
-use activation::{Elementwise, Relu, Tanh};
+use activation::{Elementwise, Gelu, Relu, Sigmoid, Softplus, Tanh};
 
 /// What a backward pass reads and writes.
 pub(crate) struct Backward<'a> {
@@ -185,6 +185,9 @@ pub(crate) fn build(spec: &LayerSpec, input: Shape) -> Result<(Box<dyn Layer>, S
         }
         (LayerSpec::Relu, shape) => (Box::new(Elementwise(Relu, shape.len())), shape),
         (LayerSpec::Tanh, shape) => (Box::new(Elementwise(Tanh, shape.len())), shape),
+        (LayerSpec::Sigmoid, shape) => (Box::new(Elementwise(Sigmoid, shape.len())), shape),
+        (LayerSpec::Gelu, shape) => (Box::new(Elementwise(Gelu, shape.len())), shape),
+        (LayerSpec::Softplus, shape) => (Box::new(Elementwise(Softplus, shape.len())), shape),
         (LayerSpec::Flatten, shape) => (channels_first(shape), Shape::Flat(shape.len())),
         (&LayerSpec::Window { size }, Shape::Flat(n)) => {
             positive("size", size)?;
@@ -249,9 +252,13 @@ fn check_size(spec: &LayerSpec, input: Shape) -> Result<(), ShapeError> {
             let hidden = hidden as f64;
             7.0 * dims[0] * hidden + 4.0 * hidden * (hidden + inputs + 1.0)
         }
-        LayerSpec::Maxpool { .. } | LayerSpec::Relu | LayerSpec::Tanh | LayerSpec::Flatten => {
-            inputs
-        }
+        LayerSpec::Maxpool { .. }
+        | LayerSpec::Relu
+        | LayerSpec::Tanh
+        | LayerSpec::Sigmoid
+        | LayerSpec::Gelu
+        | LayerSpec::Softplus
+        | LayerSpec::Flatten => inputs,
     };
     if numbers <= MOST_NUMBERS {
         return Ok(());
