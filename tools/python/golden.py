@@ -23,6 +23,7 @@ import hsgd
 SEED = 20260101
 LARGEST_FILE = 700_000  # bytes
 MARGIN = 1e-3  # distance from the kinks of relu and maxpool, where float32 could take the other side
+LEAST_POWER = 1e-2  # of a spectrum: the slope of a smaller one's logarithm multiplies the rounding of float32
 
 
 def linear(out):
@@ -110,6 +111,13 @@ CASES = [
     ("softplus on steps", [3, 5], [{"softplus": {}}]),
     ("linear, gelu, linear, softplus, linear, sigmoid", [17],
      [linear(16), "gelu", linear(9), "softplus", linear(3), "sigmoid"]),
+    ("spectrum of 1", [1], ["spectrum"]),
+    ("spectrum of an even number", [16], ["spectrum"]),
+    ("spectrum of 89", [89], ["spectrum"]),
+    ("spectrum of steps", [3, 7], ["spectrum"]),
+    ("window, spectrum, lstm", [40], [window(16), "spectrum", lstm(5)]),
+    ("window, conv1d, spectrum, flatten, linear", [30],
+     [window(5), conv("conv1d", 8, 3, 1, 1), "spectrum", "flatten", linear(3)]),
 ]
 
 # logits, label, weight
@@ -141,9 +149,11 @@ def short(values):
 
 
 def away_from_kinks(part, x):
-    """Whether no relu is near zero and no maximum near its runner-up on the way of this input."""
+    """Whether no relu is near zero, no maximum near its runner-up and no power near none on the way of this input."""
     for layer in part.layers:
         if isinstance(layer, torch.nn.ReLU) and x.abs().min() < MARGIN:
+            return False
+        if isinstance(layer, hsgd.Spectrum) and layer.powers(x).min() < LEAST_POWER:
             return False
         inner = getattr(layer, "layer", layer)
         if isinstance(inner, (torch.nn.MaxPool1d, torch.nn.MaxPool2d)):

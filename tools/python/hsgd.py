@@ -119,6 +119,16 @@ class Softplus(torch.nn.Module):
         return torch.logaddexp(x, torch.zeros(()))
 
 
+class Spectrum(torch.nn.Module):
+    """ln(1e-5 + |X|^2) with the unitary discrete Fourier transform X of the last dimension."""
+
+    def powers(self, x):
+        return torch.fft.rfft(x, norm="ortho").abs().square()
+
+    def forward(self, x):
+        return torch.log(1e-5 + self.powers(x))
+
+
 # Functions of single numbers; GELU is the exact one, by erf.
 ELEMENTWISE = {"relu": torch.nn.ReLU, "tanh": torch.nn.Tanh, "sigmoid": torch.nn.Sigmoid, "gelu": torch.nn.GELU,
                "softplus": Softplus}
@@ -137,7 +147,7 @@ def layer_of(spec):
 def build_layer(spec, shape):
     """The PyTorch module of a layer, and its trainable tensors by the names that Selvedge saves them with."""
     name, options = layer_of(spec)
-    dimensions = {"linear": (1,), "window": (1,), "conv1d": (2,), "conv2d": (3,), "maxpool": (2, 3),
+    dimensions = {"linear": (1,), "window": (1,), "spectrum": (1, 2), "conv1d": (2,), "conv2d": (3,), "maxpool": (2, 3),
                   "lstm": (2,), "gru": (2,), "flatten": (1, 2, 3)}
     dimensions |= {name: (1, 2, 3) for name in ELEMENTWISE}
     if name not in dimensions:
@@ -150,6 +160,8 @@ def build_layer(spec, shape):
         return torch.nn.Flatten(), {}
     if name == "window":
         return Window(options["size"]), {}
+    if name == "spectrum":
+        return Spectrum(), {}
     if name == "maxpool":
         size = options.get("size", 2)
         return (torch.nn.MaxPool2d(size) if len(shape) == 3 else OverSteps(torch.nn.MaxPool1d(size))), {}

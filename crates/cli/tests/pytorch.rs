@@ -248,6 +248,31 @@ fn pytorch_agrees_on_convolutions_pooling_and_a_gru() {
     );
 }
 
+/// Spectra of a whole signal, of its steps, and behind weights.
+const SPECTRA: &str = r#"
+seed = 4
+[data]
+groups = 2
+devices = 30
+features = [40, 44]
+test = 0.9
+[train]
+iterations = 40
+global_interval = 8
+local_interval = 4
+learning_rate = 0.05
+participation = 0.5
+[model]
+hospital = ["spectrum", { linear = { out = 6 } }, "tanh"]
+device   = [{ window = { size = 8 } }, { conv1d = { out = 8, size = 1 } }, "spectrum", { gru = { hidden = 5 } }]
+combined = [{ linear = { out = 2 } }]
+"#;
+
+#[test]
+fn pytorch_agrees_on_spectra() {
+    agrees_on("pytorch_agrees_on_spectra", SPECTRA);
+}
+
 /// An LSTM, with everybody at every step.
 const LSTM: &str = r#"
 [data]

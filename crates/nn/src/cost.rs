@@ -4,8 +4,8 @@ use std::iter::Sum;
 
 /// What one sample costs.
 ///
-/// Operations are those in the products of layers, a multiply-add being two: weights with inputs, and in the backward
-/// pass with gradients. Work on single numbers (biases, nonlinearities, pooling, the gates of recurrent layers,
+/// Operations are those in the products of layers, a multiply-add being two: weights (or a layer's constants) with inputs,
+/// and in the backward pass with gradients. Work on single numbers (biases, nonlinearities, pooling, the gates of recurrent layers,
 /// updates) is not counted, as is usual; it is a few operations for each number on the tape.
 ///
 /// The gradient takes as many numbers as the parameters, and the tape as many as the activations, which

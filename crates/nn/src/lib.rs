@@ -48,6 +48,7 @@ pub mod random;
 mod shape;
 pub mod simd;
 mod spec;
+pub mod spectrum;
 pub mod vector;
 
 pub use cost::Cost;

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// A network: layers one after the other, over one flat slice of parameters.
 ///
-/// It holds no numbers: parameters, tape, prepared weights, gradient and scratch belong to the caller, who sizes them
+/// It holds no numbers but constants: parameters, tape, prepared weights, gradient and scratch belong to the caller, who sizes them
 /// with [`params`](Self::params), [`tape`](Self::tape), [`prepared`](Self::prepared) and [`scratch`](Self::scratch). So
 /// nothing is allocated in a step.
 #[derive(Debug)]

@@ -49,6 +49,10 @@ pub enum LayerSpec {
         /// Numbers in one step.
         size: usize,
     },
+    /// `spectrum`: ln(ε + |X|²) with the discrete Fourier transform X of a window: `[n]` → `[⌊n/2⌋ + 1]`, or of every
+    /// step: `[steps, n]` → `[steps, ⌊n/2⌋ + 1]`
+    #[serde(deserialize_with = "no_keys")]
+    Spectrum,
     /// `lstm { hidden }`: `[steps, features]` → `[hidden]`, the last hidden state
     Lstm {
         /// Units.
@@ -108,6 +112,7 @@ impl LayerSpec {
             LayerSpec::Softplus => "softplus",
             LayerSpec::Flatten => "flatten",
             LayerSpec::Window { .. } => "window",
+            LayerSpec::Spectrum => "spectrum",
             LayerSpec::Lstm { .. } => "lstm",
             LayerSpec::Gru { .. } => "gru",
         }
@@ -136,6 +141,7 @@ impl LayerSpec {
             | LayerSpec::Sigmoid
             | LayerSpec::Gelu
             | LayerSpec::Softplus
+            | LayerSpec::Spectrum
             | LayerSpec::Flatten => "no keys".into(),
         }
     }
@@ -169,6 +175,7 @@ impl<'de> de::Visitor<'de> for Visitor {
             "tanh" => return Ok(LayerSpec::Tanh),
             "sigmoid" => return Ok(LayerSpec::Sigmoid),
             "gelu" => return Ok(LayerSpec::Gelu),
+            "spectrum" => return Ok(LayerSpec::Spectrum),
             "softplus" => return Ok(LayerSpec::Softplus),
             "flatten" => return Ok(LayerSpec::Flatten),
             "maxpool" => return Ok(LayerSpec::Maxpool { size: two() }),

@@ -182,3 +182,58 @@ fn stepping_at_once_is_accumulating_and_then_stepping_to_the_bit() {
         }
     }
 }
+
+/// The definition in double precision, whose finite differences also hold where a power is close to none: there the
+/// slopes are steep, and single precision would find nothing but its own rounding.
+#[test]
+fn a_spectrum_is_its_definition_and_has_its_slopes() {
+    for (shape, size) in [
+        (Shape::Flat(89), 89),
+        (Shape::Flat(16), 16),
+        (Shape::Flat(1), 1),
+        (Shape::Steps(5, 12), 12),
+    ] {
+        let network = network(shape, &common::layers(r#"["spectrum"]"#), Level::detect());
+        // A signal with little in its highest frequencies.
+        let noise = normals(Key::new(size as u64), shape.len());
+        let wave = |i: usize| libm::sin(i as f64 / 3.0) as f32 + 0.1 * noise[i];
+        let input: Vec<f32> = (0..shape.len()).map(wave).collect();
+        let d_output = normals(Key::new(7), network.output().len());
+        let ours = pass(&network, &[], &input, &d_output);
+
+        let spectrum = |x: &[f64]| -> Vec<f64> {
+            let one = |row: &[f64], k: usize| {
+                let part = |f: fn(f64) -> f64| -> f64 {
+                    let turn = 2.0 * std::f64::consts::PI * k as f64 / size as f64;
+                    let terms = row.iter().enumerate().map(|(i, x)| x * f(turn * i as f64));
+                    terms.sum()
+                };
+                let power = (part(libm::cos).powi(2) + part(libm::sin).powi(2)) / size as f64;
+                libm::log(1e-5 + power)
+            };
+            let rows = x.chunks(size);
+            rows.flat_map(|row| (0..=size / 2).map(move |k| one(row, k)))
+                .collect()
+        };
+        let x: Vec<f64> = input.iter().map(|x| f64::from(*x)).collect();
+        for (ours, truth) in ours.output.iter().zip(spectrum(&x)) {
+            assert!((f64::from(*ours) - truth).abs() < 2e-4, "{ours} {truth}");
+        }
+        let objective = |x: &[f64]| -> f64 {
+            let all = spectrum(x).into_iter().zip(&d_output);
+            all.map(|(y, d)| y * f64::from(*d)).sum()
+        };
+        let (mut largest, mut error) = (0.0_f64, 0.0_f64);
+        for (at, ours) in ours.d_input.iter().enumerate() {
+            let moved = |step: f64| {
+                let mut x = x.clone();
+                x[at] += step;
+                objective(&x)
+            };
+            let slope = (moved(1e-6) - moved(-1e-6)) / 2e-6;
+            largest = largest.max(slope.abs());
+            error = error.max((f64::from(*ours) - slope).abs());
+        }
+        assert!(error < 1e-4 * largest, "{shape}: {error} of {largest}");
+    }
+}

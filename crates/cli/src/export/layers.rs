@@ -7,7 +7,7 @@
 use super::onnx::Attribute::{Number, Numbers as List};
 use super::onnx::{Graph, Numbers};
 use anyhow::{Context, Result};
-use selvedge_nn::{ConvSpec, LayerSpec, Network, Shape, Tensor};
+use selvedge_nn::{ConvSpec, LayerSpec, Network, Shape, Tensor, spectrum};
 
 /// One of the three networks of a model.
 pub(super) struct Part<'a> {
@@ -88,6 +88,7 @@ impl Place<'_> {
             LayerSpec::Gelu => self.gelu(graph, value),
             LayerSpec::Softplus => graph.add(of, "Softplus", &[value], &[]),
             LayerSpec::Flatten => flatten(graph, of, value),
+            LayerSpec::Spectrum => self.spectrum(graph, shape, value),
             LayerSpec::Window { size } => self.window(graph, size, shape.len(), value),
             // Ours are i, f, g, o; theirs i, o, f and g, which they call c.
             LayerSpec::Lstm { hidden } => {
@@ -162,6 +163,25 @@ impl Place<'_> {
         let twice = graph.add(of, "Add", &[&erf, &one], &[]);
         let product = graph.add(of, "Mul", &[value, &twice], &[]);
         graph.add(of, "Mul", &[&product, &half], &[])
+    }
+
+    /// Products of each window with constant tables: ln(ε + real² + imaginary²).
+    fn spectrum(&self, graph: &mut Graph, shape: Shape, value: &str) -> String {
+        let of = &self.name;
+        let size = match shape {
+            Shape::Steps(_, size) => size,
+            _ => shape.len(),
+        };
+        let mut sum = self.number(graph, "floor", spectrum::FLOOR);
+        for (name, table) in ["cosines", "sines"].into_iter().zip(spectrum::tables(size)) {
+            let name = format!("{of}.{name}");
+            let dims = [size, spectrum::bins(size)];
+            let table = graph.weights(&name, &dims, Numbers::Floats(table));
+            let part = graph.add(of, "MatMul", &[value, &table], &[]);
+            let square = graph.add(of, "Mul", &[&part, &part], &[]);
+            sum = graph.add(of, "Add", &[&square, &sum], &[]);
+        }
+        graph.add(of, "Log", &[&sum], &[])
     }
 
     /// Zeros at the end, so that steps are full.

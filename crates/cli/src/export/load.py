@@ -84,6 +84,20 @@ class LastState(torch.nn.Module):
         return (state[0] if isinstance(state, tuple) else state)[0]
 
 
+class Spectrum(torch.nn.Module):
+    """ln(1e-5 + |X|²) with the unitary discrete Fourier transform X of the last dimension."""
+
+    def __init__(self, size):
+        super().__init__()
+        turns = torch.outer(torch.arange(size), torch.arange(size // 2 + 1)) % size / size
+        angles = 2.0 * math.pi * turns.double()
+        self.register_buffer("cosines", (angles.cos() / math.sqrt(size)).float())
+        self.register_buffer("sines", (angles.sin() / math.sqrt(size)).float())
+
+    def forward(self, x):
+        return (1e-5 + (x @ self.cosines).square() + (x @ self.sines).square()).log()
+
+
 # Layers without keys and weights.
 PLAIN = {"relu": torch.nn.ReLU, "tanh": torch.nn.Tanh, "sigmoid": torch.nn.Sigmoid, "gelu": torch.nn.GELU,
          "softplus": torch.nn.Softplus, "flatten": torch.nn.Flatten}
@@ -96,6 +110,8 @@ def build(layer, shape, tensors):
         return PLAIN[name]()
     if name == "window":
         return Window(keys["size"])
+    if name == "spectrum":
+        return Spectrum(shape[-1])
     if name == "maxpool":
         if len(shape) == 3:
             return torch.nn.MaxPool2d(keys["size"])

@@ -238,7 +238,7 @@ fn too_much_participation_is_not_called_too_little() {
 }
 
 /// Layers that do not fit, what each is given, and what would be right.
-const LAYERS: [(&str, &[&str]); 9] = [
+const LAYERS: [(&str, &[&str]); 10] = [
     (
         "model.hospital=[{ conv1d = { out = 4, size = 3 } }]",
         &["model.hospital", "conv1d", "[16]", "window"],
@@ -272,6 +272,10 @@ const LAYERS: [(&str, &[&str]); 9] = [
     (
         "model.hospital=[{ conv2d = { out = 4, size = 3 } }]",
         &["conv2d", "[16]", "height"],
+    ),
+    (
+        "model.hospital=[{ window = { size = 5000 } }, \"spectrum\"]",
+        &["spectrum", "at most 2048 numbers", "[1, 5000]"],
     ),
     (
         "model.combined=[{ linear = { out = 3 } }]",

@@ -134,6 +134,7 @@ fn any_layers_give_the_same_numbers() {
         ("conv2d", &[3]),
         ("maxpool", &[2, 3]),
         ("flatten", &[1, 2, 3]),
+        ("spectrum", &[1, 2]),
         ("window", &[1]),
         ("lstm", &[2]),
         ("gru", &[2]),

@@ -95,7 +95,7 @@ impl Stack<'_> {
     }
 
     fn layer(&mut self) {
-        let kind = self.dice.between(0, 5);
+        let kind = self.dice.between(0, 6);
         match (kind, self.shape) {
             (0 | 1, _) => {
                 let of = self.dice.between(0, ELEMENTWISE.len() as u64 - 1);
@@ -120,6 +120,10 @@ impl Stack<'_> {
                 self.add("window", &format!("size = {size}"));
                 self.shape = Shape::Steps(n.div_ceil(size), size);
             }
+            5 => {
+                self.add("spectrum", "");
+                self.shape = Shape::Flat(n / 2 + 1);
+            }
             _ => self.add("flatten", ""),
         }
     }
@@ -142,6 +146,10 @@ impl Stack<'_> {
                 let (keys, [steps, _]) = self.convolution(hidden, [steps, steps]);
                 self.add("conv1d", &keys);
                 self.shape = Shape::Steps(steps, hidden);
+            }
+            5 => {
+                self.add("spectrum", "");
+                self.shape = Shape::Steps(steps, features / 2 + 1);
             }
             _ if steps > 1 => {
                 let size = self.dice.between(1, steps.min(3));

@@ -12,9 +12,11 @@ mod lstm;
 mod pool;
 mod recurrent;
 mod reshape;
+mod spectrum;
 
 use crate::kernel::Target;
 use crate::simd::Level;
+use crate::spectrum::{LONGEST, bins};
 use crate::{LayerSpec, Shape, ShapeError, Tensor};
 use activation::{Elementwise, Gelu, Relu, Sigmoid, Softplus, Tanh};
 
@@ -201,6 +203,23 @@ pub(crate) fn build(spec: &LayerSpec, input: Shape) -> Result<(Box<dyn Layer>, S
             )
         }
         (LayerSpec::Window { .. }, _) => return Err(wrong("[features]")),
+        (LayerSpec::Spectrum, Shape::Flat(_) | Shape::Steps(..)) => {
+            let (rows, size) = match input {
+                Shape::Steps(steps, size) => (steps, size),
+                _ => (1, input.len()),
+            };
+            if size > LONGEST {
+                return Err(wrong(&format!(
+                    "windows of at most {LONGEST} numbers (a `window` layer makes steps of flat features)"
+                )));
+            }
+            let shape = match input {
+                Shape::Steps(steps, _) => Shape::Steps(steps, bins(size)),
+                _ => Shape::Flat(bins(size)),
+            };
+            (Box::new(spectrum::Spectrum::new(rows, size)), shape)
+        }
+        (LayerSpec::Spectrum, _) => return Err(wrong("[features] or [steps, features]")),
         (&LayerSpec::Lstm { hidden } | &LayerSpec::Gru { hidden }, Shape::Steps(steps, inputs)) => {
             positive("hidden", hidden)?;
             let (cell, gates) = match spec {
@@ -248,6 +267,8 @@ fn check_size(spec: &LayerSpec, input: Shape) -> Result<(), ShapeError> {
             places * (channels + out) + size.powi(planes) * channels * out
         }
         LayerSpec::Window { size } => inputs + size as f64,
+        // Parts and powers of all rows.
+        LayerSpec::Spectrum => 4.0 * inputs,
         LayerSpec::Lstm { hidden } | LayerSpec::Gru { hidden } => {
             let hidden = hidden as f64;
             7.0 * dims[0] * hidden + 4.0 * hidden * (hidden + inputs + 1.0)

@@ -5,7 +5,7 @@
 //! modules of AVX2 and AVX-512 only, which hand them to a kernel in their `run` only, and `run` is called only where
 //! the CPU was found to have the instructions.
 
-use super::{Kernel, LANES, Lanes, Vector};
+use super::{Kernel, LANES, Lanes, ROOT_OF_HALF, Vector};
 use std::arch::x86_64::*;
 
 /// Runs a kernel compiled for AVX2 with FMA.
@@ -88,6 +88,23 @@ impl Vector for Half {
     fn gate(self, value: Self) -> Self {
         let zero = unsafe { _mm256_setzero_ps() };
         Half(unsafe { _mm256_and_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(self.0, zero), value.0) })
+    }
+}
+
+impl Half {
+    #[inline(always)]
+    fn exponent_and_rest(self) -> (Self, Self) {
+        // SAFETY: see the module's first paragraph.
+        unsafe {
+            let bits = _mm256_castps_si256(self.0);
+            let above = _mm256_sub_epi32(bits, _mm256_set1_epi32(ROOT_OF_HALF as i32));
+            let exponent = _mm256_srai_epi32::<23>(above);
+            let rest = _mm256_sub_epi32(bits, _mm256_slli_epi32::<23>(exponent));
+            (
+                Half(_mm256_cvtepi32_ps(exponent)),
+                Half(_mm256_castsi256_ps(rest)),
+            )
+        }
     }
 }
 
@@ -251,6 +268,13 @@ impl Lanes for Pair {
                 Half(_mm256_castsi256_ps(_mm256_add_epi32(high, one))),
             )
         }
+    }
+
+    #[inline(always)]
+    fn exponent_and_rest(self) -> (Self, Self) {
+        let (low, low_rest) = self.0.exponent_and_rest();
+        let (high, high_rest) = self.1.exponent_and_rest();
+        (Pair(low, high), Pair(low_rest, high_rest))
     }
 
     #[inline(always)]

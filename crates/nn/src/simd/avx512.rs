@@ -5,7 +5,7 @@
 //! [`run`] hands it to a kernel, and `run` is called only where the CPU was found to have the instructions.
 
 use super::avx2::Half;
-use super::{Kernel, LANES, Lanes, Vector};
+use super::{Kernel, LANES, Lanes, ROOT_OF_HALF, Vector};
 use std::arch::x86_64::*;
 
 #[derive(Clone, Copy)]
@@ -130,6 +130,20 @@ impl Lanes for Register {
             let one = _mm512_set1_epi32(0x3f80_0000);
             _mm512_castsi512_ps(_mm512_add_epi32(exponent, one))
         })
+    }
+
+    #[inline(always)]
+    fn exponent_and_rest(self) -> (Self, Self) {
+        unsafe {
+            let bits = _mm512_castps_si512(self.0);
+            let above = _mm512_sub_epi32(bits, _mm512_set1_epi32(ROOT_OF_HALF as i32));
+            let exponent = _mm512_srai_epi32::<23>(above);
+            let rest = _mm512_sub_epi32(bits, _mm512_slli_epi32::<23>(exponent));
+            (
+                Register(_mm512_cvtepi32_ps(exponent)),
+                Register(_mm512_castsi512_ps(rest)),
+            )
+        }
     }
 
     #[inline(always)]

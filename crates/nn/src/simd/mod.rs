@@ -23,6 +23,9 @@ mod avx2;
 mod avx512;
 mod plain;
 
+/// The bits of √½: so many above it, a number's exponent changes where it crosses √2.
+const ROOT_OF_HALF: u32 = 0x3f35_04f3;
+
 /// The number of lanes.
 pub const LANES: usize = 16;
 
@@ -82,6 +85,9 @@ pub trait Lanes: Vector {
     fn min(self, b: Self) -> Self;
     /// 2ⁿ, where n is what adding 1.5·2²³ left in the lowest bits of `self` (see [`crate::math`]).
     fn pow2_of_low_bits(self) -> Self;
+
+    /// (n, m) with `self` = 2ⁿ·m and √½ ≤ m < √2, for positive normal numbers. What it gives for others says nothing.
+    fn exponent_and_rest(self) -> (Self, Self);
 
     /// The sum of all lanes: halves are added until one number is left.
     #[inline(always)]

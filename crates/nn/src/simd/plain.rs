@@ -1,6 +1,6 @@
 //! Lanes as an array: the definition that the other levels are tested against.
 
-use super::{Kernel, LANES, Lanes, Vector};
+use super::{Kernel, LANES, Lanes, ROOT_OF_HALF, Vector};
 
 /// Runs a kernel compiled for any CPU.
 #[inline(never)]
@@ -130,5 +130,15 @@ impl Lanes for Plain<LANES> {
     #[inline(always)]
     fn pow2_of_low_bits(self) -> Self {
         each(|i| f32::from_bits((self.0[i].to_bits() << 23).wrapping_add(1.0f32.to_bits())))
+    }
+
+    #[inline(always)]
+    fn exponent_and_rest(self) -> (Self, Self) {
+        let exponent = |i: usize| self.0[i].to_bits().wrapping_sub(ROOT_OF_HALF) as i32 >> 23;
+        let rest = |i: usize| self.0[i].to_bits().wrapping_sub((exponent(i) as u32) << 23);
+        (
+            each(|i| exponent(i) as f32),
+            each(|i| f32::from_bits(rest(i))),
+        )
     }
 }
