@@ -30,12 +30,12 @@ def linear(out):
     return {"linear": {"out": out}}
 
 
-def lstm(hidden):
-    return {"lstm": {"hidden": hidden}}
+def lstm(hidden, **keys):
+    return {"lstm": {"hidden": hidden, **keys}}
 
 
-def gru(hidden):
-    return {"gru": {"hidden": hidden}}
+def gru(hidden, **keys):
+    return {"gru": {"hidden": hidden, **keys}}
 
 
 def conv(name, out, size, stride=1, padding=0):
@@ -118,6 +118,18 @@ CASES = [
     ("window, spectrum, lstm", [40], [window(16), "spectrum", lstm(5)]),
     ("window, conv1d, spectrum, flatten, linear", [30],
      [window(5), conv("conv1d", 8, 3, 1, 1), "spectrum", "flatten", linear(3)]),
+    ("pool mean", [7, 5], [{"pool": "mean"}]),
+    ("pool max", [7, 17], [{"pool": "max"}]),
+    ("pool last", [7, 5], [{"pool": "last"}]),
+    ("pool of one step", [1, 5], [{"pool": "mean"}]),
+    ("lstm 5, sequence", [6, 3], [lstm(5, sequence=True)]),
+    ("gru 16, sequence", [5, 3], [gru(16, sequence=True)]),
+    ("lstm 5, both ways", [6, 3], [lstm(5, both_ways=True)]),
+    ("gru 5, both ways", [6, 3], [gru(5, both_ways=True)]),
+    ("lstm 3, both ways, sequence", [5, 2], [lstm(3, both_ways=True, sequence=True)]),
+    ("gru 4, both ways, sequence, one step", [1, 2], [gru(4, both_ways=True, sequence=True)]),
+    ("lstm, gru, pool, linear", [7, 3],
+     [lstm(5, sequence=True), gru(4, both_ways=True, sequence=True), {"pool": "mean"}, linear(2)]),
 ]
 
 # logits, label, weight
@@ -151,6 +163,10 @@ def short(values):
 def away_from_kinks(part, x):
     """Whether no relu is near zero, no maximum near its runner-up and no power near none on the way of this input."""
     for layer in part.layers:
+        if isinstance(layer, hsgd.Pool) and layer.over == "max":
+            top = x.topk(2, dim=1).values
+            if (top[:, 0] - top[:, 1] < MARGIN).any():
+                return False
         if isinstance(layer, torch.nn.ReLU) and x.abs().min() < MARGIN:
             return False
         if isinstance(layer, hsgd.Spectrum) and layer.powers(x).min() < LEAST_POWER:

@@ -98,18 +98,40 @@ class OverSteps(torch.nn.Module):
         return self.layer(x.transpose(1, 2)).transpose(1, 2)
 
 
-class LastHidden(torch.nn.Module):
-    """An LSTM or GRU from a zero state, giving its last hidden state; bias_hh is zero for good."""
+class Hidden(torch.nn.Module):
+    """An LSTM or GRU from a zero state, one way or both, giving its last hidden states or those of all steps; bias_hh is
+    zero for good."""
 
-    def __init__(self, recurrent):
+    def __init__(self, recurrent, sequence):
         super().__init__()
-        self.recurrent = recurrent
-        recurrent.bias_hh_l0.requires_grad_(False).zero_()
+        self.recurrent, self.sequence = recurrent, sequence
+        self.ends = ("", "_reverse") if recurrent.bidirectional else ("",)
+        for end in self.ends:
+            getattr(recurrent, f"bias_hh_l0{end}").requires_grad_(False).zero_()
+
+    def tensors(self):
+        """By the names that Selvedge gives them."""
+        names = {"weight_ih": "weight_ih_l0", "weight_hh": "weight_hh_l0", "bias": "bias_ih_l0"}
+        return {name + end: getattr(self.recurrent, theirs + end)
+                for end in self.ends for name, theirs in names.items()}
 
     def forward(self, x):
-        _, state = self.recurrent(x)
-        hidden = state[0] if isinstance(state, tuple) else state
-        return hidden[0]
+        states, last = self.recurrent(x)
+        if self.sequence:
+            return states
+        hidden = last[0] if isinstance(last, tuple) else last
+        return hidden.transpose(0, 1).flatten(1)
+
+
+class Pool(torch.nn.Module):
+    """The mean, the largest or the last of all steps."""
+
+    def __init__(self, over):
+        super().__init__()
+        self.over = over
+
+    def forward(self, x):
+        return {"mean": lambda: x.mean(dim=1), "max": lambda: x.max(dim=1).values, "last": lambda: x[:, -1]}[self.over]()
 
 
 class Softplus(torch.nn.Module):
@@ -135,12 +157,13 @@ ELEMENTWISE = {"relu": torch.nn.ReLU, "tanh": torch.nn.Tanh, "sigmoid": torch.nn
 
 
 def layer_of(spec):
-    """Name and options of a layer: "relu", {"relu": {}} and {"linear": {"out": 5}} are all valid."""
+    """Name and options of a layer: "relu", {"relu": {}}, {"linear": {"out": 5}} and {"pool": "mean"} are all valid; a
+    word alone is the option ""."""
     if isinstance(spec, str):
         return spec, {}
     if isinstance(spec, dict) and len(spec) == 1:
         ((name, options),) = spec.items()
-        return name, dict(options or {})
+        return name, {"": options} if isinstance(options, str) else dict(options or {})
     raise BadInput(f"layer {spec!r}: expected a name or one name with its options")
 
 
@@ -148,7 +171,7 @@ def build_layer(spec, shape):
     """The PyTorch module of a layer, and its trainable tensors by the names that Selvedge saves them with."""
     name, options = layer_of(spec)
     dimensions = {"linear": (1,), "window": (1,), "spectrum": (1, 2), "conv1d": (2,), "conv2d": (3,), "maxpool": (2, 3),
-                  "lstm": (2,), "gru": (2,), "flatten": (1, 2, 3)}
+                  "lstm": (2,), "gru": (2,), "pool": (2,), "flatten": (1, 2, 3)}
     dimensions |= {name: (1, 2, 3) for name in ELEMENTWISE}
     if name not in dimensions:
         raise BadInput(f"layer {name}: unknown; known are {', '.join(sorted(dimensions))}")
@@ -167,9 +190,11 @@ def build_layer(spec, shape):
         return (torch.nn.MaxPool2d(size) if len(shape) == 3 else OverSteps(torch.nn.MaxPool1d(size))), {}
     if name in ("lstm", "gru"):
         kind = torch.nn.LSTM if name == "lstm" else torch.nn.GRU
-        layer = kind(shape[1], options["hidden"], batch_first=True)
-        named = {"weight_ih": layer.weight_ih_l0, "weight_hh": layer.weight_hh_l0, "bias": layer.bias_ih_l0}
-        return LastHidden(layer), named
+        layer = kind(shape[1], options["hidden"], batch_first=True, bidirectional=options.get("both_ways", False))
+        layer = Hidden(layer, options.get("sequence", False))
+        return layer, layer.tensors()
+    if name == "pool":
+        return Pool(options[""]), {}
     if name == "linear":
         layer = torch.nn.Linear(shape[0], options["out"])
     else:

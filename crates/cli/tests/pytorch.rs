@@ -273,6 +273,31 @@ fn pytorch_agrees_on_spectra() {
     agrees_on("pytorch_agrees_on_spectra", SPECTRA);
 }
 
+/// Recurrences that read each other, both ways, and pooling over their steps.
+const SEQUENCES: &str = r#"
+seed = 6
+[data]
+groups = 2
+devices = 30
+features = [24, 28]
+test = 0.9
+[train]
+iterations = 32
+global_interval = 8
+local_interval = 4
+learning_rate = 0.2
+participation = 0.5
+[model]
+hospital = [{ window = { size = 4 } }, { lstm = { hidden = 6, sequence = true } }, { pool = "mean" }]
+device   = [{ window = { size = 4 } }, { gru = { hidden = 5, sequence = true, both_ways = true } }, { lstm = { hidden = 4, both_ways = true } }]
+combined = [{ linear = { out = 2 } }]
+"#;
+
+#[test]
+fn pytorch_agrees_on_sequences_both_ways() {
+    agrees_on("pytorch_agrees_on_sequences_both_ways", SEQUENCES);
+}
+
 /// An LSTM, with everybody at every step.
 const LSTM: &str = r#"
 [data]

@@ -8,7 +8,7 @@ use crate::rows::{Purpose, Rows};
 use crate::{ALL, DataError, settings, table};
 use selvedge_core::experiment::{DataSettings, Features, Sets, Usual};
 use selvedge_core::outcome::Kind;
-use selvedge_nn::{LayerSpec, Shape};
+use selvedge_nn::{LayerSpec, RecurrentSpec, Shape};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -69,7 +69,7 @@ pub(crate) const MORTALITY_TARGETS: &[(&str, f64)] = &[
 /// What experiments with them have where they say nothing else.
 pub(crate) fn mortality() -> Usual {
     Usual {
-        tower: vec![LayerSpec::Lstm { hidden: 16 }],
+        tower: vec![LayerSpec::Lstm(RecurrentSpec::new(16))],
         combined: Vec::new(),
         outputs: 2,
         learns: true,

@@ -20,11 +20,11 @@
 //! 3. One sample's result never depends on which samples are computed beside it.
 //!
 //! ```
-//! use selvedge_nn::{LayerSpec, Network, Shape, random::Key};
+//! use selvedge_nn::{LayerSpec, Network, RecurrentSpec, Shape, random::Key};
 //!
 //! let tower = Network::new(
 //!     Shape::Flat(89),
-//!     &[LayerSpec::Window { size: 8 }, LayerSpec::Lstm { hidden: 32 }],
+//!     &[LayerSpec::Window { size: 8 }, LayerSpec::Lstm(RecurrentSpec::new(32))],
 //! )?;
 //! assert_eq!(tower.output().len(), 32);
 //! assert_eq!(tower.params(), 4 * 32 * (8 + 32 + 1));
@@ -54,4 +54,4 @@ pub mod vector;
 pub use cost::Cost;
 pub use network::{Network, Tensor, Update};
 pub use shape::{Shape, ShapeError};
-pub use spec::{ConvSpec, LayerSpec};
+pub use spec::{ConvSpec, LayerSpec, PoolSpec, RecurrentSpec};

@@ -53,16 +53,65 @@ pub enum LayerSpec {
     /// step: `[steps, n]` → `[steps, ⌊n/2⌋ + 1]`
     #[serde(deserialize_with = "no_keys")]
     Spectrum,
-    /// `lstm { hidden }`: `[steps, features]` → `[hidden]`, the last hidden state
-    Lstm {
-        /// Units.
-        hidden: usize,
-    },
-    /// `gru { hidden }`: `[steps, features]` → `[hidden]`, the last hidden state
-    Gru {
-        /// Units.
-        hidden: usize,
-    },
+    /// `pool = "mean"`, `"max"` or `"last"`: `[steps, features]` → `[features]`
+    Pool(PoolSpec),
+    /// `lstm { hidden, sequence = false, both_ways = false }`: `[steps, features]` → `[hidden]`, the last hidden state
+    Lstm(RecurrentSpec),
+    /// `gru { hidden, sequence = false, both_ways = false }`: `[steps, features]` → `[hidden]`, the last hidden state
+    Gru(RecurrentSpec),
+}
+
+/// What becomes of a feature's numbers in all steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PoolSpec {
+    /// Their mean.
+    Mean,
+    /// The largest.
+    Max,
+    /// That of the last step.
+    Last,
+}
+
+impl PoolSpec {
+    fn name(self) -> &'static str {
+        match self {
+            PoolSpec::Mean => "mean",
+            PoolSpec::Max => "max",
+            PoolSpec::Last => "last",
+        }
+    }
+}
+
+/// The keys of a recurrent layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecurrentSpec {
+    /// Units, in each direction.
+    pub hidden: usize,
+    /// Whether the hidden states of all steps come out, `[steps, hidden]`, not the last alone.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub sequence: bool,
+    /// Whether a second one reads the steps backwards: its hidden states stand beside those of the first.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub both_ways: bool,
+}
+
+impl RecurrentSpec {
+    /// One that gives its last hidden state.
+    pub fn new(hidden: usize) -> Self {
+        RecurrentSpec {
+            hidden,
+            sequence: false,
+            both_ways: false,
+        }
+    }
+}
+
+/// What is not so is left out: an experiment is written as it was before there was such a key.
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_not(key: &bool) -> bool {
+    !key
 }
 
 /// The keys of a convolution.
@@ -113,8 +162,9 @@ impl LayerSpec {
             LayerSpec::Flatten => "flatten",
             LayerSpec::Window { .. } => "window",
             LayerSpec::Spectrum => "spectrum",
-            LayerSpec::Lstm { .. } => "lstm",
-            LayerSpec::Gru { .. } => "gru",
+            LayerSpec::Pool(_) => "pool",
+            LayerSpec::Lstm(_) => "lstm",
+            LayerSpec::Gru(_) => "gru",
         }
     }
 
@@ -135,7 +185,8 @@ impl LayerSpec {
                 c.out, c.size, c.stride, c.padding
             ),
             LayerSpec::Maxpool { size } | LayerSpec::Window { size } => format!("size = {size}"),
-            LayerSpec::Lstm { hidden } | LayerSpec::Gru { hidden } => format!("hidden = {hidden}"),
+            LayerSpec::Pool(over) => over.name().into(),
+            LayerSpec::Lstm(keys) | LayerSpec::Gru(keys) => format!("hidden = {}", keys.hidden),
             LayerSpec::Relu
             | LayerSpec::Tanh
             | LayerSpec::Sigmoid
@@ -183,6 +234,11 @@ impl<'de> de::Visitor<'de> for Visitor {
             "window" => "size = 8",
             "conv1d" | "conv2d" => "out = 8, size = 3",
             "lstm" | "gru" => "hidden = 16",
+            "pool" => {
+                return Err(E::custom(
+                    "layer `pool` needs a word for what it takes of all steps, like { pool = \"mean\" }: \"mean\", \"max\" or \"last\"",
+                ));
+            }
             _ => return LayerSpec::deserialize(name.into_deserializer()),
         };
         Err(E::custom(format!(

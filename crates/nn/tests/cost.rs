@@ -83,6 +83,31 @@ fn gru() {
     check_recurrent("gru", 3, 7, [4, 3, 7]);
 }
 
+/// Two of them, beside the input turned round and what comes out of both.
+#[test]
+fn both_ways() {
+    let (steps, inputs, hidden, gates) = (4, 3, 7, 3);
+    let of_input = 2 * gates * steps * inputs * hidden;
+    let of_hidden = 2 * gates * (steps - 1) * hidden * hidden;
+    for (keys, outputs) in [("", 1), (r#", "sequence": true"#, steps)] {
+        let activations = steps * inputs + 2 * 7 * steps * hidden + 2 * outputs * hidden;
+        let closed = Closed {
+            params: (2 * gates * hidden * (inputs + hidden + 1)) as usize,
+            activations: activations as usize,
+            forward: of_input + of_hidden,
+            weights: of_input + of_hidden,
+            states: of_hidden,
+            inputs: of_input,
+        };
+        let json = format!(r#"[{{"gru": {{"hidden": {hidden}, "both_ways": true{keys}}}}}]"#);
+        check(
+            Shape::Steps(steps as usize, inputs as usize),
+            &json,
+            &closed,
+        );
+    }
+}
+
 /// Each of `places` outputs of each of `out` channels is a product of size × channels terms. Kept are the padded input,
 /// up to a cache line, and the output.
 #[test]
@@ -120,7 +145,11 @@ fn spectrum() {
 
 #[test]
 fn work_on_single_numbers_is_not_counted() {
-    for (json, numbers) in [(r#"["maxpool"]"#, 4 * 3), (r#"["tanh"]"#, 9 * 3)] {
+    for (json, numbers) in [
+        (r#"["maxpool"]"#, 4 * 3),
+        (r#"["tanh"]"#, 9 * 3),
+        (r#"[{"pool": "mean"}]"#, 3),
+    ] {
         check(Shape::Steps(9, 3), json, &Closed::alike(0, numbers, 0));
     }
     check(

@@ -4,10 +4,10 @@
 //! or `[N, channels, height, width]`. Operators want channels before steps, and recurrent ones steps before samples, so
 //! values are turned before and after.
 
-use super::onnx::Attribute::{Number, Numbers as List};
+use super::onnx::Attribute::{Number, Numbers as List, Text};
 use super::onnx::{Graph, Numbers};
 use anyhow::{Context, Result};
-use selvedge_nn::{ConvSpec, LayerSpec, Network, Shape, Tensor, spectrum};
+use selvedge_nn::{ConvSpec, LayerSpec, Network, PoolSpec, RecurrentSpec, Shape, Tensor, spectrum};
 
 /// One of the three networks of a model.
 pub(super) struct Part<'a> {
@@ -90,12 +90,11 @@ impl Place<'_> {
             LayerSpec::Flatten => flatten(graph, of, value),
             LayerSpec::Spectrum => self.spectrum(graph, shape, value),
             LayerSpec::Window { size } => self.window(graph, size, shape.len(), value),
+            LayerSpec::Pool(over) => self.over_steps(graph, over, value),
             // Ours are i, f, g, o; theirs i, o, f and g, which they call c.
-            LayerSpec::Lstm { hidden } => {
-                self.recurrent(graph, "LSTM", &[0, 3, 1, 2], hidden, value)?
-            }
+            LayerSpec::Lstm(keys) => self.recurrent(graph, "LSTM", &[0, 3, 1, 2], keys, value)?,
             // Ours are r, z, n; theirs z, r and n, which they call h.
-            LayerSpec::Gru { hidden } => self.recurrent(graph, "GRU", &[1, 0, 2], hidden, value)?,
+            LayerSpec::Gru(keys) => self.recurrent(graph, "GRU", &[1, 0, 2], keys, value)?,
         })
     }
 
@@ -199,16 +198,41 @@ impl Place<'_> {
         graph.add(&self.name, "Reshape", &[&padded, &shape], &[])
     }
 
-    /// An LSTM or GRU from a zero state to its last hidden one. `order` says which of our gates each of theirs is.
+    /// What is left of all steps.
+    fn over_steps(&self, graph: &mut Graph, over: PoolSpec, value: &str) -> String {
+        let mean_or_max = |graph: &mut Graph, operator: &str| {
+            let attributes = [("axes", List(vec![1])), ("keepdims", Number(0))];
+            graph.add(&self.name, operator, &[value], &attributes)
+        };
+        match over {
+            PoolSpec::Mean => mean_or_max(graph, "ReduceMean"),
+            PoolSpec::Max => mean_or_max(graph, "ReduceMax"),
+            PoolSpec::Last => {
+                let name = format!("{}.last", self.name);
+                let last = graph.weights(&name, &[], Numbers::Integers(vec![-1]));
+                let attributes = [("axis", Number(1))];
+                graph.add(&self.name, "Gather", &[value, &last], &attributes)
+            }
+        }
+    }
+
+    /// An LSTM or GRU from a zero state, one way or both, to its last hidden states or those of all steps. `order` says
+    /// which of our gates each of theirs is.
     fn recurrent(
         &self,
         graph: &mut Graph,
         operator: &str,
         order: &[usize],
-        hidden: usize,
+        keys: RecurrentSpec,
         value: &str,
     ) -> Result<String> {
-        let gates = order.len();
+        let RecurrentSpec {
+            hidden,
+            sequence,
+            both_ways,
+        } = keys;
+        let ends: &[&str] = if both_ways { &["", "_reverse"] } else { &[""] };
+        let (gates, directions) = (order.len(), ends.len());
         let reordered = |values: &[f32]| -> Vec<f32> {
             let gate = values.len() / gates;
             let of_ours = |ours: &usize| &values[ours * gate..][..gate];
@@ -216,16 +240,24 @@ impl Place<'_> {
         };
         let mut weights = Vec::new();
         for name in ["weight_ih", "weight_hh"] {
-            let (tensor, values) = self.tensor(name)?;
-            let shape = [1, tensor.shape[0], tensor.shape[1]];
-            let numbers = Numbers::Floats(reordered(&values));
-            weights.push(graph.weights(&format!("{}.{name}", self.name), &shape, numbers));
+            let (tensor, _) = self.tensor(name)?;
+            let shape = [directions, tensor.shape[0], tensor.shape[1]];
+            let mut all = Vec::new();
+            for end in ends {
+                all.extend(reordered(&self.tensor(&format!("{name}{end}"))?.1));
+            }
+            let name = format!("{}.{name}", self.name);
+            weights.push(graph.weights(&name, &shape, Numbers::Floats(all)));
         }
-        // Theirs has two biases, of which ours is the first.
-        let mut biases = reordered(&self.tensor("bias")?.1);
-        biases.resize(2 * gates * hidden, 0.0);
+        // Theirs has two biases for each direction, of which ours is the first.
+        let mut biases = Vec::new();
+        for end in ends {
+            biases.extend(reordered(&self.tensor(&format!("bias{end}"))?.1));
+            biases.resize(biases.len() + gates * hidden, 0.0);
+        }
         let name = format!("{}.bias", self.name);
-        let bias = graph.weights(&name, &[1, biases.len()], Numbers::Floats(biases));
+        let shape = [directions, 2 * gates * hidden];
+        let bias = graph.weights(&name, &shape, Numbers::Floats(biases));
 
         let order = [("perm", List(vec![1, 0, 2]))];
         let steps_first = graph.add(&self.name, "Transpose", &[value], &order);
@@ -234,10 +266,27 @@ impl Place<'_> {
             // r multiplies W_hn h, not h alone.
             attributes.push(("linear_before_reset", Number(1)));
         }
+        if both_ways {
+            attributes.push(("direction", Text("bidirectional")));
+        }
         let inputs = [&steps_first, &weights[0], &weights[1], &bias].map(String::as_str);
-        let last = graph.add_for_second(&self.name, operator, &inputs, &attributes);
-        let axes = format!("{}.direction", self.name);
-        let axes = graph.weights(&axes, &[1], Numbers::Integers(vec![0]));
-        Ok(graph.add(&self.name, "Squeeze", &[&last, &axes], &[]))
+        // All of them are [steps, directions, N, hidden], the last ones [directions, N, hidden].
+        let (result, order, shape) = match sequence {
+            true => (
+                graph.add(&self.name, operator, &inputs, &attributes),
+                vec![2, 0, 1, 3],
+                vec![0, 0, (directions * hidden) as i64],
+            ),
+            false => (
+                graph.add_for_second(&self.name, operator, &inputs, &attributes),
+                vec![1, 0, 2],
+                vec![0, (directions * hidden) as i64],
+            ),
+        };
+        let order = [("perm", List(order))];
+        let samples_first = graph.add(&self.name, "Transpose", &[&result], &order);
+        let name = format!("{}.states", self.name);
+        let shape = graph.weights(&name, &[shape.len()], Numbers::Integers(shape));
+        Ok(graph.add(&self.name, "Reshape", &[&samples_first, &shape], &[]))
     }
 }

@@ -72,16 +72,32 @@ class OverSteps(torch.nn.Module):
         return self.layer(x.transpose(1, 2)).transpose(1, 2)
 
 
-class LastState(torch.nn.Module):
-    """An LSTM or GRU that returns its last hidden state."""
+class HiddenStates(torch.nn.Module):
+    """An LSTM or GRU that returns its last hidden states, of each direction, or those of all steps."""
 
-    def __init__(self, layer):
+    def __init__(self, layer, sequence):
         super().__init__()
-        self.layer = layer
+        self.layer, self.sequence = layer, sequence
 
     def forward(self, x):
-        state = self.layer(x)[1]
-        return (state[0] if isinstance(state, tuple) else state)[0]
+        states, last = self.layer(x)
+        if self.sequence:
+            return states
+        last = last[0] if isinstance(last, tuple) else last
+        return last.transpose(0, 1).flatten(1)
+
+
+class Pool(torch.nn.Module):
+    """The mean, the largest or the last of all steps."""
+
+    def __init__(self, over):
+        super().__init__()
+        self.over = over
+
+    def forward(self, x):
+        if self.over == "last":
+            return x[:, -1]
+        return x.mean(dim=1) if self.over == "mean" else x.max(dim=1).values
 
 
 class Spectrum(torch.nn.Module):
@@ -118,11 +134,17 @@ def build(layer, shape, tensors):
         return OverSteps(torch.nn.MaxPool1d(keys["size"]))
     if name in ("lstm", "gru"):
         kind = torch.nn.LSTM if name == "lstm" else torch.nn.GRU
-        module = kind(shape[1], keys["hidden"], batch_first=True)
-        weights = {f"{tensor}_l0": tensors[tensor] for tensor in ("weight_ih", "weight_hh")}
-        weights |= {"bias_ih_l0": tensors["bias"], "bias_hh_l0": torch.zeros_like(tensors["bias"])}
+        both_ways = keys.get("both_ways", False)
+        module = kind(shape[1], keys["hidden"], batch_first=True, bidirectional=both_ways)
+        weights = {}
+        for end in ("", "_reverse") if both_ways else ("",):
+            weights |= {f"{tensor}_l0{end}": tensors[tensor + end] for tensor in ("weight_ih", "weight_hh")}
+            bias = tensors["bias" + end]
+            weights |= {f"bias_ih_l0{end}": bias, f"bias_hh_l0{end}": torch.zeros_like(bias)}
         module.load_state_dict(weights)
-        return LastState(module)
+        return HiddenStates(module, keys.get("sequence", False))
+    if name == "pool":
+        return Pool(keys)
     if name == "linear":
         module = torch.nn.Linear(shape[0], keys["out"])
     elif name in ("conv1d", "conv2d"):

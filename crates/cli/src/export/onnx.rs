@@ -32,6 +32,7 @@ pub(super) enum Numbers {
 pub(super) enum Attribute {
     Number(i64),
     Numbers(Vec<i64>),
+    Text(&'static str),
 }
 
 /// Attributes with their names.
@@ -167,10 +168,12 @@ fn value(name: &str, shape: &[usize]) -> Message {
 fn attribute(name: &str, attribute: &Attribute) -> Message {
     /// Kinds of attributes, as the format numbers them.
     const ONE: i64 = 2;
+    const TEXT: i64 = 3;
     const LIST: i64 = 7;
     let message = Message::new().text(1, name);
     match attribute {
         Attribute::Number(n) => message.number(3, *n).number(20, ONE),
+        Attribute::Text(text) => message.text(4, *text).number(20, TEXT),
         Attribute::Numbers(all) => message.numbers(8, all.iter().copied()).number(20, LIST),
     }
 }

@@ -238,7 +238,7 @@ fn too_much_participation_is_not_called_too_little() {
 }
 
 /// Layers that do not fit, what each is given, and what would be right.
-const LAYERS: [(&str, &[&str]); 10] = [
+const LAYERS: [(&str, &[&str]); 12] = [
     (
         "model.hospital=[{ conv1d = { out = 4, size = 3 } }]",
         &["model.hospital", "conv1d", "[16]", "window"],
@@ -276,6 +276,14 @@ const LAYERS: [(&str, &[&str]); 10] = [
     (
         "model.hospital=[{ window = { size = 5000 } }, \"spectrum\"]",
         &["spectrum", "at most 2048 numbers", "[1, 5000]"],
+    ),
+    (
+        "model.hospital=[{ pool = \"mean\" }]",
+        &["pool", "[steps, features]", "[16]"],
+    ),
+    (
+        "model.hospital=[{ window = { size = 4 } }, { lstm = { hidden = 4 } }, { gru = { hidden = 4 } }]",
+        &["layer 2", "gru", "[4]", "sequence = true"],
     ),
     (
         "model.combined=[{ linear = { out = 3 } }]",

@@ -13,6 +13,9 @@ use std::time::Duration;
 /// Four graphs for each of many runs are loaded; on a busy machine that takes its time.
 const PATIENCE: Duration = Duration::from_secs(180);
 
+/// Runs with networks at random: an even number, of which half have validation samples.
+const RUNS: u64 = 40;
+
 /// A Python that has ONNX Runtime and PyTorch, or a word that the test is skipped.
 fn python(test: &str) -> Option<&'static Path> {
     common::python::python(
@@ -121,7 +124,7 @@ fn any_layers_give_the_same_numbers() {
     };
     let place = Place::new("stacks");
     let (mut seen, mut runs) = (BTreeSet::new(), Vec::new());
-    for seed in 1..=32 {
+    for seed in 1..=RUNS {
         let name = format!("run-{seed}");
         place.write("my.toml", random_experiment(seed, "class", &mut seen));
         place.succeeds(&["train", "my.toml", "--out", &name]);
@@ -138,6 +141,7 @@ fn any_layers_give_the_same_numbers() {
         ("window", &[1]),
         ("lstm", &[2]),
         ("gru", &[2]),
+        ("pool", &[2]),
     ];
     let any = ELEMENTWISE.map(|layer| (layer, [1, 2, 3].as_slice()));
     for (layer, dimensions) in all.into_iter().chain(any) {
@@ -147,7 +151,13 @@ fn any_layers_give_the_same_numbers() {
         }
     }
     // Probabilities of all, and what is calibrated where there are validation samples.
-    agree(python, &place, &runs, &[], 32 * 3 + 16 * 3);
+    agree(
+        python,
+        &place,
+        &runs,
+        &[],
+        (RUNS * 3 + RUNS / 2 * 3) as usize,
+    );
 }
 
 #[test]

@@ -81,13 +81,18 @@ impl Stack<'_> {
         format!("[{}]", self.layers.join(", "))
     }
 
-    fn add(&mut self, name: &str, keys: &str) {
+    /// Such a layer was drawn for what is there.
+    fn note(&mut self, name: &str) {
         let dimensions = match self.shape {
             Shape::Flat(_) => 1,
             Shape::Steps(..) => 2,
             Shape::Image(..) => 3,
         };
         self.seen.insert((name.to_owned(), dimensions));
+    }
+
+    fn add(&mut self, name: &str, keys: &str) {
+        self.note(name);
         self.layers.push(match keys {
             "" => format!("\"{name}\""),
             keys => format!("{{ {name} = {{ {keys} }} }}"),
@@ -95,7 +100,7 @@ impl Stack<'_> {
     }
 
     fn layer(&mut self) {
-        let kind = self.dice.between(0, 6);
+        let kind = self.dice.between(0, 7);
         match (kind, self.shape) {
             (0 | 1, _) => {
                 let of = self.dice.between(0, ELEMENTWISE.len() as u64 - 1);
@@ -134,13 +139,16 @@ impl Stack<'_> {
         };
         let hidden = self.dice.between(1, 7);
         match kind {
-            2 => {
-                self.add("lstm", &format!("hidden = {hidden}"));
-                self.shape = Shape::Flat(hidden);
-            }
-            3 => {
-                self.add("gru", &format!("hidden = {hidden}"));
-                self.shape = Shape::Flat(hidden);
+            2 | 3 => {
+                let [sequence, both_ways] = [1, 2].map(|_| self.dice.between(0, 1) == 1);
+                let keys =
+                    format!("hidden = {hidden}, sequence = {sequence}, both_ways = {both_ways}");
+                self.add(if kind == 2 { "lstm" } else { "gru" }, &keys);
+                let width = if both_ways { 2 * hidden } else { hidden };
+                self.shape = match sequence {
+                    true => Shape::Steps(steps, width),
+                    false => Shape::Flat(width),
+                };
             }
             4 => {
                 let (keys, [steps, _]) = self.convolution(hidden, [steps, steps]);
@@ -150,6 +158,12 @@ impl Stack<'_> {
             5 => {
                 self.add("spectrum", "");
                 self.shape = Shape::Steps(steps, features / 2 + 1);
+            }
+            6 => {
+                let over = ["mean", "max", "last"][self.dice.between(0, 2) as usize];
+                self.note("pool");
+                self.layers.push(format!("{{ pool = \"{over}\" }}"));
+                self.shape = Shape::Flat(features);
             }
             _ if steps > 1 => {
                 let size = self.dice.between(1, steps.min(3));

@@ -3,8 +3,8 @@
 use super::keys::settings;
 use super::values::{ABOVE_0, ANY, POSITIVE, RATE, Range, SHARE, UP_TO_A_MILLION, Values};
 use super::{Algorithm, Seen, Usual};
-use selvedge_nn::LayerSpec;
 use selvedge_nn::loss::Distance;
+use selvedge_nn::{LayerSpec, RecurrentSpec};
 use serde::{Deserialize, Serialize};
 
 settings! {
@@ -246,7 +246,7 @@ impl ModelSettings {
             .zip(series)
             .filter(|(_, series)| *series)
         {
-            layers.get_or_insert_with(|| vec![LayerSpec::Lstm { hidden: 16 }]);
+            layers.get_or_insert_with(|| vec![LayerSpec::Lstm(RecurrentSpec::new(16))]);
         }
         self.fill(&Usual {
             outputs: seen.map_or(usual.outputs, |seen| seen.outputs),

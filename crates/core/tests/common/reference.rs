@@ -77,7 +77,7 @@ impl Net {
         let layer = |(i, spec): (usize, &LayerSpec)| match spec {
             LayerSpec::Linear { .. } => Layer::Linear(affine(i, "weight", Some("bias"))),
             LayerSpec::Tanh => Layer::Tanh,
-            LayerSpec::Lstm { .. } => Layer::Lstm {
+            LayerSpec::Lstm(_) => Layer::Lstm {
                 of_input: affine(i, "weight_ih", Some("bias")),
                 of_hidden: affine(i, "weight_hh", None),
             },

@@ -23,7 +23,7 @@ use crate::sets::{DataSet, Source, Twin, single};
 use crate::settings::wrong;
 use crate::statistics::Scaling;
 use selvedge_core::experiment::{DataSettings, Usual};
-use selvedge_nn::{LayerSpec, Shape};
+use selvedge_nn::{LayerSpec, RecurrentSpec, Shape};
 use std::collections::BTreeMap;
 use std::path::Path;
 use table::{HALF, Table, WIDTH};
@@ -33,7 +33,7 @@ pub(crate) static SET: DataSet = DataSet {
     usual: |_| Usual {
         tower: vec![
             LayerSpec::Window { size: 8 },
-            LayerSpec::Lstm { hidden: 32 },
+            LayerSpec::Lstm(RecurrentSpec::new(32)),
         ],
         combined: Vec::new(),
         outputs: CLASSES,

@@ -1,4 +1,4 @@
-//! Gated recurrent unit; the output is the last hidden state.
+//! Gated recurrent unit; the output is the last hidden state, or those of all steps.
 //!
 //! ```text
 //! r = σ(b_r + W_ir x + W_hr h)    z = σ(b_z + W_iz x + W_hz h)
@@ -78,7 +78,7 @@ impl Kernel for BackwardPass<'_, Tape<&[f32]>> {
         let (d_recurrents, rest) = rest.split_at_mut(steps * width);
         let (sums, rest) = rest.split_at_mut(hidden);
         let (d_hidden, zeros) = rest.split_at_mut(hidden);
-        d_hidden.copy_from_slice(pass.d_output);
+        d_hidden.copy_from_slice(sizes.of_last_step(pass.d_output));
         zeros.fill(0.0);
 
         for t in (0..steps).rev() {
@@ -110,6 +110,9 @@ impl Kernel for BackwardPass<'_, Tape<&[f32]>> {
             if t > 0 {
                 kernel::multiply_gates::<L, 3>(d_recurrent, turned_hh, hidden, sums);
                 lanes!(L, d_hidden, [dh, sum = sums, z = z] => dh.mul_add(z, sum));
+                if let Some(d_output) = sizes.of_step(pass.d_output, t - 1) {
+                    lanes!(L, d_hidden, [dh, d = d_output] => dh.add(d));
+                }
             }
         }
 

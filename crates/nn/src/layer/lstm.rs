@@ -1,4 +1,4 @@
-//! Long short-term memory; the output is the last hidden state.
+//! Long short-term memory; the output is the last hidden state, or those of all steps.
 //!
 //! ```text
 //! z = b + W_ih x_t + W_hh h_{t−1}        gates i, f, g, o, each `hidden` wide
@@ -10,7 +10,7 @@
 
 use super::Backward;
 use super::recurrent::{BackwardPass, Recurrent};
-use crate::kernel::{self, Start, load, store};
+use crate::kernel::{self, Start, lanes, load, store};
 use crate::math::{sigmoid, sigmoid_slope, tanh, tanh_slope};
 use crate::simd::{Kernel, LANES, Lanes, Level};
 
@@ -188,7 +188,7 @@ impl Kernel for BackwardPass<'_, Tape<&[f32]>> {
         let (turned_hh, turned_ih) = pass.prepared.split_at(sizes.weights().1);
         let (deltas, rest) = pass.scratch.split_at_mut(steps * width);
         let (d_hidden, d_cell) = rest.split_at_mut(hidden);
-        d_hidden.copy_from_slice(pass.d_output);
+        d_hidden.copy_from_slice(sizes.of_last_step(pass.d_output));
         d_cell.fill(0.0);
 
         for t in (0..steps).rev() {
@@ -204,6 +204,9 @@ impl Kernel for BackwardPass<'_, Tape<&[f32]>> {
             if t > 0 {
                 let delta = &deltas[t * width..][..width];
                 kernel::multiply_gates::<L, 4>(delta, turned_hh, hidden, d_hidden);
+                if let Some(d_output) = sizes.of_step(pass.d_output, t - 1) {
+                    lanes!(L, &mut *d_hidden, [dh, d = d_output] => dh.add(d));
+                }
             }
         }
 

@@ -5,6 +5,7 @@
 //! need, made once per value of the parameters) and of the *scratch*.
 
 mod activation;
+mod both_ways;
 mod conv;
 mod gru;
 mod linear;
@@ -13,11 +14,12 @@ mod pool;
 mod recurrent;
 mod reshape;
 mod spectrum;
+mod steps;
 
 use crate::kernel::Target;
 use crate::simd::Level;
 use crate::spectrum::{LONGEST, bins};
-use crate::{LayerSpec, Shape, ShapeError, Tensor};
+use crate::{LayerSpec, PoolSpec, RecurrentSpec, Shape, ShapeError, Tensor};
 use activation::{Elementwise, Gelu, Relu, Sigmoid, Softplus, Tanh};
 
 /// What a backward pass reads and writes.
@@ -220,10 +222,34 @@ pub(crate) fn build(spec: &LayerSpec, input: Shape) -> Result<(Box<dyn Layer>, S
             (Box::new(spectrum::Spectrum::new(rows, size)), shape)
         }
         (LayerSpec::Spectrum, _) => return Err(wrong("[features] or [steps, features]")),
-        (&LayerSpec::Lstm { hidden } | &LayerSpec::Gru { hidden }, Shape::Steps(steps, inputs)) => {
+        (&LayerSpec::Pool(over), Shape::Steps(steps, features)) => {
+            let layer: Box<dyn Layer> = match over {
+                PoolSpec::Mean => Box::new(steps::Mean { steps, features }),
+                PoolSpec::Last => Box::new(steps::Last { steps, features }),
+                PoolSpec::Max => Box::new(pool::MaxPool {
+                    height: 1,
+                    width: steps,
+                    channels: features,
+                    rows: 1,
+                    columns: steps,
+                }),
+            };
+            (layer, Shape::Flat(features))
+        }
+        (LayerSpec::Pool(_), _) => {
+            return Err(wrong(
+                "[steps, features] (`maxpool` takes images, and recurrent layers give steps with `sequence = true`)",
+            ));
+        }
+        (&LayerSpec::Lstm(keys) | &LayerSpec::Gru(keys), Shape::Steps(steps, inputs)) => {
+            let RecurrentSpec {
+                hidden,
+                sequence,
+                both_ways,
+            } = keys;
             positive("hidden", hidden)?;
             let (cell, gates) = match spec {
-                LayerSpec::Lstm { .. } => (recurrent::Cell::Lstm, 4),
+                LayerSpec::Lstm(_) => (recurrent::Cell::Lstm, 4),
                 _ => (recurrent::Cell::Gru, 3),
             };
             let layer = recurrent::Recurrent {
@@ -232,12 +258,21 @@ pub(crate) fn build(spec: &LayerSpec, input: Shape) -> Result<(Box<dyn Layer>, S
                 steps,
                 inputs,
                 hidden,
+                sequence,
             };
-            (Box::new(layer), Shape::Flat(hidden))
+            let width = if both_ways { 2 * hidden } else { hidden };
+            let shape = match sequence {
+                true => Shape::Steps(steps, width),
+                false => Shape::Flat(width),
+            };
+            match both_ways {
+                true => (Box::new(both_ways::BothWays(layer)), shape),
+                false => (Box::new(layer), shape),
+            }
         }
-        (LayerSpec::Lstm { .. } | LayerSpec::Gru { .. }, _) => {
+        (LayerSpec::Lstm(_) | LayerSpec::Gru(_), _) => {
             return Err(wrong(
-                "[steps, features] (a `window` layer makes steps of flat features)",
+                "[steps, features] (a `window` layer makes steps of flat features, and a recurrent layer before it keeps them with `sequence = true`)",
             ));
         }
     })
@@ -269,11 +304,16 @@ fn check_size(spec: &LayerSpec, input: Shape) -> Result<(), ShapeError> {
         LayerSpec::Window { size } => inputs + size as f64,
         // Parts and powers of all rows.
         LayerSpec::Spectrum => 4.0 * inputs,
-        LayerSpec::Lstm { hidden } | LayerSpec::Gru { hidden } => {
-            let hidden = hidden as f64;
-            7.0 * dims[0] * hidden + 4.0 * hidden * (hidden + inputs + 1.0)
+        LayerSpec::Lstm(keys) | LayerSpec::Gru(keys) => {
+            let hidden = keys.hidden as f64;
+            let one_way = 7.0 * dims[0] * hidden + 4.0 * hidden * (hidden + inputs + 1.0);
+            match keys.both_ways {
+                true => 2.0 * (one_way + dims[0] * hidden) + inputs,
+                false => one_way,
+            }
         }
         LayerSpec::Maxpool { .. }
+        | LayerSpec::Pool(_)
         | LayerSpec::Relu
         | LayerSpec::Tanh
         | LayerSpec::Sigmoid

@@ -16,7 +16,7 @@ pub(super) enum Cell {
     Gru,
 }
 
-/// A recurrent layer; the output is the last hidden state.
+/// A recurrent layer; the output is the last hidden state, or those of all steps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Recurrent {
     pub cell: Cell,
@@ -24,6 +24,8 @@ pub(super) struct Recurrent {
     pub steps: usize,
     pub inputs: usize,
     pub hidden: usize,
+    /// Whether the hidden states of all steps come out.
+    pub sequence: bool,
 }
 
 /// A backward pass, with the tape as its cell reads it.
@@ -37,6 +39,17 @@ impl Recurrent {
     /// Numbers in one step's gates.
     pub(super) fn width(&self) -> usize {
         self.gates * self.hidden
+    }
+
+    /// The gradient that the output gives to the hidden state of a step that is not the last.
+    pub(super) fn of_step<'a>(&self, d_output: &'a [f32], step: usize) -> Option<&'a [f32]> {
+        self.sequence
+            .then(|| &d_output[step * self.hidden..][..self.hidden])
+    }
+
+    /// The same of the last step.
+    pub(super) fn of_last_step<'a>(&self, d_output: &'a [f32]) -> &'a [f32] {
+        &d_output[d_output.len() - self.hidden..]
     }
 
     /// Numbers in W_ih and in W_hh.
@@ -93,7 +106,11 @@ impl Recurrent {
 
 impl Layer for Recurrent {
     fn output(&self) -> usize {
-        self.hidden
+        if self.sequence {
+            self.steps * self.hidden
+        } else {
+            self.hidden
+        }
     }
 
     fn tape(&self) -> usize {

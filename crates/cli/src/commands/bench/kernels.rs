@@ -3,7 +3,7 @@
 use super::machine::peak;
 use selvedge_nn::random::Key;
 use selvedge_nn::simd::Level;
-use selvedge_nn::{ConvSpec, LayerSpec, Network, Shape, Update};
+use selvedge_nn::{ConvSpec, LayerSpec, Network, RecurrentSpec, Shape, Update};
 use selvedge_run::format::table;
 use serde::Serialize;
 use std::hint::black_box;
@@ -78,7 +78,7 @@ impl Passes {
 }
 
 fn networks() -> Vec<(&'static str, Network)> {
-    let lstm = |hidden| vec![LayerSpec::Lstm { hidden }];
+    let lstm = |hidden| vec![LayerSpec::Lstm(RecurrentSpec::new(hidden))];
     let conv = |out| {
         LayerSpec::Conv2d(ConvSpec {
             out,

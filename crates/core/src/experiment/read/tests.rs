@@ -207,6 +207,22 @@ fn layers_without_keys_have_a_short_and_a_long_form() {
         short.contains("device = [\"relu\", { maxpool = { size = 2 } }, \"flatten\"]"),
         "{short}"
     );
+    // Keys of a layer that came later are not written where they are not set: old experiments stay what they were.
+    let recurrent = device(
+        "[{ lstm = { hidden = 3, sequence = true } }, { gru = { hidden = 2, both_ways = false } }, { pool = \"max\" }]",
+    );
+    let written = "[{ lstm = { hidden = 3, sequence = true } }, { gru = { hidden = 2 } }, { pool = \"max\" }]";
+    assert!(recurrent.unwrap().contains(written));
+    for (layers, part) in [
+        ("[\"pool\"]", "{ pool = \"mean\" }"),
+        (
+            "[{ pool = \"sum\" }]",
+            "expected one of `mean`, `max`, `last`",
+        ),
+    ] {
+        let wrong = device(layers).unwrap_err().to_string();
+        assert!(wrong.contains(part), "{wrong}");
+    }
     let wrong = device("[{ tanh = { out = 3 } }]").unwrap_err().to_string();
     assert!(wrong.contains("unknown field `out`"), "{wrong}");
 }
