@@ -1,8 +1,8 @@
 """Gradient boosting (LightGBM) on summaries of the same patients, all in one place.
 
 For each kind of outcome, `fit` learns from the training patients, chooses the number of trees on the validation
-patients by the criterion by which selvedge chooses its iteration, and returns what it says of the test patients with
-the score that the validation patients gave it.
+patients (by what selvedge chooses its iteration by: AUC or loss; of several classes the loss), and returns what it says
+of the test patients with the score that the validation patients gave it.
 """
 
 import warnings
@@ -19,6 +19,7 @@ CANDIDATES = (
     {"num_leaves": 8, "learning_rate": 0.03, "feature_fraction": 0.2, "min_data_in_leaf": 20},
     {"num_leaves": 16, "learning_rate": 0.03, "feature_fraction": 0.2, "min_data_in_leaf": 40},
     {"num_leaves": 32, "learning_rate": 0.03, "feature_fraction": 0.5, "min_data_in_leaf": 20},
+    {"num_leaves": 64, "learning_rate": 0.03, "feature_fraction": 0.5, "min_data_in_leaf": 20},
 )
 COMMON = {"verbosity": -1, "deterministic": True, "force_row_wise": True, "bagging_fraction": 0.8, "bagging_freq": 1,
           "lambda_l2": 1.0}

@@ -11,6 +11,10 @@ from pathlib import Path
 import numpy as np
 
 
+# The endings of runs with which there is nothing left to train.
+ENDED = ("finished", "reached", "diverged")
+
+
 class Failed(Exception):
     """A command of selvedge ended with an error, or its data is not what the records say."""
 
@@ -29,18 +33,27 @@ class Selvedge:
         return done.stdout
 
     def train(self, name, preset, settings):
-        """The run directory. A run of the same program with the same settings goes on where it stopped."""
+        """The run directory, or None of a run that diverged. A run of the same program with the same settings goes on
+        where it stopped."""
         run, note = self.folder / name, self.folder / f"{name}.json"
         wanted = {"selvedge": self.digest, "preset": preset, "settings": settings}
         if not note.exists() or json.loads(note.read_text()) != wanted:
             shutil.rmtree(run, ignore_errors=True)
             note.write_text(json.dumps(wanted, indent=1) + "\n")
-        done = run / "trained"
-        if not done.exists():
+        if self.ending(run) not in ENDED:
             changes = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
-            self.call("train", preset, *changes, "--data-dir", self.data_dir, "--threads", self.threads, "--resume", run)
-            done.touch()
-        return run
+            try:
+                self.call("train", preset, *changes, "--data-dir", self.data_dir, "--threads", self.threads, "--resume", run)
+            except Failed:
+                if self.ending(run) != "diverged":
+                    raise
+        return None if self.ending(run) == "diverged" else run
+
+    def ending(self, run):
+        """How a run ended, if it has."""
+        manifest = run / "manifest.json"
+        ending = json.loads(manifest.read_text())["ending"] if manifest.exists() else None
+        return ending and ending["kind"]
 
     def validation(self, run, key, higher):
         """The best score on the validation samples, and the iteration that had it."""
@@ -70,8 +83,9 @@ class Selvedge:
         """Who is in which part, as the run has it: {part: (ids, what is known of them)} for train, validation and test.
 
         An export has no ids. So each row is recognised by its numbers, which are those of `predict --arrays` scaled
-        as inputs.json says, to the bit. `truth` says of an id what the records know, and `usable` whether it can be
-        in a part: patients of whom nothing was measured have the same numbers.
+        as inputs.json says, to the bit; but for columns that are scaled by logarithms, whose last bit NumPy may have
+        otherwise. `truth` says of an id what the records know, and `usable` whether it can be in a part: patients of
+        whom nothing was measured have the same numbers.
         """
         with tempfile.TemporaryDirectory(dir=self.folder) as folder:
             measured, exported = Path(folder) / "measured.npz", Path(folder) / "exported.npz"
@@ -79,16 +93,19 @@ class Selvedge:
             self.call("data", "export", run, "--data-dir", self.data_dir, "--out", exported)
             measured, exported = dict(np.load(measured)), dict(np.load(exported))
         statistics = json.loads((run / "inputs.json").read_text())["statistics"]
-        sides = [scaled(measured[side], statistics[side]["scales"]) for side in ("hospital", "device")]
+        scales = {side: statistics[side]["scales"] for side in ("hospital", "device")}
+        plain = [[scale.get("log") is None for scale in of] for of in scales.values()]
+        sides = [scaled(measured[side], scales[side]) for side in scales]
+        pick = lambda row: [side[..., columns] if len(columns) > 1 else side for side, columns in zip(row, plain)]
         by_numbers = {}
         for id, *row in zip(measured["id"], *sides):
-            by_numbers.setdefault(digest(row), []).append(str(id))
+            by_numbers.setdefault(digest(pick(row)), []).append(str(id))
         parts = {"train": ([], []), "validation": ([], []), "test": ([], [])}
         for name in sorted(key[:-3] for key in exported if key.endswith("_x1")):
             part = name if name in parts else "train"
             for *row, known in zip(*(exported[f"{name}_{array}"] for array in ("x1", "x2", "y"))):
                 known = np.asarray(known, dtype=float)
-                same = by_numbers.get(digest(row), [])
+                same = by_numbers.get(digest(pick(row)), [])
                 fits = [id for id in same if usable(id, part) and agrees(truth(id), known)]
                 if not fits:
                     raise Failed(f"{run}: a row of {name} is none of the records, or something else is known of it")
