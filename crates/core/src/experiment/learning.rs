@@ -5,7 +5,7 @@
 use super::{
     Algorithm, Averager, Experiment, Method, ModelSettings, OptimiserSettings, Seen, Usual,
 };
-use selvedge_nn::LayerSpec;
+use selvedge_nn::{LayerSpec, RecurrentSpec};
 
 /// Who gives one of these keys, or any of `[optimiser]`, says how to train.
 const SAY_HOW: [&str; 4] = [
@@ -46,9 +46,7 @@ pub(super) fn is_open(given: &[String]) -> bool {
 /// The layers of a model of which nothing is given, for what was seen of both sides.
 pub(super) fn fit(model: &mut ModelSettings, usual: &mut Usual, seen: Seen) {
     let tower = |series: bool| match series {
-        true => vec![LayerSpec::Gru {
-            hidden: RECURRENT_UNITS,
-        }],
+        true => vec![LayerSpec::Gru(RecurrentSpec::new(RECURRENT_UNITS))],
         false => vec![LayerSpec::Linear { out: UNITS }, LayerSpec::Tanh],
     };
     let [hospital, device] = seen.series.map(tower);
