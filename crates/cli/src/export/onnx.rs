@@ -173,7 +173,7 @@ fn attribute(name: &str, attribute: &Attribute) -> Message {
     let message = Message::new().text(1, name);
     match attribute {
         Attribute::Number(n) => message.number(3, *n).number(20, ONE),
-        Attribute::Text(text) => message.text(4, *text).number(20, TEXT),
+        Attribute::Text(text) => message.text(4, text).number(20, TEXT),
         Attribute::Numbers(all) => message.numbers(8, all.iter().copied()).number(20, LIST),
     }
 }
