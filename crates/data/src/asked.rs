@@ -190,11 +190,20 @@ impl Known {
                     let mut known = rows.iter().flat_map(|row| &values[row * each..][..*each]);
                     known.all(|y| y.is_nan())
                 };
-                for (rows, name) in split.groups.iter().zip(names) {
-                    if unknown(rows) {
+                let mut lacking = Vec::new();
+                for (rows_of_group, name) in split.groups.iter().zip(names) {
+                    if unknown(rows_of_group) {
                         notes.push(format!("no label of {name} is known: it learns nothing"));
+                        continue;
+                    }
+                    for (label, of_label) in rows.classes.iter().enumerate() {
+                        let mut known = rows_of_group.iter().map(|row| values[row * each + label]);
+                        if known.all(f32::is_nan) {
+                            lacking.push(format!("{of_label:?} at {name}"));
+                        }
                     }
                 }
+                notes.extend(told("not known of any training row: ", &lacking));
             }
             Kind::Survival => {
                 for (rows, name) in split.groups.iter().zip(names) {
@@ -207,6 +216,36 @@ impl Known {
         }
         notes
     }
+}
+
+/// What no training row of a group is, where a file names the groups. Splits make groups that lack classes on purpose.
+pub(crate) fn absent_classes(rows: &Rows, split: &Split) -> Option<String> {
+    let given = rows.given_groups.as_ref()?;
+    let named = split.names.iter().zip(&split.groups);
+    let named = named.filter(|(name, _)| given.names.contains(name));
+    let mut lacking = Vec::new();
+    for (name, of_group) in named {
+        let mut there = vec![false; rows.classes.len()];
+        of_group
+            .iter()
+            .for_each(|row| there[rows.y[*row] as usize] = true);
+        let classes = rows.classes.iter().zip(there);
+        let absent = classes.filter(|(_, there)| !there);
+        lacking.extend(absent.map(|(class, _)| format!("{class:?} at {name}")));
+    }
+    told("no training row of that class: ", &lacking)
+}
+
+/// The most that are named of what groups lack.
+const MOST_NAMED: usize = 6;
+
+fn told(what: &str, lacking: &[String]) -> Option<String> {
+    let shown = &lacking[..lacking.len().min(MOST_NAMED)];
+    let more = match lacking.len() - shown.len() {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    (!lacking.is_empty()).then(|| format!("{what}{}{more}", shown.join(", ")))
 }
 
 fn not_labels(share: f64) -> DataError {

@@ -268,7 +268,10 @@ impl Rows {
             Some(known) => known.hide(&split, settings.hidden, seed)?,
             None => Known::nothing_to_hide(settings.hidden)?,
         };
-        let unknown = self.known.as_ref().map(|known| known.notes(&self, &split));
+        let unknown = match &self.known {
+            Some(known) => known.notes(&self, &split),
+            None => asked::absent_classes(&self, &split).into_iter().collect(),
+        };
         let method = Method::of(settings, &self)?;
         let statistics = self.measure(&split, &outcome, method);
         let unsound = sound::check(&self, &split, &statistics)?;
@@ -295,7 +298,7 @@ impl Rows {
         } = self;
         notes.extend(told);
         notes.extend(hidden);
-        notes.extend(unknown.into_iter().flatten());
+        notes.extend(unknown);
         notes.extend(untrained);
         notes.extend(unsound);
         notes.extend(doubts);

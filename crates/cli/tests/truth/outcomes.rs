@@ -303,3 +303,47 @@ fn groups_that_know_nothing_are_told() {
         ],
     );
 }
+
+#[test]
+fn what_single_groups_lack_is_told() {
+    let of_sites = |label: &str| {
+        asking(&format!("{label}\ngroup = \"site\""), "")
+            .replace("groups = 1", "groups = 2\nsplit = \"column\"")
+    };
+    let text = csv("id,lab,pulse,site,sepsis,shock", &patients(300), |p| {
+        let shock = ["no", "yes"][usize::from(p.pulse > 0.0)];
+        let sepsis = match p.site {
+            "north" => ["no", "yes"][usize::from(p.ill)],
+            _ => "",
+        };
+        format!(
+            "{},{:.4},{:.4},{},{sepsis},{shock}",
+            p.id, p.lab, p.pulse, p.site
+        )
+    });
+    let labels = place(
+        "truth-lacking",
+        text,
+        &of_sites("label = [\"sepsis\", \"shock\"]"),
+    );
+    let said = labels.succeeds(&["train", "t.toml", "--out", "run"]);
+    says(
+        &said.stderr,
+        &["not known of any training row: \"sepsis\" at south"],
+    );
+    let text = csv("id,lab,pulse,site,state", &patients(300), |p| {
+        let state = match (p.site, p.ill, p.lab > 0.3) {
+            ("north", _, true) => "shock",
+            (_, true, _) => "sepsis",
+            _ => "well",
+        };
+        format!("{},{:.4},{:.4},{},{state}", p.id, p.lab, p.pulse, p.site)
+    });
+    let of_class = of_sites("label = \"state\"");
+    let classes = place("truth-absent", text, &of_class);
+    let said = classes.succeeds(&["train", "t.toml", "--out", "run"]);
+    says(
+        &said.stderr,
+        &["no training row of that class: \"shock\" at south"],
+    );
+}
