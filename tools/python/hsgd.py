@@ -142,13 +142,13 @@ class Softplus(torch.nn.Module):
 
 
 class Spectrum(torch.nn.Module):
-    """ln(1e-5 + |X|^2) with the unitary discrete Fourier transform X of the last dimension."""
+    """ln(1e-4 + |X|^2) with the unitary discrete Fourier transform X of the last dimension."""
 
     def powers(self, x):
         return torch.fft.rfft(x, norm="ortho").abs().square()
 
     def forward(self, x):
-        return torch.log(1e-5 + self.powers(x))
+        return torch.log(1e-4 + self.powers(x))
 
 
 # Functions of single numbers; GELU is the exact one, by erf.

@@ -260,7 +260,7 @@ test = 0.9
 iterations = 40
 global_interval = 8
 local_interval = 4
-learning_rate = 0.05
+learning_rate = 0.01
 participation = 0.5
 [model]
 hospital = ["spectrum", { linear = { out = 6 } }, "tanh"]

@@ -1,8 +1,8 @@
 //! What the layer `spectrum` computes: constants that exported models need too.
 
-/// Added to every power before its logarithm. Of a signal with a variance of 1 that is white, every power is 1 on
-/// average; of one second of an EEG, scaled like that, one in a hundred is below this.
-pub const FLOOR: f32 = 1e-5;
+/// Added to every power before its logarithm, whose slope is thereby at most 1/√ε. Of a signal with a variance of 1 that
+/// is white, every power is 1 on average; of half a second of an EEG, scaled like that, one in fifteen is below this.
+pub const FLOOR: f32 = 1e-4;
 
 /// The longest window: its tables have 34 MB. A longer signal is cut by a `window`.
 pub const LONGEST: usize = 2048;

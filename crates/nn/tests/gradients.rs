@@ -209,7 +209,7 @@ fn a_spectrum_is_its_definition_and_has_its_slopes() {
                     terms.sum()
                 };
                 let power = (part(libm::cos).powi(2) + part(libm::sin).powi(2)) / size as f64;
-                libm::log(1e-5 + power)
+                libm::log(1e-4 + power)
             };
             let rows = x.chunks(size);
             rows.flat_map(|row| (0..=size / 2).map(move |k| one(row, k)))

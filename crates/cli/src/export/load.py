@@ -101,7 +101,7 @@ class Pool(torch.nn.Module):
 
 
 class Spectrum(torch.nn.Module):
-    """ln(1e-5 + |X|²) with the unitary discrete Fourier transform X of the last dimension."""
+    """ln(1e-4 + |X|²) with the unitary discrete Fourier transform X of the last dimension."""
 
     def __init__(self, size):
         super().__init__()
@@ -111,7 +111,7 @@ class Spectrum(torch.nn.Module):
         self.register_buffer("sines", (angles.sin() / math.sqrt(size)).float())
 
     def forward(self, x):
-        return (1e-5 + (x @ self.cosines).square() + (x @ self.sines).square()).log()
+        return (1e-4 + (x @ self.cosines).square() + (x @ self.sines).square()).log()
 
 
 # Layers without keys and weights.
