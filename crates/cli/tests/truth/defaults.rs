@@ -261,7 +261,7 @@ fn steps_say_what_they_are_asked_for() {
             "--set",
             "data.scaling=logarithm",
         ],
-        &["data.scaling", "did you mean \"log\""],
+        &["data.scaling", "expected one of", "\"log\""],
     );
     place.refuses(
         &["train", "--out", "no", "--set", "data.scaling=robust"],

@@ -208,11 +208,17 @@ fn layers_without_keys_have_a_short_and_a_long_form() {
         "{short}"
     );
     // Keys of a layer that came later are not written where they are not set: old experiments stay what they were.
-    let recurrent = device(
-        "[{ lstm = { hidden = 3, sequence = true } }, { gru = { hidden = 2, both_ways = false } }, { pool = \"max\" }]",
-    );
-    let written = "[{ lstm = { hidden = 3, sequence = true } }, { gru = { hidden = 2 } }, { pool = \"max\" }]";
-    assert!(recurrent.unwrap().contains(written));
+    let recurrent = |keys: &str| {
+        let layers = format!(
+            "[{{ lstm = {{ hidden = 3, sequence = true }} }}, {{ gru = {{ {keys} }} }}, {{ pool = \"max\" }}]"
+        );
+        device(&layers).unwrap()
+    };
+    let written = recurrent("hidden = 2, sequence = false, both_ways = false");
+    assert_eq!(written, recurrent("hidden = 2"));
+    assert_eq!(written.matches("sequence").count(), 1, "{written}");
+    assert!(!written.contains("both_ways"), "{written}");
+    assert!(recurrent("hidden = 2, both_ways = true").contains("both_ways = true"));
     for (layers, part) in [
         ("[\"pool\"]", "{ pool = \"mean\" }"),
         (
