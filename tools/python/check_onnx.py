@@ -134,7 +134,9 @@ class Table:
     def row(self, run, name, way, ours, theirs, unit):
         if ours.shape != theirs.shape:
             raise BadInput(f"{run}: {name} of {way} have the shape {ours.shape}, expected {theirs.shape}")
-        difference = np.abs(ours.astype(np.float64) - theirs).max() / unit
+        # A probability is at most 1. A quantity may be many deviations, and then its last digits are larger too.
+        sizes = np.maximum(np.abs(theirs), unit)
+        difference = (np.abs(ours.astype(np.float64) - theirs) / sizes).max()
         agrees = difference <= self.tolerance  # false for NaN
         self.differing += not agrees
         verdict = "ok" if agrees else "DIFFERS"
@@ -162,7 +164,7 @@ def compare(options, run, table):
         for way, results in ways.items():
             if name not in results:
                 raise BadInput(f"{run}: {way} gives no {name}")
-            # Of a quantity differences are in standard deviations.
+            # Of a quantity differences are shares of it, or of a standard deviation where that is more.
             table.row(run.name, name, way, results[name], theirs, model.about.get("deviation", 1.0))
 
 
@@ -181,7 +183,7 @@ def main():
     parser.add_argument("run", type=pathlib.Path, nargs="+")
     parser.add_argument("--input", action="append", help="a file of patients, as `selvedge predict --input` takes it; can be repeated")
     parser.add_argument("--selvedge", default=str(root / "target/release/selvedge"), help="the binary under test")
-    parser.add_argument("--tolerance", type=float, default=1e-5, help="largest difference of a probability, or of a quantity in standard deviations")
+    parser.add_argument("--tolerance", type=float, default=1e-5, help="largest difference of a probability, or share of a quantity")
     try:
         return check(parser.parse_args())
     except BadInput as error:
